@@ -13,14 +13,11 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <climits>
-#include <condition_variable>
 #include <coroutine>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,72 +59,6 @@ public:
 
 protected:
 	~member() = default;
-};
-
-class switching;
-
-/* Coroutines that come from other threads, until the loop takes them. The one
- * part of a loop that others use: all of it under the lock, see
- * doc/protocols/coroutine.md. */
-class mailbox
-{
-public:
-	explicit mailbox(rpma_rt_queue *queue) noexcept : queue_(queue)
-	{
-	}
-	/* false: the loop has ended */
-	bool put(link &element) noexcept
-	{
-		std::lock_guard<std::mutex> guard(lock_);
-
-		if (!queue_)
-			return false;
-		list_.push_back(element);
-		/* release: pairs with the acquire in take() */
-		has_some_.store(true, std::memory_order_release);
-		rpma_rt_queue_wake(queue_);
-		came_.notify_one();
-		return true;
-	}
-	void take_back(link &element) noexcept
-	{
-		std::lock_guard<std::mutex> guard(lock_);
-
-		element.unlink();
-	}
-	/* for the loop: those that came */
-	void take(link &ready) noexcept
-	{
-		/* acquire: pairs with the release in put() */
-		if (!has_some_.load(std::memory_order_acquire))
-			return;
-		std::lock_guard<std::mutex> guard(lock_);
-
-		/* relaxed: under the lock */
-		has_some_.store(false, std::memory_order_relaxed);
-		while (!list_.is_empty())
-			ready.push_back(list_.first());
-	}
-	/* for the loop, whose queue is not waited for any more: until one
-	 * comes */
-	void wait() noexcept
-	{
-		std::unique_lock<std::mutex> guard(lock_);
-
-		/* relaxed: under the lock */
-		came_.wait(guard, [this] {
-			return has_some_.load(std::memory_order_relaxed);
-		});
-	}
-	/* The loop has ended: those that it has not taken go back. */
-	inline void close() noexcept;
-
-private:
-	std::mutex lock_;
-	std::condition_variable came_;
-	link list_;
-	std::atomic<bool> has_some_{false};
-	rpma_rt_queue *queue_;
 };
 
 /* A spawned task; it destroys itself at its end. */
@@ -632,11 +563,56 @@ inline void loop_core::give_to_next() noexcept
 	next.complete();
 }
 
-/* of a coroutine that is destroyed on its way, and one that is sent back */
-inline constinit std::mutex turning_back;
+/* The next free slot of a pool. */
+class next_slot final : public awaitable<next_slot, slot_waiter>
+{
+public:
+	next_slot(ref<loop_core> loop, ref<pool_core> pool) noexcept
+	    : loop_(std::move(loop)), pool_(std::move(pool))
+	{
+	}
+	next_slot(next_slot &&) noexcept = default;
+	~next_slot()
+	{
+		if (to)
+			pool_->line.leave(*this);
+		if (slot.pool) /* nobody has it */
+			(void)rpma_rt_lease_release(&slot);
+	}
+	bool start() noexcept
+	{
+		if (loop_->has_ended) {
+			why = error::call(RPMA_RT_E_CLOSED);
+			return false;
+		}
+		/* where nobody waits */
+		int ret = rpma_rt_pool_take(pool_->raw, &slot);
+		if (ret != RPMA_E_AGAIN) {
+			why = ret == 0 ? error() : error::call(ret);
+			return false;
+		}
+		to = loop_->ctx.mail;
+		pool_->line.enter(pool_->raw, *this);
+		return true;
+	}
+	result<lease> finish() noexcept
+	{
+		if (!slot.pool)
+			return why;
+		return access::make_lease(std::exchange(slot, {}), pool_);
+	}
+	bool succeeded() const noexcept
+	{
+		return slot.pool != nullptr;
+	}
+
+private:
+	ref<loop_core> loop_;
+	ref<pool_core> pool_;
+};
 
 /* Goes on on another loop's thread. No member of a group. */
-class switching : public waiter
+class switching final : public arrival
 {
 public:
 	explicit switching(std::shared_ptr<mailbox> to) noexcept
@@ -684,7 +660,6 @@ public:
 	}
 
 private:
-	friend class mailbox;
 	/* on the thread of the loop::run() that leads to it */
 	bool is_at_home() const noexcept
 	{
@@ -718,7 +693,7 @@ private:
 			away_->count--;
 	}
 	/* That loop has ended, and has not taken it: to the former one. */
-	void go_back() noexcept
+	void go_back() noexcept override
 	{
 		const auto from = from_;
 
@@ -736,23 +711,6 @@ private:
 	bool is_away_ = false;
 	bool is_refused_ = false;
 };
-
-inline void mailbox::close() noexcept
-{
-	std::lock_guard<std::mutex> guard(turning_back);
-	link left;
-
-	{
-		std::lock_guard<std::mutex> own(lock_);
-
-		queue_ = nullptr;
-		while (!list_.is_empty())
-			left.push_back(list_.first());
-	}
-	while (!left.is_empty())
-		static_cast<switching &>(static_cast<waiter &>(left.first()))
-			.go_back();
-}
 
 inline void scope::run() noexcept
 {
@@ -1066,6 +1024,14 @@ public:
 	auto next() const noexcept
 	{
 		return detail::next_item(core_);
+	}
+
+	/* Waits for a free slot of the pool, behind all that wait already, on
+	 * this loop, other loops, or for futures of pool::next(). co_await:
+	 * result<lease>; the error closed: the runtime has stopped. */
+	auto next(const pool &from) const noexcept
+	{
+		return detail::next_slot(core_, detail::access::core(from));
 	}
 
 	/* co_await: result<connection>, which is established. */

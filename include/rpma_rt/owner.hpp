@@ -23,6 +23,7 @@
 #include <vector>
 
 #include <rpma_rt/error.hpp>
+#include <rpma_rt/slots.hpp>
 
 namespace rpma::rt
 {
@@ -231,10 +232,12 @@ struct pool_core : shared<pool_core> {
 	};
 	std::unique_ptr<unread[]> slots;
 	uint32_t receives = 0; /* slots for receives */
+	slot_line line;	       /* coroutines that wait for a slot */
 	std::unique_ptr<grave> place = std::make_unique<grave>();
 
 	~pool_core()
 	{
+		line.end();
 		if (!raw || rpma_rt_pool_delete(&raw) != RPMA_RT_E_BUSY)
 			return;
 		place->pool = raw;
@@ -728,6 +731,11 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 	int ret;
 
 	cfg.peer = p.raw();
+	/* one more for coroutines, see slot_line; 1 << 20 is the most */
+	cfg.futures = detail::effective(cfg, &rpma_rt_pool_cfg::futures,
+					rpma_rt_pool_cfg_init);
+	if (cfg.futures < 1 << 20)
+		cfg.futures++;
 	made.core_->rt = detail::access::core(rt);
 	made.core_->peer = detail::access::core(p);
 	ret = rpma_rt_pool_new(rt.raw(), &cfg, &made.core_->raw);

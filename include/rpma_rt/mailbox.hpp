@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * mailbox.hpp: the way into a loop from other threads, which is the one part of
+ * a loop that other threads use. doc/protocols/coroutine.md.
+ */
+
+#ifndef RPMA_RT_MAILBOX_HPP
+#define RPMA_RT_MAILBOX_HPP
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include <rpma_rt/task.hpp>
+
+namespace rpma::rt
+{
+
+namespace detail
+{
+
+/* What goes on on a loop, put there by another thread. */
+class arrival : public waiter
+{
+public:
+	arrival() noexcept = default;
+	arrival(arrival &&) noexcept = default;
+	/* The loop has ended before it took the arrival. */
+	virtual void go_back() noexcept = 0;
+
+protected:
+	~arrival() = default;
+};
+
+/* orders the destruction of an arrival and its way back */
+inline constinit std::mutex turning_back;
+
+/* Arrivals, until the loop takes them. All of it is under the lock. */
+class mailbox
+{
+public:
+	explicit mailbox(rpma_rt_queue *queue) noexcept : queue_(queue)
+	{
+	}
+	/* Returns false if the loop has ended. Otherwise the arrival is the
+	 * loop's, and may be gone. */
+	bool put(arrival &element) noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		if (!queue_)
+			return false;
+		list_.push_back(element);
+		/* release: pairs with the acquire in take() */
+		has_some_.store(true, std::memory_order_release);
+		rpma_rt_queue_wake(queue_);
+		came_.notify_one();
+		return true;
+	}
+	void take_back(arrival &element) noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		element.unlink();
+	}
+	/* The loop: moves what came to ready. */
+	void take(link &ready) noexcept
+	{
+		/* acquire: pairs with the release in put() */
+		if (!has_some_.load(std::memory_order_acquire))
+			return;
+		std::lock_guard<std::mutex> guard(lock_);
+
+		/* relaxed: under the lock */
+		has_some_.store(false, std::memory_order_relaxed);
+		while (!list_.is_empty())
+			ready.push_back(list_.first());
+	}
+	/* The loop, whose queue is not waited for any more: waits for an
+	 * arrival. */
+	void wait() noexcept
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+
+		/* relaxed: under the lock */
+		came_.wait(guard, [this] {
+			return has_some_.load(std::memory_order_relaxed);
+		});
+	}
+	/* The loop has ended: arrivals that it has not taken go back. */
+	void close() noexcept
+	{
+		std::lock_guard<std::mutex> guard(turning_back);
+		link left;
+
+		{
+			std::lock_guard<std::mutex> own(lock_);
+
+			queue_ = nullptr;
+			while (!list_.is_empty())
+				left.push_back(list_.first());
+		}
+		while (!left.is_empty())
+			static_cast<arrival &>(
+				static_cast<waiter &>(left.first()))
+				.go_back();
+	}
+
+private:
+	std::mutex lock_;
+	std::condition_variable came_;
+	link list_;
+	std::atomic<bool> has_some_{false};
+	rpma_rt_queue *queue_;
+};
+
+} // namespace detail
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_MAILBOX_HPP */

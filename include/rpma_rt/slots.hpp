@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * slots.hpp: coroutines that wait for a free slot of a pool, on any loops. One
+ * future of the pool asks for a slot as long as a coroutine waits; the poller
+ * hands the slot to the first coroutine, through the mailbox of its loop.
+ * doc/protocols/coroutine.md.
+ */
+
+#ifndef RPMA_RT_SLOTS_HPP
+#define RPMA_RT_SLOTS_HPP
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+#include <rpma_rt/mailbox.hpp>
+
+namespace rpma::rt
+{
+
+namespace detail
+{
+
+/* A coroutine that waits for a slot; until the slot is given, under the lock of
+ * the line. */
+class slot_waiter : public arrival
+{
+public:
+	slot_waiter() noexcept = default;
+	slot_waiter(slot_waiter &&) noexcept = default;
+	/* Nobody resumes the coroutine; its end gives the slot back. */
+	void go_back() noexcept override
+	{
+		unlink();
+	}
+
+	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
+	bool is_given = false;
+	rpma_rt_lease slot{}; /* pool nullptr: none */
+	error why;
+
+protected:
+	~slot_waiter() = default;
+};
+
+/* The line of a pool, first come, first served. Thread: any. */
+class slot_line
+{
+public:
+	slot_line() = default;
+	slot_line(const slot_line &) = delete;
+	slot_line &operator=(const slot_line &) = delete;
+
+	void enter(rpma_rt_pool *pool, slot_waiter &last) noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		waiting_.push_back(last);
+		ask(pool);
+	}
+	/* The future stays: a slot that comes to an empty line is free again. */
+	void leave(slot_waiter &waiter) noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		if (waiter.is_given)
+			waiter.to->take_back(waiter);
+		else
+			waiter.unlink();
+	}
+	/* No coroutine waits any more: drops the future, or waits for the
+	 * poller that is about to call on_slot(). */
+	void end() noexcept
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+
+		if (is_asked_ && rpma_rt_future_drop(&asked_) == 0)
+			is_asked_ = false;
+		over_.wait(guard, [this] { return !is_asked_; });
+	}
+
+private:
+	/* Until a future is on its way, or nobody waits. */
+	void ask(rpma_rt_pool *pool) noexcept
+	{
+		const rpma_rt_source from = {nullptr, nullptr, nullptr, pool};
+
+		pool_ = pool;
+		while (!is_asked_ && !waiting_.is_empty()) {
+			rpma_rt_completion item;
+			int ret = rpma_rt_next_future(&from, &asked_);
+
+			if (ret < 0) {
+				fail_all(error::call(ret));
+				return;
+			}
+			(void)rpma_rt_future_then(&asked_, on_slot, this);
+			is_asked_ = true;
+			/* the function is not called after a stop */
+			if (rpma_rt_future_poll(&asked_, &item) == 1 &&
+			    rpma_rt_future_drop(&asked_) == 0) {
+				is_asked_ = false;
+				give(item);
+			}
+		}
+	}
+	/* The poller. */
+	static void on_slot(const rpma_rt_completion *item, void *line) noexcept
+	{
+		auto &self = *static_cast<slot_line *>(line);
+		std::lock_guard<std::mutex> guard(self.lock_);
+
+		(void)rpma_rt_future_drop(&self.asked_);
+		self.is_asked_ = false;
+		self.give(*item);
+		self.ask(self.pool_);
+		self.over_.notify_all();
+	}
+	void give(const rpma_rt_completion &item) noexcept
+	{
+		rpma_rt_lease slot;
+
+		if (!rpma_rt_completion_lease(&item, &slot)) {
+			fail_all(error::closed(item.status));
+			return;
+		}
+		while (!waiting_.is_empty()) {
+			auto &first = take_first();
+
+			first.slot = slot;
+			if (resume(first))
+				return;
+			first.slot = {};
+		}
+		(void)rpma_rt_lease_release(&slot);
+	}
+	void fail_all(const error &why) noexcept
+	{
+		while (!waiting_.is_empty()) {
+			auto &first = take_first();
+
+			first.why = why;
+			(void)resume(first);
+		}
+	}
+	slot_waiter &take_first() noexcept
+	{
+		auto &first = static_cast<slot_waiter &>(
+			static_cast<waiter &>(waiting_.first()));
+
+		first.unlink();
+		first.is_given = true;
+		return first;
+	}
+	/* Returns false if the loop has ended: the coroutine is not resumed.
+	 * Otherwise the waiter may be gone. */
+	static bool resume(slot_waiter &first) noexcept
+	{
+		const auto to = first.to; /* its lock outlasts the waiter */
+
+		return to->put(first);
+	}
+
+	std::mutex lock_;
+	std::condition_variable over_; /* is_asked_ is false */
+	link waiting_;
+	rpma_rt_pool *pool_ = nullptr;
+	rpma_rt_future asked_{};
+	bool is_asked_ = false; /* on_slot() is called later */
+};
+
+} // namespace detail
+
+} // namespace rpma::rt
+
+#endif /* RPMA_RT_SLOTS_HPP */
