@@ -42,13 +42,27 @@ template <typename A> result_of<A> finish(A &member)
 	}
 }
 
+/* Returns why a result is none, where the result has an error. */
+template <typename T> error error_of(const T &value) noexcept
+{
+	if constexpr (requires { value.error(); })
+		return value.error();
+	else
+		return {};
+}
+
 } // namespace detail
 
-/* What came of when_any(), when_some(): results of those that are complete. */
+/* The result of when_any() and when_some(): the results of the members that are
+ * complete. */
 template <typename... R> class [[nodiscard]] some_of
 {
 public:
-	/* which one decided it: the first, or the one that made it enough */
+	some_of() noexcept = default;
+	some_of(const rt::error &cause) noexcept : why(cause)
+	{
+	}
+	/* the member that decided: the first, or the member that made enough */
 	size_t index = 0;
 	size_t succeeded = 0;
 	/* when_some(): as many as were wanted have succeeded */
@@ -59,6 +73,13 @@ public:
 	explicit operator bool() const noexcept
 	{
 		return is_enough;
+	}
+	/* Returns why ok() is false: the error of the member that decided,
+	 * where the member has an error; timed_out of loop::within(); a call's
+	 * RPMA_E_INVAL where there are fewer members than were wanted. */
+	const rt::error &error() const noexcept
+	{
+		return why;
 	}
 	/* nullptr: it was taken back before it was complete, or it threw, and
 	 * enough of the others have succeeded */
@@ -71,6 +92,7 @@ public:
 
 	std::tuple<std::optional<R>...> results;
 	bool is_enough = false;
+	rt::error why;
 };
 
 namespace detail
@@ -260,6 +282,8 @@ public:
 		answer.index = this->index_;
 		answer.succeeded = this->succeeded_;
 		answer.is_enough = this->is_enough();
+		if (!answer.is_enough && this->complete_ == 0)
+			answer.why = error::call(RPMA_E_INVAL);
 		fill(answer, std::index_sequence_for<A...>());
 		return answer;
 	}
@@ -290,6 +314,8 @@ private:
 #else
 		result.emplace(detail::finish(member));
 #endif
+		if (!answer.is_enough && this->index_ == I)
+			answer.why = error_of(*result);
 	}
 };
 

@@ -826,7 +826,24 @@ inline void loop_core::drain() noexcept
 	}
 }
 
-/* R, or an error of it after so long. */
+/* Says of the result of an awaitable that the result itself can be an error:
+ * result, outcome, some_of. */
+template <typename R>
+inline constexpr bool has_error =
+	std::is_same_v<R, error> ||
+	(std::is_convertible_v<const error &, R> && requires {
+		std::declval<R &>().ok();
+		std::declval<R &>().error();
+	});
+
+/* What an awaitable with a limit of time gives: its result, which may be the
+ * error, or a result<> with its value. */
+template <typename A>
+using timed_result =
+	std::conditional_t<has_error<raw_result_of<A>>, raw_result_of<A>,
+			   result<raw_result_of<A>>>;
+
+/* An awaitable, or the error timed_out after so long. */
 template <typename A>
 class [[nodiscard]] timed final : public awaitable<timed<A>>, group
 {
@@ -859,12 +876,19 @@ public:
 			limit_.cancel();
 		this->complete();
 	}
-	result_of<A> finish()
+	timed_result<A> finish()
 	{
-		if (limited_)
-			return detail::finish(*limited_);
-		auto limit = limit_.finish();
-		return limit ? error::timed_out() : limit.error();
+		if (!limited_) {
+			auto limit = limit_.finish();
+
+			return limit ? error::timed_out() : limit.error();
+		}
+		if constexpr (std::is_void_v<raw_result_of<A>>) {
+			limited_->finish();
+			return {};
+		} else {
+			return limited_->finish();
+		}
 	}
 	bool succeeded() const noexcept
 	{
@@ -1012,8 +1036,10 @@ public:
 	{
 		return detail::sleeper(core_, at);
 	}
-	/* co_await: what awaiting that gives, or the error timed_out: then it
-	 * is taken back, as by when_any(). */
+	/* Awaits anything that can be awaited, for so long at most. co_await: a
+	 * result or outcome as without the limit, of anything else a result<>
+	 * of that; the error timed_out: what was awaited is taken back, as by
+	 * when_any(). */
 	template <typename A>
 	auto within(clock::duration time, A limited) const noexcept
 	{

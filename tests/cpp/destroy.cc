@@ -83,17 +83,64 @@ static rt::task<void> add_it(scene &s, rt::connection &conn)
 	CHECK(!"resumed");
 }
 
+static auto read_one(scene &s, rt::connection &conn)
+{
+	return conn.read(s.remote, 0, s.lease("0123456789"));
+}
+
+/* A limit that has passed when the loop looks for the first time: before the
+ * loop looks at completions. */
+template <typename A> static rt::task<void> be_late(scene &s, A limited)
+{
+	auto late = co_await s.loop.within(0ms, std::move(limited));
+
+	CHECK(!late && late.error().what() == rt::errc::timed_out);
+}
+
+static rt::task<void> read_late(scene &s, rt::connection &conn)
+{
+	return be_late(s, read_one(s, conn));
+}
+
+static rt::task<void> read_late_in_task(scene &s, rt::connection &conn)
+{
+	return be_late(s, read_it(s, conn));
+}
+
+static rt::task<void> read_all_late(scene &s, rt::connection &conn)
+{
+	return be_late(s, rt::when_all(read_one(s, conn), read_one(s, conn)));
+}
+
+static rt::task<void> read_any_late(scene &s, rt::connection &conn)
+{
+	return be_late(s, rt::when_any(read_one(s, conn), read_one(s, conn)));
+}
+
+static rt::task<void> read_some_late(scene &s, rt::connection &conn)
+{
+	return be_late(s, rt::when_some(2, s.loop.sleep_for(1h),
+					read_one(s, conn), read_one(s, conn)));
+}
+
+static void post_and_be_late(scene &s, rt::connection &conn,
+			     rt::task<void> (*fn)(scene &, rt::connection &))
+{
+	s.run(fn(s, conn));
+}
+
 /* The device writes after the coroutine is gone: into the slot, which nobody
  * else gets before. */
 static void destroy_held(scene &s, rt::connection &conn, const char *rule,
-			 rt::task<void> (*fn)(scene &, rt::connection &))
+			 rt::task<void> (*fn)(scene &, rt::connection &),
+			 decltype(post_and_destroy) *give_up = post_and_destroy)
 {
 	const struct loop *device = loop_get();
 	size_t posted = 2 * s.cfg.depth;
 	size_t all = s.cfg.slots - posted;
 
 	CHECK(device->fault(rule) == 0);
-	post_and_destroy(s, conn, fn);
+	give_up(s, conn, fn);
 	auto others = s.take_all();
 	/* however long this took: the loop has not taken its completion */
 	CHECK(others.size() < all);
@@ -125,6 +172,22 @@ static void held_work__writes_into_its_slot(rpma_rt_mode mode)
 		destroy_held(s, both.client, "wr:op=fetch_add," HELD, add_it);
 	}
 	CHECK(s.page[1] == ROUNDS);
+}
+
+/* A limit of time leaves the memory to the device, too. */
+static void held_work__late(rpma_rt_mode mode)
+{
+	rt::task<void> (*const all[])(scene &, rt::connection &) = {
+		read_late, read_late_in_task, read_all_late, read_any_late,
+		read_some_late};
+	scene s({.mode = mode});
+	auto both = connect(s);
+
+	for (int i = 0; i < 2 && loop_get(); i++) {
+		for (auto *fn : all)
+			destroy_held(s, both.client, "wr:op=read," HELD, fn,
+				     post_and_be_late);
+	}
 }
 
 /* The loop, the connection, the pool go while the device still holds work. */
@@ -175,6 +238,22 @@ static rt::task<void> await_limited(scene &s, rt::connection &conn)
 	CHECK(!"resumed");
 }
 
+static rt::task<void> await_limited_group(scene &s, rt::connection &conn)
+{
+	(void)co_await s.loop.within(
+		1h, rt::when_all(await_limited(s, conn), conn.closed(),
+				 s.loop.within(1h, await_item(s, conn))));
+	CHECK(!"resumed");
+}
+
+static rt::task<void> await_slot(scene &s, rt::connection &)
+{
+	auto all = s.take_all();
+
+	(void)co_await s.loop.next(s.pool);
+	CHECK(!"resumed");
+}
+
 static rt::task<void> await_task(scene &s, rt::connection &conn)
 {
 	co_await await_message(s, conn);
@@ -221,7 +300,9 @@ static rt::task<void> await_connect(scene &s, rt::connection &)
 
 static rt::task<void> still_works(scene &s, pair &both)
 {
-	must(co_await both.client.send(s.lease("to")));
+	auto slot = must(co_await s.loop.next(s.pool));
+	slot.assign("to");
+	must(co_await both.client.send(std::move(slot)));
 	CHECK(must(co_await both.server.receive()).text() == "to");
 	must(co_await both.server.send(s.lease("fro")));
 	CHECK(must(co_await both.client.receive()).text() == "fro");
@@ -232,9 +313,10 @@ static rt::task<void> still_works(scene &s, pair &both)
 static void suspended__destroyed_anywhere(rpma_rt_mode mode)
 {
 	rt::task<void> (*const all[])(scene &, rt::connection &) = {
-		await_message, await_closed,  await_timer,  await_item,
-		await_limited, await_task,    await_all,    await_any,
-		await_some,    await_request, await_connect};
+		await_message, await_closed,	    await_timer, await_item,
+		await_limited, await_limited_group, await_slot,	 await_task,
+		await_all,     await_any,	    await_some,	 await_request,
+		await_connect};
 	scene s({.mode = mode});
 	auto both = connect(s);
 
@@ -440,6 +522,7 @@ static void keeper__destroyed_outside(rpma_rt_mode mode)
 int main(void)
 {
 	RUN(held_work__writes_into_its_slot);
+	RUN(held_work__late);
 	RUN(held_work__owners_go);
 	RUN(suspended__destroyed_anywhere);
 	RUN(losers__take_nothing_along);

@@ -153,6 +153,24 @@ template <typename R> static bool is_over(const R &result)
 	return !result;
 }
 
+/* Takes every free slot, and waits for one more. */
+static rt::task<bool> wait_for_slot(const rt::loop &loop, const rt::pool &pool)
+{
+	std::vector<rt::lease> all;
+
+	while (auto slot = pool.take())
+		all.push_back(std::move(*slot));
+	auto give_back = [](const rt::loop &on,
+			    std::vector<rt::lease> &out) -> rt::task<void> {
+		(void)co_await on.sleep_for(1ms);
+		out.clear();
+	};
+	auto [slot, given] = co_await rt::when_all(
+		loop.within(30s, loop.next(pool)), give_back(loop, all));
+	(void)given;
+	co_return !is_over(slot);
+}
+
 /* Echoes what comes. */
 static rt::task<void> serve(rt::listener &listener)
 {
@@ -191,6 +209,9 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 		if (is_over(back))
 			co_return;
 	}
+	bool has_slot = co_await wait_for_slot(loop, pool);
+	if (!has_slot)
+		co_return;
 	/* more than one batch, of which nobody takes some */
 	for (uint64_t i = 0; i < 100; i++) {
 		if (push(loop.queue(), i))
@@ -199,9 +220,10 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 	auto item = co_await loop.within(30s, loop.next());
 	if (is_over(item))
 		co_return;
-	auto any = co_await rt::when_any(loop.next(), loop.sleep_for(1ms),
-					 conn->receive());
-	(void)any;
+	auto any = co_await loop.within(30s, rt::when_any(loop.next(),
+							  loop.sleep_for(1ms),
+							  conn->receive()));
+	(void)is_over(any);
 }
 
 /* When one ends, both do. */

@@ -3,9 +3,9 @@
 
 /*
  * ready.cc -- a million awaits of what is complete at once: tasks, tasks in
- * tasks, groups of them. The stack does not grow, however it is compiled, and
- * but for the frames of the tasks nothing is allocated. Needs no device;
- * tests/cpp/compilers runs it.
+ * tasks, groups of them, with a limit of time. The stack does not grow, however
+ * it is compiled, and but for the frames of the tasks nothing is allocated.
+ * Needs no device; tests/cpp/compilers runs it.
  */
 
 #include <cstdio>
@@ -87,6 +87,31 @@ static rt::task<void> await_groups(long &sum)
 	}
 }
 
+static rt::loop *loop;
+
+static rt::task<void> nothing()
+{
+	co_return;
+}
+
+static rt::task<void> await_limited(long &sum)
+{
+	using namespace std::chrono_literals;
+
+	for (int i = 0; i < AWAITS; i += 4) {
+		auto alone = co_await loop->within(1h, one());
+		auto both = co_await loop->within(
+			1h, rt::when_all(one(), nothing()));
+		auto any = co_await loop->within(1h, rt::when_any(one()));
+		auto some = co_await loop->within(
+			1h, rt::when_some(1, one(), nothing()));
+		auto none = co_await loop->within(1h, nothing());
+
+		sum += *alone + std::get<0>(*both) + *any.get<0>() +
+		       *some.get<0>() + (none ? 0 : 1);
+	}
+}
+
 /* what is allocated beside frames: nothing */
 static int run(const char *name, rt::task<void> (*fn)(long &),
 	       unsigned long frames)
@@ -108,7 +133,18 @@ static int run(const char *name, rt::task<void> (*fn)(long &),
 
 int main(void)
 {
+	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
+
+	cfg.mode = RPMA_RT_MODE_MANUAL;
+	auto runtime = rt::runtime::make(cfg);
+	if (!runtime)
+		return 1;
+	auto made = rt::loop::make(*runtime);
+	if (!made)
+		return 1;
+	loop = &*made;
 	return run("tasks", await_tasks, AWAITS) |
 	       run("nested", await_nested, AWAITS / 2 * 3) |
-	       run("groups", await_groups, AWAITS / 4 * 6);
+	       run("groups", await_groups, AWAITS / 4 * 6) |
+	       run("limited", await_limited, AWAITS / 4 * 7);
 }
