@@ -203,14 +203,9 @@ public:
 	 * shared. RPMA_E_INVAL: it has none. */
 	result<message_future> next() const
 	{
-		future made = detail::access::make_future(core_->rt);
-		const rpma_rt_source from = {nullptr, core_->raw, nullptr,
-					     nullptr};
-		int ret = rpma_rt_next_future(&from, made.raw());
-
-		if (ret < 0)
-			return error::call(ret);
-		return message_future(std::move(made), core_->from.pool);
+		return detail::access::ask<message>(
+			core_->rt, {nullptr, raw(), nullptr, nullptr},
+			{core_->from.pool});
 	}
 	/* The next message. */
 	result<message> receive(int timeout_ms = -1) const
@@ -274,7 +269,7 @@ public:
 	}
 
 private:
-	friend class request_future;
+	friend detail::item_of<future_connection>;
 	explicit future_connection(
 		std::unique_ptr<detail::future_conn_core> core) noexcept
 	    : core_(std::move(core))
@@ -334,49 +329,29 @@ private:
 	std::unique_ptr<detail::future_conn_core> core_;
 };
 
-/* The next request of a listener. Destroying it leaves the request to the next
- * one. Thread: the holder's. */
-class request_future
+namespace detail
 {
-public:
-	/* The connection, which is to be accepted; destroying it refuses the
-	 * peer. RPMA_E_AGAIN: none yet. The error closed: the listener has
-	 * ended. Once. */
-	result<future_connection> poll()
-	{
-		return take(future_.poll());
-	}
-	/* the same when the time has passed; -1: without end */
-	result<future_connection> wait(int timeout_ms)
-	{
-		return take(future_.wait(timeout_ms));
-	}
 
-private:
-	friend class future_listener;
-	request_future(future &&made,
-		       const detail::ref<detail::runtime_core> &rt,
-		       const detail::ref<detail::peer_core> &peer,
-		       const detail::receives &from) noexcept
-	    : rt_(rt), peer_(peer), from_(from), future_(std::move(made))
+/* The connection of a request, which is to be accepted; destroying the
+ * connection refuses the peer. */
+template <> struct item_of<future_connection> {
+	ref<runtime_core> rt;
+	ref<peer_core> peer;
+	receives from;
+	static bool is_in(const rpma_rt_completion &item) noexcept
 	{
+		return rpma_rt_completion_event(&item) == RPMA_RT_EVENT_REQUEST;
 	}
-	result<future_connection> take(result<rpma_rt_completion> got)
+	result<future_connection> take(const rpma_rt_completion &item) const
 	{
-		if (!got)
-			return got.error();
-		const rpma_rt_completion item = *got;
-		if (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_REQUEST)
-			return error::closed(item.status);
-		future_ = future();
-		return future_connection::own(rt_, peer_, from_,
+		return future_connection::own(rt, peer, from,
 					      rpma_rt_completion_conn(&item));
 	}
-	detail::ref<detail::runtime_core> rt_;
-	detail::ref<detail::peer_core> peer_;
-	detail::receives from_;
-	future future_;
 };
+
+} // namespace detail
+
+using request_future = next_future<future_connection>;
 
 /* A listener whose requests are futures, up to 16 at a time. Destroying it
  * refuses the requests that nobody has taken; not in functions that a poller
@@ -433,13 +408,9 @@ public:
 	}
 	result<request_future> next() const
 	{
-		future made = detail::access::make_future(rt_);
-		const rpma_rt_source from = {raw_, nullptr, nullptr, nullptr};
-		int ret = rpma_rt_next_future(&from, made.raw());
-
-		if (ret < 0)
-			return error::call(ret);
-		return request_future(std::move(made), rt_, peer_, from_);
+		return detail::access::ask<future_connection>(
+			rt_, {raw_, nullptr, nullptr, nullptr},
+			{rt_, peer_, from_});
 	}
 	/* The next connection, accepted and established; it waits so long for
 	 * each of the two. */

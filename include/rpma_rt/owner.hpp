@@ -265,6 +265,9 @@ struct srq_core : shared<srq_core> {
 
 struct access; /* to what the owners own */
 
+/* Makes a T of an item of a source. */
+template <typename T> struct item_of;
+
 } // namespace detail
 
 /* --------------------------------------------------------------- owners --- */
@@ -519,7 +522,8 @@ private:
 	detail::ref<detail::pool_core> pool_;
 };
 
-class lease_future;
+template <typename T> class next_future;
+using lease_future = next_future<lease>;
 
 /* Registered memory in slots; copies are the same one. Thread: any. */
 class pool
@@ -668,48 +672,110 @@ struct access {
 		l.pool_ = {};
 		return raw;
 	}
+	template <typename T>
+	static result<next_future<T>> ask(const ref<runtime_core> &rt,
+					  const rpma_rt_source &from,
+					  const item_of<T> &item) noexcept;
+};
+
+inline std::optional<uint32_t> imm_of(const rpma_rt_completion &item) noexcept
+{
+	uint32_t value;
+
+	if (!rpma_rt_completion_imm(&item, &value))
+		return std::nullopt;
+	return value;
+}
+
+/* A lease, or a message. */
+template <typename T> struct item_of {
+	ref<pool_core> pool;
+	/* Says whether the item is one of the source, and not the end. */
+	static bool is_in(const rpma_rt_completion &item) noexcept
+	{
+		return item.flags & RPMA_RT_C_LEASE;
+	}
+	T take(const rpma_rt_completion &item) const noexcept
+	{
+		rpma_rt_lease raw{};
+
+		(void)rpma_rt_completion_lease(&item, &raw);
+		if constexpr (std::is_same_v<T, message>)
+			return access::make_message(raw, pool, imm_of(item));
+		else
+			return access::make_lease(raw, pool);
+	}
 };
 
 } // namespace detail
 
-/* A lease of the next free slot of a pool. Destroying the future leaves the
- * slot to the next future. Thread: the holder's. */
-class lease_future
+/*
+ * The next T of a source, in the order in which futures were asked for: a lease
+ * of a free slot, a message, the connection of a request. Destroying the future
+ * leaves the item to the next future. Thread: the holder's.
+ */
+template <typename T> class next_future
 {
 public:
-	/* RPMA_E_AGAIN: none yet. The error closed: the runtime has stopped.
-	 * Once. */
-	result<lease> poll()
+	/* Returns the item, once. RPMA_E_AGAIN: none yet. The error closed,
+	 * behind the last item: the runtime has stopped, the connection, the
+	 * shared receive queue or the listener has ended. */
+	result<T> poll()
 	{
 		return take(future_.poll());
 	}
-	/* the same when the time has passed; -1: without end */
-	result<lease> wait(int timeout_ms)
+	/* Waits for the item; RPMA_E_AGAIN: the time has passed; -1: without
+	 * end. */
+	result<T> wait(int timeout_ms)
 	{
 		return take(future_.wait(timeout_ms));
 	}
+	/* Returns the user pointer of the connection whose message was taken:
+	 * cfg.user of the endpoint, or what rpma_rt_conn_set_user() has set. */
+	void *user() const noexcept
+	{
+		return user_;
+	}
 
 private:
-	friend class pool;
-	lease_future(future &&made, const detail::ref<detail::pool_core> &pool)
-	    : pool_(pool), future_(std::move(made))
+	friend detail::access;
+	next_future(future &&made, const detail::item_of<T> &item) noexcept
+	    : item_(item), future_(std::move(made))
 	{
 	}
-	result<lease> take(result<rpma_rt_completion> got)
+	result<T> take(result<rpma_rt_completion> got)
 	{
-		rpma_rt_lease raw;
-
 		if (!got)
 			return got.error();
 		const rpma_rt_completion item = *got;
-		if (!rpma_rt_completion_lease(&item, &raw))
+		if (!item_.is_in(item))
 			return error::closed(item.status);
 		future_ = future();
-		return detail::access::make_lease(raw, pool_);
+		user_ = item.user;
+		return item_.take(item);
 	}
-	detail::ref<detail::pool_core> pool_;
+	detail::item_of<T> item_;
 	future future_;
+	void *user_ = nullptr;
 };
+
+namespace detail
+{
+
+template <typename T>
+result<next_future<T>> access::ask(const ref<runtime_core> &rt,
+				   const rpma_rt_source &from,
+				   const item_of<T> &item) noexcept
+{
+	future made = make_future(rt);
+	int ret = rpma_rt_next_future(&from, made.raw());
+
+	if (ret < 0)
+		return error::call(ret);
+	return next_future<T>(std::move(made), item);
+}
+
+} // namespace detail
 
 inline result<memory> memory::make(const peer &p, void *ptr, size_t size,
 				   int usage)
@@ -766,13 +832,8 @@ inline result<lease> pool::take() const
 
 inline result<lease_future> pool::next() const
 {
-	future made = detail::access::make_future(core_->rt);
-	const rpma_rt_source from = {nullptr, nullptr, nullptr, core_->raw};
-	int ret = rpma_rt_next_future(&from, made.raw());
-
-	if (ret < 0)
-		return error::call(ret);
-	return lease_future(std::move(made), core_);
+	return detail::access::ask<lease>(
+		core_->rt, {nullptr, nullptr, nullptr, raw()}, {core_});
 }
 
 } // namespace rpma::rt

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * receive.hpp: receives that connections share, and futures of messages, for
- * threads that wait without a loop.
+ * receive.hpp: receives that connections share, and lists of messages that
+ * nobody has taken yet.
  */
 
 #ifndef RPMA_RT_RECEIVE_HPP
@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include <rpma_rt/owner.hpp>
 
@@ -78,67 +77,9 @@ private:
 	uint32_t count_ = 0;
 };
 
-inline std::optional<uint32_t> imm_of(const rpma_rt_completion &item) noexcept
-{
-	uint32_t value;
-
-	if (!rpma_rt_completion_imm(&item, &value))
-		return std::nullopt;
-	return value;
-}
-
 } // namespace detail
 
-/* The next message of a connection, or of those that share receives, in the
- * order in which they were asked for. Destroying it leaves the message to the
- * next one. Thread: the holder's. */
-class message_future
-{
-public:
-	/* RPMA_E_AGAIN: none yet. The error closed, behind the last message:
-	 * the connection has ended, or the shared receive queue. Once. */
-	result<message> poll()
-	{
-		return take(future_.poll());
-	}
-	/* the same when the time has passed; -1: without end */
-	result<message> wait(int timeout_ms)
-	{
-		return take(future_.wait(timeout_ms));
-	}
-	/* of the message that was taken: its connection's, cfg.user of the
-	 * endpoint, or what rpma_rt_conn_set_user() has set */
-	void *user() const noexcept
-	{
-		return user_;
-	}
-
-private:
-	friend class future_connection;
-	friend class shared_receive_queue;
-	message_future(future &&made,
-		       const detail::ref<detail::pool_core> &pool)
-	    : pool_(pool), future_(std::move(made))
-	{
-	}
-	result<message> take(result<rpma_rt_completion> got)
-	{
-		rpma_rt_lease raw;
-
-		if (!got)
-			return got.error();
-		const rpma_rt_completion item = *got;
-		if (!rpma_rt_completion_lease(&item, &raw))
-			return error::closed(item.status);
-		future_ = future();
-		user_ = item.user;
-		return detail::access::make_message(raw, pool_,
-						    detail::imm_of(item));
-	}
-	detail::ref<detail::pool_core> pool_;
-	future future_;
-	void *user_ = nullptr;
-};
+using message_future = next_future<message>;
 
 /*
  * Receives that the connections of one poller share, from a pool. Those with a
@@ -176,14 +117,9 @@ public:
 	}
 	result<message_future> next() const
 	{
-		future made = detail::access::make_future(core_->rt);
-		const rpma_rt_source from = {nullptr, nullptr, core_->raw,
-					     nullptr};
-		int ret = rpma_rt_next_future(&from, made.raw());
-
-		if (ret < 0)
-			return error::call(ret);
-		return message_future(std::move(made), core_->pool);
+		return detail::access::ask<message>(
+			core_->rt, {nullptr, nullptr, raw(), nullptr},
+			{core_->pool});
 	}
 	rpma_rt_srq *raw() const noexcept
 	{
