@@ -60,7 +60,7 @@ public:
 		waiting_.push_back(last);
 		ask(pool);
 	}
-	/* The future stays: a slot that comes to an empty line is free again. */
+	/* The future stays: a slot that finds an empty line is free again. */
 	void leave(slot_waiter &waiter) noexcept
 	{
 		std::lock_guard<std::mutex> guard(lock_);

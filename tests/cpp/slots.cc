@@ -107,12 +107,11 @@ static void sends__wait_for_slots(rpma_rt_mode mode)
 
 /* ------------------------------------------------------------- given up --- */
 
-/* However many are given up before the poller runs: the next one gets a slot. */
+/* However many give up before the poller runs: the next one gets a slot. */
 static rt::task<void> give_up(slots &s)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		auto late = co_await s.loop->within(
-			0ms, s.loop->next(*s.pool));
+		auto late = co_await s.loop->within(0ms, s.loop->next(*s.pool));
 		CHECK(!late && late.error().what() == rt::errc::timed_out);
 	}
 	s.all.clear();
@@ -170,7 +169,7 @@ static void line__destroyed_anywhere(rpma_rt_mode mode)
 	is_whole(*s.pool, *s.loop);
 }
 
-/* ----------------------------------------------------------- other loops --- */
+/* ------------------------------------------------------- other loops --- */
 
 static rt::task<void> take_turns(const rt::loop &loop, const rt::pool &pool)
 {
@@ -238,7 +237,7 @@ static void shards__share_a_pool()
 		thread.join();
 }
 
-/* ------------------------------------------------------------------ ends --- */
+/* -------------------------------------------------------------- ends --- */
 
 /* The loop of the first in line has ended: the slot is the second's. */
 static void loop__ends_while_it_waits(rpma_rt_mode mode)

@@ -93,12 +93,12 @@ static rt::task<void> look_at_types(scene &s)
 	gives<rt::result<rt::lease>>(loop.within(1h, loop.next(s.pool)));
 	gives<rt::result<rt::connection>>(loop.within(1h, listener.accept()));
 	gives<rt::outcome<1>>(loop.within(1h, conn.flush(s.remote, 0, 8)));
-	gives<rt::result<std::tuple<none, int>>>(loop.within(
-		1h, rt::when_all(loop.sleep_for(1ms), five())));
+	gives<rt::result<std::tuple<none, int>>>(
+		loop.within(1h, rt::when_all(loop.sleep_for(1ms), five())));
 	gives<rt::some_of<monostate, int>>(
 		loop.within(1h, rt::when_any(nothing(), five())));
-	gives<rt::some_of<none, bool>>(loop.within(
-		1h, rt::when_some(1, loop.sleep_for(1ms), yes())));
+	gives<rt::some_of<none, bool>>(
+		loop.within(1h, rt::when_some(1, loop.sleep_for(1ms), yes())));
 	gives<none>(loop.within(1h, loop.within(2h, nothing())));
 }
 
@@ -137,8 +137,8 @@ static rt::task<void> come_in_time(scene &s)
 	}
 	CHECK(has_thrown);
 
-	auto [a, b] = must(
-		co_await loop.within(1h, rt::when_all(five(), nothing())));
+	auto [a, b] =
+		must(co_await loop.within(1h, rt::when_all(five(), nothing())));
 	CHECK(a == 5);
 	(void)b;
 	auto any = co_await loop.within(1h, rt::when_any(never(loop), five()));
@@ -218,22 +218,22 @@ static rt::task<void> ask_for_a_quorum(scene &s)
 	auto b = co_await s.connect();
 	auto c = co_await s.connect();
 
-	auto done = co_await s.loop.within(
-		1h, rt::when_some(2, write_to(s, a), write_to(s, b),
-				  write_to(s, c)));
+	auto done = co_await s.loop.within(1h, rt::when_some(2, write_to(s, a),
+							     write_to(s, b),
+							     write_to(s, c)));
 	CHECK(done && done.succeeded >= 2);
 
-	auto late = co_await s.loop.within(
-		0ms, rt::when_some(2, write_to(s, a), write_to(s, b),
-				   write_to(s, c)));
+	auto late = co_await s.loop.within(0ms, rt::when_some(2, write_to(s, a),
+							      write_to(s, b),
+							      write_to(s, c)));
 	is_late(late);
 
 	b.client.close();
 	c.client.close();
 	(void)co_await rt::when_all(b.client.closed(), c.client.closed());
-	auto few = co_await s.loop.within(
-		1h, rt::when_some(2, write_to(s, a), write_to(s, b),
-				  write_to(s, c)));
+	auto few = co_await s.loop.within(1h, rt::when_some(2, write_to(s, a),
+							    write_to(s, b),
+							    write_to(s, c)));
 	CHECK(!few && few.error().what() == rt::errc::closed);
 }
 
