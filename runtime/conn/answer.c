@@ -33,7 +33,8 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 		if (!(opened->wants & wants))
 			continue;
 		opened->wants &= (uint8_t)~wants;
-		if (conn->side[side].healthy) /* else CLOSED answers */
+		if (rt_side_is_healthy(
+			    &conn->side[side])) /* else CLOSED answers */
 			rt_deliver_call(poller, &opened->callback, &item);
 	}
 }
@@ -99,7 +100,7 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 {
 	struct rpma_rt_conn *conn = rt_conn_of_side(side);
 
-	if (!side->healthy)
+	if (!rt_side_is_healthy(side))
 		return; /* CLOSED answers */
 	if (rt_side_wants(side, RT_WANT_RETIRED))
 		rt_owing_look_poller(side);
@@ -187,10 +188,10 @@ void rt_answer_look(struct rt_msg *msg, void *owner)
 	for (i = 0; i < 2; i++) {
 		/* before the first completion of a new side there is nothing
 		 * to look at, after the first failure CLOSED answers */
-		if (conn->side[i].healthy)
+		if (rt_side_is_healthy(&conn->side[i]))
 			look_at(conn, i);
 	}
-	if (conn->side[RPMA_RT_SEND_SIDE].healthy &&
+	if (rt_side_is_healthy(&conn->side[RPMA_RT_SEND_SIDE]) &&
 	    rt_turn_is_through(&conn->gate[RPMA_RT_SEND_SIDE].turn))
 		rt_conn_tell_control(conn, RT_CTL_THROUGH);
 	conn->target.ops->unref(&conn->target);

@@ -209,8 +209,8 @@ void rt_bind_qp_poller(struct rpma_rt_conn *conn)
 	const struct rpma_rt_route *route;
 
 	conn->poll.bind = RT_BIND_DONE;
-	conn->side[RPMA_RT_SEND_SIDE].healthy = true;
-	conn->side[RPMA_RT_RECV_SIDE].healthy = true;
+	rt_side_mark(&conn->side[RPMA_RT_SEND_SIDE], RT_SIDE_HEALTHY);
+	rt_side_mark(&conn->side[RPMA_RT_RECV_SIDE], RT_SIDE_HEALTHY);
 	for (route = conn->poll.routes; route != NULL;
 	     route = rt_route_next(route))
 		conn->cq->routes[route->number].qp_key =

@@ -124,7 +124,7 @@ static void become_broken(struct rpma_rt_conn *conn)
 	conn->poll.state = RT_PS_BROKEN;
 	rt_conn_set_closing(conn);
 	for (i = 0; i < 2; i++) {
-		conn->side[i].healthy = false;
+		rt_side_end_healthy(&conn->side[i]);
 		/* the control thread waits for a holder */
 		rt_turn_close(&conn->gate[i].turn);
 	}
@@ -304,7 +304,7 @@ void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 		rt_schedule_cancel(conn->poller, &conn->poll.dying);
 	rt_bind_give_up_poller(conn);
 	for (i = 0; i < 2; i++) {
-		conn->side[i].healthy = false;
+		rt_side_end_healthy(&conn->side[i]);
 		rt_ledger_reap(&conn->gate[i].ledger, conn->side[i].count);
 	}
 	conn->poll.state = RT_PS_BROKEN;

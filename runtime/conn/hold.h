@@ -71,12 +71,11 @@ static inline bool rt_hold_append(struct rpma_rt_conn *conn,
 	struct rt_ledger *ledger = &conn->gate[side].ledger;
 	bool signaled =
 		!(wr_id & RT_ON_ERROR_ONLY) || rt_ledger_must_signal(ledger);
-	_Atomic bool *has = &conn->side[side].has_unsignaled;
 
 	rt_ledger_append(ledger, wr_id, opcode, signaled, tick);
-	/* relaxed, both: posting orders it before the completion */
-	if (!signaled && !atomic_load_explicit(has, memory_order_relaxed))
-		atomic_store_explicit(has, true, memory_order_relaxed);
+	if (!signaled &&
+	    !(rt_side_marks(&conn->side[side]) & RT_SIDE_UNSIGNALED))
+		rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
 	return signaled;
 }
 

@@ -49,7 +49,8 @@ static inline bool is_usual(const struct rt_route_entry *entry,
 			    const struct ibv_wc *wc)
 {
 	return rt_round_is_of(entry, wc) && wc->status == IBV_WC_SUCCESS &&
-	       (!entry->is_callback || entry->is_sink) && entry->side->healthy;
+	       (!entry->is_callback || entry->is_sink) &&
+	       rt_side_is_healthy(entry->side);
 }
 
 /* Returns how many of the completions were delivered: up to the first that is

@@ -104,6 +104,19 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 	return true;
 }
 
+/* A completion that is no success, or of a side with marks of its own. True: a
+ * success, whose entries are counted. */
+__attribute__((noinline)) static bool retire_otherwise(struct rt_side *side,
+						       const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS || !rt_side_is_healthy(side)) {
+		side->ops->failed(side, wc);
+		return false;
+	}
+	side->ops->retire_group(side);
+	return true;
+}
+
 static void route(struct rt_poller *poller, struct rt_cq *cq,
 		  const struct ibv_wc *wc)
 {
@@ -114,11 +127,11 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 	    route_otherwise(poller, cq, entry, wc))
 		return;
 	side = entry->side;
-	if (unlikely(wc->status != IBV_WC_SUCCESS || !side->healthy)) {
-		side->ops->failed(side, wc);
+	if (likely(wc->status == IBV_WC_SUCCESS &&
+		   rt_side_marks(side) == RT_SIDE_HEALTHY))
+		side->count++;
+	else if (!retire_otherwise(side, wc))
 		return;
-	}
-	rt_side_retire(side);
 	rt_deliver_touch_side(poller, side);
 	if (!(wc->wr_id & RT_ON_ERROR_ONLY))
 		deliver(poller, entry, wc);
@@ -263,7 +276,8 @@ usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
 	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	if (!rt_round_is_of(entry, wc) || entry->is_callback ||
 	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
-	    !entry->side->healthy || !rt_lane_has_place_poller(entry->lane))
+	    !rt_side_is_healthy(entry->side) ||
+	    !rt_lane_has_place_poller(entry->lane))
 		return NULL;
 	return entry;
 }

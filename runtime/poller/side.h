@@ -44,6 +44,16 @@ struct rt_side_ops {
 
 struct rt_led;
 
+/* Bits of rt_side.marks. Where HEALTHY stands alone, a success retires a single
+ * entry: the success path of completions looks at one byte. */
+enum rt_side_mark {
+	/* the poller's: the queue pair is bound, and no completion has failed */
+	RT_SIDE_HEALTHY = 1 << 0,
+	/* a poster's, once, before the device has the entry: an unsignaled
+	 * entry was appended */
+	RT_SIDE_UNSIGNALED = 1 << 1
+};
+
 struct rt_side {
 	/* read by posters; want is written by them, when they are refused */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
@@ -53,11 +63,8 @@ struct rt_side {
 	_Atomic uint32_t awaited;
 	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
 	/* the poller's */
-	uint32_t count; /* entries retired: what retired will be */
-	/* was an unsignaled entry ever appended? Set by a poster, once, before
-	 * the device has that entry */
-	_Atomic bool has_unsignaled;
-	bool healthy;
+	uint32_t count;	       /* entries retired: what retired will be */
+	_Atomic uint8_t marks; /* bits of enum rt_side_mark */
 	bool touched;
 	uint8_t which; /* enum rpma_rt_side; immutable */
 	struct rt_side *touched_next;
@@ -68,13 +75,41 @@ struct rt_side {
 	struct rt_led *followers;
 };
 
-/* A work request succeeded: counts what retires with that success. */
+/* Returns the bits of the side. On its poller, or for UNSIGNALED. */
+static inline uint8_t rt_side_marks(const struct rt_side *side)
+{
+	/* relaxed: HEALTHY is the poller's own; a completion came after the
+	 * device had its work request, and UNSIGNALED before that */
+	return atomic_load_explicit(&side->marks, memory_order_relaxed);
+}
+
+/* On its poller, or under the runtime's lock when there is no poller. */
+static inline bool rt_side_is_healthy(const struct rt_side *side)
+{
+	return rt_side_marks(side) & RT_SIDE_HEALTHY;
+}
+
+/* Sets a bit, by read-modify-write: the bits have different owners. */
+static inline void rt_side_mark(struct rt_side *side, enum rt_side_mark mark)
+{
+	/* relaxed: as in rt_side_marks() */
+	atomic_fetch_or_explicit(&side->marks, (uint8_t)mark,
+				 memory_order_relaxed);
+}
+
+/* On its poller: from here on each completion goes to ops->failed. */
+static inline void rt_side_end_healthy(struct rt_side *side)
+{
+	/* relaxed: as in rt_side_marks() */
+	atomic_fetch_and_explicit(&side->marks, (uint8_t)~RT_SIDE_HEALTHY,
+				  memory_order_relaxed);
+}
+
+/* A work request succeeded: counts what retires with that success. REQUIRES:
+ * the side is healthy */
 static inline void rt_side_retire(struct rt_side *side)
 {
-	/* relaxed: the completion came after the device had the work request */
-	if (__builtin_expect(atomic_load_explicit(&side->has_unsignaled,
-						  memory_order_relaxed),
-			     0))
+	if (__builtin_expect(rt_side_marks(side) != RT_SIDE_HEALTHY, 0))
 		side->ops->retire_group(side);
 	else
 		side->count++;

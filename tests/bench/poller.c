@@ -157,7 +157,7 @@ static void open_routes(struct bench *bench, struct rt_poller *poller)
 	if (bench->rt_cq.routes == NULL)
 		bench_fail("no memory");
 	for (i = 0; i < bench->sides_count; i++)
-		bench->sides[i].healthy = true;
+		rt_side_mark(&bench->sides[i], RT_SIDE_HEALTHY);
 	for (i = 0; i < bench->routes_count; i++) {
 		entry = &bench->rt_cq.routes[RT_ROUTE_FIRST + i];
 		entry->lane = rt_queue_lane(bench->queues[i % bench->fanout], 0,
