@@ -34,7 +34,8 @@ static void pool_free(struct rpma_rt_pool *pool)
 {
 	pthread_cond_destroy(&pool->left);
 	free(pool->feeders);
-	free(pool->slots);
+	free(pool->leases);
+	free(pool->next);
 	free(pool->memory);
 	free(pool);
 }
@@ -73,17 +74,18 @@ static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 		       RT_CACHE_LINE * RT_CACHE_LINE;
 	size = (pool->stride * pool->count + PAGE - 1) / PAGE * PAGE;
 	pool->memory = aligned_alloc(PAGE, size);
-	pool->slots = calloc(pool->count, sizeof(*pool->slots));
+	pool->leases = calloc(pool->count, sizeof(*pool->leases));
+	pool->next = calloc(pool->count, sizeof(*pool->next));
 	pool->feeders = calloc(rt->cfg.pollers, sizeof(*pool->feeders));
-	if (pool->memory == NULL || pool->slots == NULL ||
-	    pool->feeders == NULL) {
+	if (pool->memory == NULL || pool->leases == NULL ||
+	    pool->next == NULL || pool->feeders == NULL) {
 		pool_free(pool);
 		return RPMA_E_NOMEM;
 	}
 	/* what was in it before is not for peers */
 	memset(pool->memory, 0, size);
-	rt_pool_list_init(&pool->head, pool->slots, 0, pool->receives);
-	rt_pool_list_init(&pool->head_of_sends, pool->slots, pool->receives,
+	rt_pool_list_init(&pool->head, pool->next, 0, pool->receives);
+	rt_pool_list_init(&pool->head_of_sends, pool->next, pool->receives,
 			  pool->count);
 	name_pool(pool, cfg->name);
 	for (i = 0; i < rt->cfg.pollers; i++)

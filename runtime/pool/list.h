@@ -23,67 +23,56 @@
 #define RT_POOL_AWAITED	   (UINT64_C(1) << 24)
 #define RT_POOL_TAKE	   (UINT64_C(1) << 25)
 
-struct rt_pool_slot {
-	_Atomic uint64_t lease; /* see pool.h */
-	_Atomic uint32_t next;	/* of a free slot: the next, as in the head */
-};
-
-/* Returns the number behind a free slot, or behind a slot of the caller. */
-static inline uint32_t rt_pool_list_next(const struct rt_pool_slot *slots,
-					 uint32_t number)
-{
-	/* relaxed: written before the push that the head came with */
-	return atomic_load_explicit(&slots[number - 1].next,
-				    memory_order_relaxed);
-}
-
-/* Makes a list of the slots from first to end. Nobody knows the slots yet. */
+/* Makes a list of the slots from first to end. next[i] is the number behind free
+ * slot i + 1. Nobody knows the slots yet. */
 static inline void rt_pool_list_init(_Atomic uint64_t *list,
-				     struct rt_pool_slot *slots, uint32_t first,
+				     _Atomic uint32_t *next, uint32_t first,
 				     uint32_t end)
 {
 	uint32_t i;
 
 	/* relaxed, both: nobody knows the list */
 	for (i = first; i + 1 < end; i++)
-		atomic_store_explicit(&slots[i].next, i + 2,
-				      memory_order_relaxed);
+		atomic_store_explicit(&next[i], i + 2, memory_order_relaxed);
 	atomic_store_explicit(list, first < end ? first + 1 : 0,
 			      memory_order_relaxed);
 }
 
-/* Takes up to max slots; returns the number of the first, and how many. The
- * others are linked behind the first. Takes nothing from a list with the bit
- * barred. */
+/* Takes up to max slots; stores their numbers, and returns how many. Takes
+ * nothing from a list with the bit barred. */
 static inline __attribute__((always_inline)) uint32_t
-rt_pool_list_take(_Atomic uint64_t *list, const struct rt_pool_slot *slots,
-		  uint32_t max, uint64_t barred, uint32_t *count)
+rt_pool_list_take(_Atomic uint64_t *list, const _Atomic uint32_t *next,
+		  uint64_t *numbers, uint32_t max, uint64_t barred)
 {
 	uint64_t head;
-	uint32_t next;
+	uint32_t number;
+	uint32_t count;
 
 	/* acquire [POOL-1]: pairs with rt_pool_list_push() */
 	head = atomic_load_explicit(list, memory_order_acquire);
 	do {
-		next = (uint32_t)(head & RT_POOL_FIRST_MASK);
-		*count = 0;
-		if (next == 0 || unlikely(head & barred))
+		number = (uint32_t)(head & RT_POOL_FIRST_MASK);
+		if (number == 0 || unlikely(head & barred))
 			return 0;
-		/* others may take these slots: then the head is another */
-		do
-			next = rt_pool_list_next(slots, next);
-		while (++*count < max && next != 0);
+		count = 0;
+		/* relaxed: written before the push that the head came with.
+		 * Others may take these slots: then the head is another */
+		do {
+			numbers[count] = number;
+			number = atomic_load_explicit(&next[number - 1],
+						      memory_order_relaxed);
+		} while (++count < max && number != 0);
 		/* acquire: as above; others' takes and gives change it */
 	} while (!atomic_compare_exchange_weak_explicit(
 		list, &head,
-		((head & ~RT_POOL_FIRST_MASK) + RT_POOL_TAKE) | next,
+		((head & ~RT_POOL_FIRST_MASK) + RT_POOL_TAKE) | number,
 		memory_order_acquire, memory_order_acquire));
-	return (uint32_t)(head & RT_POOL_FIRST_MASK);
+	return count;
 }
 
 /* Gives a slot back; returns the former head. */
 static inline uint64_t rt_pool_list_push(_Atomic uint64_t *list,
-					 struct rt_pool_slot *slots,
+					 _Atomic uint32_t *next,
 					 uint32_t number)
 {
 	/* relaxed: the exchange looks again */
@@ -91,7 +80,7 @@ static inline uint64_t rt_pool_list_push(_Atomic uint64_t *list,
 
 	do {
 		/* relaxed: the exchange publishes it */
-		atomic_store_explicit(&slots[number - 1].next,
+		atomic_store_explicit(&next[number - 1],
 				      (uint32_t)(head & RT_POOL_FIRST_MASK),
 				      memory_order_relaxed);
 		/* seq_cst: releases the slot, with what was done to its bytes

@@ -37,7 +37,7 @@ struct rt_pool_words {
 #define RT_POOL_AT_BITS	 20 /* of a slot's index */
 #define RT_POOL_AT_MASK	 ((1u << RT_POOL_AT_BITS) - 1)
 
-/* rt_pool_slot.lease: the generation, odd: out; below the generation, of a slot
+/* rpma_rt_pool.leases: the generation, odd: out; below the generation, of a slot
  * that is out, who holds the slot: the program, and so many work requests */
 #define RT_POOL_LEASE_SHIFT 32
 #define RT_POOL_PROGRAM	    (UINT64_C(1) << 31)
@@ -46,7 +46,8 @@ struct rt_pool_words {
 struct rpma_rt_pool {
 	/* immutable after new */
 	struct rpma_rt *rt;
-	struct rt_pool_slot *slots;
+	_Atomic uint64_t *leases; /* one a slot */
+	_Atomic uint32_t *next;	  /* one a slot, see list.h */
 	char *memory;
 	struct rpma_mr_local *mr;
 	uint64_t stride; /* from one slot to the next */

@@ -25,11 +25,10 @@ static uint32_t generation_of(uint64_t cookie)
 	return (uint32_t)cookie & RT_POOL_GEN_MASK;
 }
 
-static uint32_t generation_at(const struct rt_pool_slot *slot)
+static uint32_t generation_at(const _Atomic uint64_t *lease)
 {
 	/* relaxed: whoever needs an order has it, see the callers */
-	return (uint32_t)(atomic_load_explicit(&slot->lease,
-					       memory_order_relaxed) >>
+	return (uint32_t)(atomic_load_explicit(lease, memory_order_relaxed) >>
 			  RT_POOL_LEASE_SHIFT);
 }
 
@@ -59,16 +58,15 @@ static uint64_t free_word(uint32_t generation)
 /* --------------------------------------------------------------- taking --- */
 
 /* Out of the list, so the caller's alone: it gets the next generation. */
-static uint64_t begin_lease(struct rpma_rt_pool *pool, uint32_t at)
+static inline uint64_t begin_lease(struct rpma_rt_pool *pool, uint32_t at)
 {
-	struct rt_pool_slot *slot = &pool->slots[at];
-	uint32_t generation = generation_at(slot) + 1;
+	_Atomic uint64_t *lease = &pool->leases[at];
+	uint32_t generation = generation_at(lease) + 1;
 
 	assert(generation & 1);
 	/* relaxed, as in generation_at(): [POOL-1] brought the former one, and
 	 * the lease carries this one on */
-	atomic_store_explicit(&slot->lease, word_of(generation),
-			      memory_order_relaxed);
+	atomic_store_explicit(lease, word_of(generation), memory_order_relaxed);
 	return rt_pool_cookie(pool, at, generation);
 }
 
@@ -76,15 +74,12 @@ static inline __attribute__((always_inline)) uint32_t
 take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list, uint64_t *cookies,
 	  uint32_t max, uint64_t barred)
 {
-	uint32_t count;
-	uint32_t number =
-		rt_pool_list_take(list, pool->slots, max, barred, &count);
+	uint32_t count =
+		rt_pool_list_take(list, pool->next, cookies, max, barred);
 	uint32_t i;
 
-	for (i = 0; i < count; i++) {
-		cookies[i] = begin_lease(pool, number - 1);
-		number = rt_pool_list_next(pool->slots, number);
-	}
+	for (i = 0; i < count; i++)
+		cookies[i] = begin_lease(pool, (uint32_t)cookies[i] - 1);
 	return count;
 }
 
@@ -193,52 +188,77 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 
 /* ---------------------------------------------------------- giving back --- */
 
-static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
+static inline void push(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
+			uint32_t at)
 {
-	_Atomic uint64_t *list =
-		at < pool->receives ? &pool->head : &pool->head_of_sends;
-
-	if (unlikely(rt_pool_list_push(list, pool->slots, at + 1) &
+	if (unlikely(rt_pool_list_push(list, pool->next, at + 1) &
 		     RT_POOL_AWAITED))
 		rt_source_wake_mt(pool->waits);
+}
+
+static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
+{
+	if (at >= pool->receives) {
+		push(pool, &pool->head_of_sends, at);
+		return;
+	}
+	push(pool, &pool->head, at);
 	/* seq_cst [POOL-2]: after the push; pairs with ask() */
-	if (at < pool->receives &&
-	    unlikely(atomic_load_explicit(&pool->asking,
+	if (unlikely(atomic_load_explicit(&pool->asking,
 					  memory_order_seq_cst) != 0))
 		rt_feed_answer_mt(pool);
 }
 
-/* A holder is through with that lease of the slot: from is the word that the
- * holder may find, holder the holder's part of the word. The last holder gives
- * the slot back. False: there is no such holder. */
-static inline bool let_go(struct rpma_rt_pool *pool, uint32_t at, uint64_t from,
-			  uint64_t holder)
+/* let_go() where the word is not what the holder expected: others hold the
+ * slot, or the holder does not. */
+__attribute__((noinline)) static bool let_go_shared(struct rpma_rt_pool *pool,
+						    uint32_t at, uint64_t from,
+						    uint32_t generation,
+						    uint64_t holder)
 {
-	_Atomic uint64_t *lease = &pool->slots[at].lease;
-	const uint32_t generation = (uint32_t)(from >> RT_POOL_LEASE_SHIFT);
 	uint64_t to;
 
-	do {
+	while (is_of(from, generation) &&
+	       (from & (holder == 1 ? RT_POOL_SENDS_MASK : RT_POOL_PROGRAM))) {
 		to = from - holder;
 		if (!has_holders(to))
 			to = free_word(generation);
 		/* acq_rel [POOL-3]: what each holder did to the slot's bytes is
 		 * over for the last, whose push publishes that */
-		if (atomic_compare_exchange_strong_explicit(
-			    lease, &from, to, memory_order_acq_rel,
-			    memory_order_relaxed)) {
-			if (!has_holders(to))
-				give_back(pool, at);
-			return true;
-		}
-	} while (is_of(from, generation) &&
-		 (from & (holder == 1 ? RT_POOL_SENDS_MASK : RT_POOL_PROGRAM)));
+		if (!atomic_compare_exchange_weak_explicit(
+			    &pool->leases[at], &from, to, memory_order_acq_rel,
+			    memory_order_relaxed))
+			continue;
+		if (!has_holders(to))
+			give_back(pool, at);
+		return true;
+	}
 	return false;
+}
+
+/* A holder is through with that lease of the slot; holder is the holder's part
+ * of the word: RT_POOL_PROGRAM, or 1 for a send. The last holder gives the slot
+ * back. False: there is no such holder. */
+static inline __attribute__((always_inline)) bool
+let_go(struct rpma_rt_pool *pool, uint32_t at, uint32_t generation,
+       uint64_t holder)
+{
+	/* the only holder, as a rule */
+	uint64_t from = (uint64_t)generation << RT_POOL_LEASE_SHIFT | holder;
+
+	/* acquire [POOL-3]: what the holders before did to the slot's bytes is
+	 * over for the last, whose push publishes that */
+	if (unlikely(!atomic_compare_exchange_strong_explicit(
+		    &pool->leases[at], &from, free_word(generation),
+		    memory_order_acquire, memory_order_relaxed)))
+		return let_go_shared(pool, at, from, generation, holder);
+	give_back(pool, at);
+	return true;
 }
 
 void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie)
 {
-	let_go(pool, rt_pool_at(cookie), word_of(generation_of(cookie)),
+	let_go(pool, rt_pool_at(cookie), generation_of(cookie),
 	       RT_POOL_PROGRAM);
 }
 
@@ -246,7 +266,7 @@ void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie)
 
 static _Atomic uint64_t *word_at(const struct rpma_rt_lease *lease)
 {
-	return &lease->pool->slots[lease->slot].lease;
+	return &lease->pool->leases[lease->slot];
 }
 
 bool rt_pool_is_held(const struct rpma_rt_lease *lease)
@@ -293,11 +313,8 @@ void rt_pool_end_send(uint64_t cookie)
 		&rt_pool_table[cookie >> (RT_POOL_AT_BITS + RT_POOL_GEN_BITS)],
 		memory_order_relaxed);
 
-	/* the only holder, as a rule */
 	if (pool != NULL)
-		let_go(pool, rt_pool_at(cookie),
-		       (word_of(generation_of(cookie)) & ~RT_POOL_PROGRAM) + 1,
-		       1);
+		let_go(pool, rt_pool_at(cookie), generation_of(cookie), 1);
 }
 
 __attribute__((cold, noinline)) static int
@@ -334,7 +351,7 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease)
 	if (unlikely(ret))
 		return ret;
 	if (unlikely(lease->slot >= pool->count || !(lease->generation & 1) ||
-		     !let_go(pool, lease->slot, word_of(lease->generation),
+		     !let_go(pool, lease->slot, lease->generation,
 			     RT_POOL_PROGRAM)))
 		return refuse_lease(lease);
 	return 0;
@@ -355,6 +372,6 @@ uint32_t rt_pool_out(const struct rpma_rt_pool *pool, uint32_t count)
 
 	/* relaxed: a count; exact where the caller orders it */
 	for (i = 0; i < count; i++)
-		out += generation_at(&pool->slots[i]) & 1;
+		out += generation_at(&pool->leases[i]) & 1;
 	return out;
 }

@@ -32,11 +32,12 @@ static void init_pool(void)
 	pool.receives = SLOTS;
 	pool.slot_size = SLOT_SIZE;
 	pool.stride = SLOT_SIZE;
-	pool.slots = calloc(SLOTS, sizeof(*pool.slots));
+	pool.leases = calloc(SLOTS, sizeof(*pool.leases));
+	pool.next = calloc(SLOTS, sizeof(*pool.next));
 	pool.memory = malloc((size_t)SLOTS * SLOT_SIZE);
-	if (pool.slots == NULL || pool.memory == NULL)
+	if (pool.leases == NULL || pool.next == NULL || pool.memory == NULL)
 		bench_fail("no memory");
-	rt_pool_list_init(&pool.head, pool.slots, 0, SLOTS);
+	rt_pool_list_init(&pool.head, pool.next, 0, SLOTS);
 	/* relaxed: nobody else knows it */
 	atomic_store_explicit(&rt_pool_table[0], &pool, memory_order_relaxed);
 }
