@@ -75,8 +75,8 @@ BEGIN {
 	b[NR] = $3
 	b_unit = $4
 	ratio[NR] = has_b ? $1 / $3 : $1
-	# a time: less is better, and the ratio says how much faster it is
-	if (against && a_unit ~ /^[nmu]?s$/)
+	# a cost: less is better, and the ratio says how much cheaper it is
+	if (against && a_unit ~ /^([nmu]?s|%|instructions)$/)
 		ratio[NR] = $3 / $1
 }
 
