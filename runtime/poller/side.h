@@ -44,8 +44,8 @@ struct rt_side_ops {
 
 struct rt_led;
 
-/* Bits of rt_side.marks. Where HEALTHY stands alone, a success retires a single
- * entry: the success path of completions looks at one byte. */
+/* Bits of rt_side.marks. Where HEALTHY stands alone, a success retires a
+ * single entry: the success path of completions looks at one byte. */
 enum rt_side_mark {
 	/* the poller's: the queue pair is bound, and no completion has failed */
 	RT_SIDE_HEALTHY = 1 << 0,

@@ -23,8 +23,8 @@
 #define RT_POOL_AWAITED	   (UINT64_C(1) << 24)
 #define RT_POOL_TAKE	   (UINT64_C(1) << 25)
 
-/* Makes a list of the slots from first to end. next[i] is the number behind free
- * slot i + 1. Nobody knows the slots yet. */
+/* Makes a list of the slots from first to end. next[i] is the number behind
+ * free slot i + 1. Nobody knows the slots yet. */
 static inline void rt_pool_list_init(_Atomic uint64_t *list,
 				     _Atomic uint32_t *next, uint32_t first,
 				     uint32_t end)

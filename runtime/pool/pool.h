@@ -37,8 +37,9 @@ struct rt_pool_words {
 #define RT_POOL_AT_BITS	 20 /* of a slot's index */
 #define RT_POOL_AT_MASK	 ((1u << RT_POOL_AT_BITS) - 1)
 
-/* rpma_rt_pool.leases: the generation, odd: out; below the generation, of a slot
- * that is out, who holds the slot: the program, and so many work requests */
+/* rpma_rt_pool.leases: the generation, odd: out; below the generation, of a
+ * slot that is out, who holds the slot: the program, and so many work
+ * requests */
 #define RT_POOL_LEASE_SHIFT 32
 #define RT_POOL_PROGRAM	    (UINT64_C(1) << 31)
 #define RT_POOL_SENDS_MASK  (RT_POOL_PROGRAM - 1)
