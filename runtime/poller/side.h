@@ -47,7 +47,7 @@ struct rt_led;
 /* Bits of rt_side.marks. Where HEALTHY stands alone, a success retires a
  * single entry: the success path of completions looks at one byte. */
 enum rt_side_mark {
-	/* the poller's: the queue pair is bound, and no completion has failed */
+	/* the poller's: the queue pair is bound, no completion failed */
 	RT_SIDE_HEALTHY = 1 << 0,
 	/* a poster's, once, before the device has the entry: an unsignaled
 	 * entry was appended */
