@@ -48,9 +48,7 @@ int rpma_rt_future_poll(const struct rpma_rt_future *future,
 		ret = RT_REFUSE_NULL(cmpl);
 	if (ret || !rt_future_is_ready(slot))
 		return ret;
-	slot->mine |= RT_FUTURE_READ;
-	*cmpl = slot->result;
-	return 1;
+	return rt_future_read(slot, cmpl);
 }
 
 /* -------------------------------------------------------- continuation --- */

@@ -100,6 +100,16 @@ int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future);
 int rt_future_find(const struct rt_log_place *place,
 		   const struct rpma_rt_future *future,
 		   struct rt_future **slot_ptr);
+/* Copies the result. REQUIRES: the future is ready. Returns 1, as the calls of
+ * the holder do. */
+static inline int rt_future_read(struct rt_future *slot,
+				 struct rpma_rt_completion *cmpl)
+{
+	slot->mine |= RT_FUTURE_READ;
+	*cmpl = slot->result;
+	return 1;
+}
+
 /* The handle of a slot that was taken. */
 static inline void rt_future_name(struct rpma_rt_future *future,
 				  const struct rt_future *slot)

@@ -412,17 +412,31 @@ static int check(const struct rt_log_place *place,
 	return rt_context_check_thread(place);
 }
 
+__attribute__((noinline)) static int
+wait_for_one(const struct rpma_rt_future *future, int timeout_ms)
+{
+	struct wait wait = {.futures = future, .count = 1, .end_ns = -1};
+
+	return wait_for(&wait, timeout_ms);
+}
+
 int rpma_rt_future_wait(const struct rpma_rt_future *future,
 			struct rpma_rt_completion *cmpl, int timeout_ms)
 {
-	struct wait wait = {.futures = future, .count = 1, .end_ns = -1};
+	struct rt_future *slot;
 	int ret = RT_REFUSE_NULL(future, cmpl);
 
 	if (ret == 0)
 		ret = check(RT_LOG_HERE, future, 1, timeout_ms);
-	if (ret == 0)
-		ret = wait_for(&wait, timeout_ms);
-	return ret ? ret : rpma_rt_future_poll(future, cmpl);
+	if (ret)
+		return ret;
+	slot = rt_future_slot(future);
+	if (!rt_future_is_ready(slot)) {
+		ret = wait_for_one(future, timeout_ms);
+		if (ret || !rt_future_is_ready(slot))
+			return ret;
+	}
+	return rt_future_read(slot, cmpl);
 }
 
 int rpma_rt_future_wait_some(const struct rpma_rt_future *futures, int count,
