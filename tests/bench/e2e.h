@@ -22,7 +22,7 @@
 #define E2E_BATCH 32 /* completions of a poll, work requests of a post */
 #define E2E_EACH  16 /* of so many messages one is timed */
 #define E2E_LOOK  32 /* rounds of a thread between two looks at the clock */
-#define E2E_TIMES 65536
+#define E2E_TIMES 16384 /* the last times of a thread */
 /* what different threads write lies so far apart */
 #define E2E_APART __attribute__((aligned(128)))
 
@@ -58,7 +58,7 @@ struct E2E_APART e2e_thread {
 	/* the measured part */
 	double begin, seconds;
 	uint64_t first, counted;
-	uint64_t *times; /* ns of messages, the last E2E_TIMES */
+	uint64_t *times; /* ns of messages, the last of them */
 	uint64_t time_count;
 	void *form; /* the form's */
 };
