@@ -19,9 +19,9 @@
 
 #define E2E_SIZE  64 /* bytes of a message */
 #define E2E_WORDS (E2E_SIZE / 8)
-#define E2E_BATCH 32 /* completions of a poll, work requests of a post */
-#define E2E_EACH  16 /* of so many messages one is timed */
-#define E2E_LOOK  32 /* rounds of a thread between two looks at the clock */
+#define E2E_BATCH 32	/* completions of a poll, work requests of a post */
+#define E2E_EACH  16	/* of so many messages one is timed */
+#define E2E_LOOK  32	/* rounds of a thread between two looks at the clock */
 #define E2E_TIMES 16384 /* the last times of a thread */
 /* what different threads write lies so far apart */
 #define E2E_APART __attribute__((aligned(128)))

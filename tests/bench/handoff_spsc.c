@@ -19,13 +19,12 @@
 #define SLOTS (2 * IN_FLIGHT)
 
 struct ring {
-	/* the producer's */
-	_Alignas(RT_APART) _Atomic uint32_t tail;
-	uint32_t next; /* what tail is */
+	/* the producer's own, apart from tail, which the consumer polls */
+	_Alignas(RT_APART) uint32_t next; /* what tail is */
 	uint32_t head_seen;
-	/* the consumer's */
+	_Alignas(RT_APART) uint32_t tail_seen; /* the consumer's own */
+	_Alignas(RT_APART) _Atomic uint32_t tail;
 	_Alignas(RT_APART) _Atomic uint32_t head;
-	uint32_t tail_seen;
 	_Alignas(RT_APART) struct rpma_rt_completion slots[SLOTS];
 };
 
