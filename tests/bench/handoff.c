@@ -2,13 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bench_handoff [--seconds S] [--cpus A,B] WAY FANOUT [BATCH]
+ * bench_handoff [--seconds S] [--cpus A,B,...] WAY FANOUT [BATCH [PAIRS]]
  *
  * Millions of completions a second that a poller on CPU A routes, BATCH at a
- * time (1 to 32, the default), and hands to FANOUT destinations, all
- * emptied in turn by one consumer on CPU B. Work
- * completions come from an array, so nothing but the hand-off differs between
- * the ways. "none" handles them where they are routed.
+ * time (1 to 32, the default), and hands to FANOUT destinations, all emptied in
+ * turn by one consumer on CPU B. Work completions come from an array, so nothing
+ * but the hand-off differs between the ways. "none" handles completions where
+ * they are routed. PAIRS: so many pollers, each with a consumer, side by side,
+ * and what all of them hand over.
  */
 
 #include "handoff.h"
@@ -25,15 +26,18 @@
 #define WCS	   4096
 #define ROUTES	   64
 #define FIRST_QP   100
+#define MAX_PAIRS  64
 #define CLOCK_EACH 1024 /* batches between two looks at the clock */
 
 struct run {
 	struct handoff handoff;
 	const struct handoff_way *way;
-	struct bench_args args;
+	int poller_cpu, consumer_cpu;
 	struct ibv_wc wcs[WCS];
 	uint32_t batch;
+	double length;	/* of the run, asked for */
 	double seconds; /* measured */
+	struct handoff_route routes[HANDOFF_ROUTE_MASK + 1];
 
 	/* written by the consumer: posters' credits, in the end */
 	_Alignas(64) _Atomic uint64_t taken;
@@ -42,17 +46,15 @@ struct run {
 	_Atomic bool ready; /* the consumer is pinned and looking */
 };
 
-static struct handoff_route routes[HANDOFF_ROUTE_MASK + 1];
-
 static void fill(struct run *run)
 {
 	uint32_t i;
 	uint32_t route;
 
 	for (i = 1; i <= ROUTES; i++) {
-		routes[i].user = run;
-		routes[i].qp_num = FIRST_QP + i;
-		routes[i].destination = i % run->handoff.fanout;
+		run->routes[i].user = run;
+		run->routes[i].qp_num = FIRST_QP + i;
+		run->routes[i].destination = i % run->handoff.fanout;
 	}
 	for (i = 0; i < WCS; i++) {
 		/* a fixed disorder, so that nothing is predicted by position */
@@ -63,7 +65,7 @@ static void fill(struct run *run)
 		run->wcs[i].opcode = IBV_WC_RECV;
 		run->wcs[i].byte_len = i;
 	}
-	run->handoff.routes = routes;
+	run->handoff.routes = run->routes;
 }
 
 /* Waits until so many were taken. */
@@ -108,12 +110,11 @@ static void *poller_main(void *arg)
 	double begin;
 	uint64_t sent;
 
-	bench_pin(run->args.cpus[0]);
 	/* acquire: the consumer's setup is over */
 	while (!atomic_load_explicit(&run->ready, memory_order_acquire))
 		rt_cpu_relax();
 	begin = bench_now();
-	sent = send_all(run, begin + run->args.seconds);
+	sent = send_all(run, begin + run->length);
 	wait_taken(run, sent);
 	run->seconds = bench_now() - begin;
 	/* release: to the consumer, which ends */
@@ -157,35 +158,35 @@ static uint64_t expected_sum(uint64_t total)
 	return total / WCS * round + rest * (rest + 1) / 2;
 }
 
-static void run_way(struct run *run)
+/* Consumes on the calling thread; the poller is another one. */
+static void *run_way(void *arg)
 {
-	pthread_t poller;
+	struct run *run = arg;
+	pthread_t poller = bench_start(run->poller_cpu, poller_main, run);
 	uint64_t sum;
 
-	run->way->init(&run->handoff);
-	if (pthread_create(&poller, NULL, poller_main, run))
-		bench_fail("no thread");
-	bench_pin(run->args.cpus[1]);
+	bench_pin(run->consumer_cpu);
 	sum = consume(run);
 	pthread_join(poller, NULL);
 	/* relaxed: written by this thread */
 	if (sum != expected_sum(atomic_load_explicit(&run->taken,
 						     memory_order_relaxed)))
 		bench_fail("completions were lost or doubled");
+	return NULL;
 }
 
 /* Routes and handles in one place. */
 static void run_none(struct run *run)
 {
 	double begin = bench_now();
-	double end = begin + run->args.seconds;
+	double end = begin + run->length;
 	struct rpma_rt_completion cmpl;
 	struct handoff_route *route;
 	uint64_t sent = 0;
 	uint64_t sum = 0;
 	uint32_t i;
 
-	bench_pin(run->args.cpus[0]);
+	bench_pin(run->poller_cpu);
 	do {
 		for (i = 0; i < WCS; i++) {
 			route = handoff_look_up(&run->handoff, &run->wcs[i]);
@@ -220,39 +221,79 @@ static const struct handoff_way *find_way(const char *name)
 	return NULL;
 }
 
-int main(int argc, char **argv)
+/* One poller and its consumer, of all pairs. */
+static struct run *make_run(const struct bench_args *args, uint32_t pair)
 {
-	static struct run run;
-	char name[64];
-	const char *way;
+	size_t size = (sizeof(struct run) + 127) / 128 * 128;
+	struct run *run = aligned_alloc(128, size);
 
-	run.args = bench_parse(argc, argv);
-	if (run.args.count != 2 && run.args.count != 3)
-		bench_fail("usage: bench_handoff [--seconds S] [--cpus A,B] "
-			   "lane|queue|push|ring|ringmp|spsc|boost|moody|"
-			   "rwq|wfcq|none FANOUT [BATCH]");
-	way = run.args.words[0];
-	run.handoff.fanout = (uint32_t)atoi(run.args.words[1]);
-	if (run.handoff.fanout < 1 || run.handoff.fanout > MAX_FANOUT)
+	if (run == NULL)
+		bench_fail("no memory");
+	memset(run, 0, size);
+	run->handoff.fanout = (uint32_t)atoi(args->words[1]);
+	if (run->handoff.fanout < 1 || run->handoff.fanout > MAX_FANOUT)
 		bench_fail("FANOUT is 1 to 8");
-	run.batch =
-		run.args.count == 3 ? (uint32_t)atoi(run.args.words[2]) : BATCH;
-	if (run.batch < 1 || BATCH % run.batch != 0)
+	run->batch = args->count > 2 ? (uint32_t)atoi(args->words[2]) : BATCH;
+	if (run->batch < 1 || BATCH % run->batch != 0)
 		bench_fail("BATCH is 1, 2, 4, 8, 16 or 32");
-	fill(&run);
-	run.way = find_way(way);
-	if (run.way != NULL)
-		run_way(&run);
-	else if (strcmp(way, "none") == 0)
-		run_none(&run);
+	run->length = args->seconds;
+	run->poller_cpu = args->cpus[2 * pair % (uint32_t)args->cpu_count];
+	run->consumer_cpu =
+		args->cpus[(2 * pair + 1) % (uint32_t)args->cpu_count];
+	fill(run);
+	run->way = find_way(args->words[0]);
+	if (run->way != NULL)
+		run->way->init(&run->handoff);
+	return run;
+}
+
+static double rate(const struct run *run)
+{
+	/* relaxed: the threads were joined */
+	return (double)atomic_load_explicit(&run->taken, memory_order_relaxed) /
+	       run->seconds / 1e6;
+}
+
+/* Returns the rates of all pairs together. */
+static double measure(const struct bench_args *args, uint32_t pairs)
+{
+	struct run *runs[MAX_PAIRS];
+	pthread_t threads[MAX_PAIRS];
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < pairs; i++)
+		runs[i] = make_run(args, i);
+	for (i = 1; i < pairs; i++)
+		threads[i] =
+			bench_start(runs[i]->consumer_cpu, run_way, runs[i]);
+	if (runs[0]->way != NULL)
+		run_way(runs[0]);
+	else if (strcmp(args->words[0], "none") == 0 && pairs == 1)
+		run_none(runs[0]);
 	else
 		bench_fail("no such way");
-	snprintf(name, sizeof(name), "%s.%u", way, run.handoff.fanout);
-	/* relaxed: the threads were joined */
-	bench_report(
-		name,
-		(double)atomic_load_explicit(&run.taken, memory_order_relaxed) /
-			run.seconds / 1e6,
-		"Mops/s");
+	for (i = 0; i < pairs; i++) {
+		if (i > 0)
+			pthread_join(threads[i], NULL);
+		sum += rate(runs[i]);
+	}
+	return sum;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_args args = bench_parse(argc, argv);
+	uint32_t pairs = 1;
+	char name[64];
+
+	if (args.count == 4)
+		pairs = (uint32_t)atoi(args.words[3]);
+	if (args.count < 2 || args.count > 4 || pairs < 1 || pairs > MAX_PAIRS)
+		bench_fail("usage: bench_handoff [--seconds S] "
+			   "[--cpus A,B,...] lane|queue|push|ring|ringmp|spsc|"
+			   "boost|moody|rwq|wfcq|none FANOUT [BATCH [PAIRS]]");
+	snprintf(name, sizeof(name), "%s.%s", args.words[0], args.words[1]);
+	bench_report(name, measure(&args, pairs), "Mops/s");
 	return 0;
 }
