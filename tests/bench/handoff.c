@@ -6,10 +6,10 @@
  *
  * Millions of completions a second that a poller on CPU A routes, BATCH at a
  * time (1 to 32, the default), and hands to FANOUT destinations, all emptied in
- * turn by one consumer on CPU B. Work completions come from an array, so nothing
- * but the hand-off differs between the ways. "none" handles completions where
- * they are routed. PAIRS: so many pollers, each with a consumer, side by side,
- * and what all of them hand over.
+ * turn by one consumer on CPU B. Work completions come from an array, so
+ * nothing but the hand-off differs between the ways. "none" handles completions
+ * where they are routed. PAIRS: so many pollers, each with a consumer, side by
+ * side, and what all of them hand over.
  */
 
 #include "handoff.h"
