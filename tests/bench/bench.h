@@ -18,7 +18,7 @@
 
 struct bench_args {
 	double seconds; /* --seconds, how long to measure */
-	/* --cpus A,B,...: the poller's, the consumer's, those of further
+	/* --cpus A,B,...: the poller's, the consumer's, the CPUs of further
 	 * threads; behind the given CPUs the others of the process */
 	int cpus[BENCH_CPUS];
 	int cpu_count;
@@ -35,9 +35,9 @@ uint64_t bench_now_ns(void);
 void bench_sleep_until(uint64_t ns);
 /* Pins the calling thread; says so and goes on when that CPU is not there. */
 void bench_pin(int cpu);
-/* Starts a thread that runs on that CPU from its first instruction on: a thread
- * that pins itself never gets so far if the CPU of its creator is taken by a
- * thread that spins at real-time priority. */
+/* Starts a thread on that CPU. A thread that pins itself begins on the CPU of
+ * the creator, and never runs if the creator spins there at real-time
+ * priority. */
 pthread_t bench_start(int cpu, void *(*fn)(void *), void *arg);
 
 /* "name value unit" on standard output. */

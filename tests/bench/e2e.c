@@ -6,16 +6,16 @@
  *
  * Millions of echoes a second: a client sends messages of 64 bytes, DEPTH of
  * them outstanding on each of CONNS connections, the server sends each back,
- * and the client checks every byte. Also what half and 99 of 100 messages take
- * from the post to the look at the bytes. One thread has both ends, or
- * two threads have one each; PAIRS: so many such threads, or pairs, with CONNS
- * connections each. FORM:
- *   bare       verbs and rdma_cm: chains, sends that are not signaled, no copy
+ * and the client checks every byte. Also the time of half and of 99 of 100
+ * messages from the post to the look at the bytes. One thread has both ends, or
+ * a thread has the clients and another the servers; PAIRS: so many such
+ * threads, or pairs, with CONNS connections each. FORM:
+ *   bare       verbs and rdma_cm: chains, few sends signaled, no copy
  *   manual     the runtime in manual mode
  *   shard      shards
  *   future     manual mode, a future for each receive
  *   coroutine  rpma_rt.hpp: DEPTH coroutines an end of each connection
- *   poller     a busy poller, and a worker that polls its queue and has both
+ *   poller     a busy poller, and a worker, which polls a queue and has both
  *              ends: "two" only
  */
 
@@ -51,7 +51,7 @@ void e2e_begin(struct e2e *e2e, struct e2e_thread *thread)
 		thread->ends[i]->sends = e2e->depth;
 		e2e_touch(thread->ends[i]);
 	}
-	/* acq_rel: what each thread has made is there for all */
+	/* acq_rel: each thread sees all that was made */
 	atomic_fetch_add_explicit(&ready, 1, memory_order_acq_rel);
 	/* acquire: as above */
 	while (atomic_load_explicit(&ready, memory_order_acquire) <
@@ -76,7 +76,7 @@ bool e2e_look(struct e2e *e2e, struct e2e_thread *thread)
 			return false;
 		thread->seconds = now - thread->begin;
 		thread->counted = thread->messages - thread->first;
-		/* relaxed: the join orders what was measured */
+		/* relaxed: the join orders the figures */
 		atomic_fetch_add_explicit(&measured, 1, memory_order_relaxed);
 	}
 	/* relaxed: as above */
@@ -97,8 +97,8 @@ static void *allocate(size_t count, size_t size)
 	return memory;
 }
 
-/* A server has twice as many slots as messages can be outstanding: it sends
- * from one while the next is posted. */
+/* A server has twice as many slots as messages can be outstanding, and sends
+ * from a slot while the next receive is posted. */
 static void make_end(struct e2e_end *end, uint32_t conn, bool is_client)
 {
 	size_t part = run.memory_size / run.conns / 4;
@@ -129,7 +129,7 @@ static void make_all(void)
 	run.conns *= run.pairs;
 	run.thread_count =
 		run.is_two && !form->has_pollers ? 2 * run.pairs : run.pairs;
-	/* lines come in pairs, so that each part begins with a pair */
+	/* lines come in pairs: each part begins with a pair */
 	run.memory_size =
 		(size_t)run.conns * 4 * ((run.depth + 1) / 2 * 2) * E2E_SIZE;
 	run.memory = allocate(run.memory_size, 1);

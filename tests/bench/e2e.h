@@ -20,16 +20,16 @@
 #define E2E_SIZE  64 /* bytes of a message */
 #define E2E_WORDS (E2E_SIZE / 8)
 #define E2E_BATCH 32	/* completions of a poll, work requests of a post */
-#define E2E_EACH  16	/* of so many messages one is timed */
+#define E2E_EACH  16	/* every sixteenth message is timed */
 #define E2E_LOOK  32	/* rounds of a thread between two looks at the clock */
 #define E2E_TIMES 16384 /* the last times of a thread */
 /* what different threads write lies so far apart */
 #define E2E_APART __attribute__((aligned(128)))
 
-/* One end of a connection. */
+/* An end of a connection. */
 struct E2E_APART e2e_end {
 	struct e2e_thread *thread;
-	struct e2e_end *next; /* of those that have something to post */
+	struct e2e_end *next; /* in the list of touched ends */
 	void *handle;	      /* the form's: queue pair or connection */
 	void *extra;	      /* the form's */
 	uint64_t id;	      /* of the connection */
@@ -37,15 +37,15 @@ struct E2E_APART e2e_end {
 	bool is_touched;
 	uint32_t recvs;		 /* receives to be posted */
 	uint32_t sends;		 /* messages to be sent */
-	uint64_t got;		 /* messages that have arrived */
-	uint64_t received, sent; /* receives, sends that were posted */
+	uint64_t got;		 /* messages, so far */
+	uint64_t received, sent; /* posted receives, posted sends */
 	uint32_t in_count, out_count;
 	char *in;  /* slots of receives */
 	char *out; /* slots of a client's messages; a server sends from in */
 	uint64_t *stamps; /* when a client sent, ns, in the order of out */
 };
 
-/* One thread with its ends. */
+/* A thread with its ends. */
 struct E2E_APART e2e_thread {
 	uint32_t number;
 	int cpu;
@@ -54,7 +54,7 @@ struct E2E_APART e2e_thread {
 	uint32_t end_count;
 	struct e2e_end **ends;
 	struct e2e_end *touched;
-	uint64_t messages; /* that have come back, since the beginning */
+	uint64_t messages; /* echoes, since the beginning */
 	/* the measured part */
 	double begin, seconds;
 	uint64_t first, counted;
@@ -79,10 +79,10 @@ struct e2e_form {
 	const char *name;
 	/* the pairs' pollers have the first CPUs, and each thread both ends */
 	bool has_pollers;
-	/* Makes all that the threads share, before there are any. */
+	/* Makes all that the threads share, before the first starts. */
 	void (*open)(struct e2e *e2e);
 	/* A thread: calls e2e_begin(), then e2e_is_over() after each round,
-	 * until that returns true. */
+	 * until e2e_is_over() returns true. */
 	void (*run)(struct e2e *e2e, struct e2e_thread *thread);
 };
 
@@ -96,7 +96,7 @@ extern const struct e2e_form e2e_coroutine;
 /* Waits until all threads are there. Every client has its first messages to
  * send then. */
 void e2e_begin(struct e2e *e2e, struct e2e_thread *thread);
-/* Looks at the clock: begins and ends what is measured. Returns true when all
+/* Looks at the clock: begins and ends the measured part. Returns true when all
  * threads have measured. */
 bool e2e_look(struct e2e *e2e, struct e2e_thread *thread);
 
@@ -107,7 +107,7 @@ static inline bool e2e_is_over(struct e2e *e2e, struct e2e_thread *thread)
 
 /* ---------------------------------------------------------------- bytes --- */
 
-/* The number's and the connection's bytes. */
+/* Writes the bytes of a message: each number and connection has its own. */
 static inline void e2e_fill(void *to, uint64_t number, uint64_t id)
 {
 	uint64_t *words = (uint64_t *)to;
@@ -131,13 +131,13 @@ static inline void e2e_check(const void *from, uint64_t number, uint64_t id)
 		bench_fail("a message came back with other bytes");
 }
 
-/* Where the receive of that number goes. */
+/* Returns the slot of the receive of this number. */
 static inline char *e2e_in(const struct e2e_end *end, uint64_t number)
 {
 	return end->in + number % end->in_count * E2E_SIZE;
 }
 
-/* The bytes of the message of that number, ready to be sent. */
+/* Returns the bytes of the message of this number, ready to be sent. */
 static inline char *e2e_out(const struct e2e_end *end, uint64_t number)
 {
 	char *slot;
@@ -185,7 +185,7 @@ static inline void e2e_got(struct e2e_end *end)
 	e2e_touch(end);
 }
 
-/* Posts what the ends have to post. post() returns false if something is left
+/* Posts all that is due. post() returns false if something is left
  * for later. */
 static inline void e2e_post_all(struct e2e_thread *thread,
 				bool (*post)(struct e2e_end *end))

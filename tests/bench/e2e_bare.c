@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The form without a library, as fast as it could be made: each thread has one
- * CQ; what a round of completions leaves to be posted goes out in chains of up
- * to 32; few sends are signaled, and the completion of one frees those before;
- * the work requests are made once and differ in address and flags; a server
- * sends from where it received.
+ * The form without a library, as fast as possible: each thread has a single
+ * CQ; after a round of completions all posts go out in chains of up to 32; few
+ * sends are signaled, and the completion of a signaled send frees all sends
+ * before; the work requests are made once and differ in address and flags; a
+ * server sends from the slot of the receive.
  */
 
 #include "e2e.h"
@@ -140,7 +140,7 @@ static struct chains *make_chains(struct e2e_thread *thread, uint32_t sq_size,
 static void open_bare(struct e2e *e2e)
 {
 	uint32_t signal_each = e2e->depth > 16 ? 32 : 16;
-	/* twice the depth may be outstanding before a signaled one is seen */
+	/* twice the depth may be outstanding before a completion is seen */
 	uint32_t sq_size = 2 * e2e->depth + signal_each;
 	struct rdma_cm_id *ids[2];
 	struct ibv_cq *cqs[2];

@@ -4,7 +4,7 @@
 /*
  * The form of coroutines: a loop for each thread, and on it as many coroutines
  * an end of each connection as messages may be outstanding. A client's gives a
- * lease to a send, awaits a message, and sends from the lease of that message
+ * lease to a send, awaits a message, and sends from the lease of the message
  * next; a server's gives each message to a send.
  */
 
@@ -36,7 +36,7 @@ struct shared {
 
 shared *common;
 
-/* One thread's. */
+/* A thread's. */
 struct half {
 	e2e_thread *thread;
 	rt::pool pool;
@@ -132,7 +132,7 @@ void connect(half &h)
 	e2e_thread *thread = h.thread;
 	uint32_t clients = clients_of(thread);
 	uint32_t servers = thread->end_count - clients;
-	/* the server of a client is the next thread's, or this one's */
+	/* the server of a client is the next thread's, or the same thread's */
 	auto &port = common->ports[thread->number + (servers == 0)];
 
 	h.with.cfg.sq_size = 2 * common->all->depth + 16;

@@ -3,7 +3,7 @@
 
 /*
  * The form of futures, in manual mode: each receive has a future, and a thread
- * polls the oldest future of each of its ends until that is not complete.
+ * polls the oldest future of each end, and the next while they are complete.
  */
 
 #include "e2e_rt.h"

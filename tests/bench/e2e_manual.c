@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The form of manual mode: each thread runs its poller and polls its queue. */
+/* The form of manual mode: each thread runs a poller and polls a queue. */
 
 #include "e2e_rt.h"
 

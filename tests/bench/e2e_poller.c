@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The form of busy pollers: each has a worker, which polls its queue. */
+/* The form of busy pollers: each has a worker, which polls a queue. */
 
 #include "e2e_rt.h"
 

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * e2e_rt.h -- what the forms on rpma_rt.h share: a runtime, connections, posts,
+ * e2e_rt.h -- shared by the forms on rpma_rt.h: a runtime, connections, posts,
  * the items of a queue.
  */
 
@@ -63,7 +63,7 @@ static inline bool e2e_rt_post_sends(struct e2e_end *end)
 	return true;
 }
 
-/* futures: of the receives, as many as end->in_count; NULL: none */
+/* futures: of the receives, as many as end->in_count; NULL: no futures */
 static inline bool e2e_rt_post_recvs(struct e2e_end *end,
 				     struct rpma_rt_future *futures)
 {
@@ -111,7 +111,7 @@ static inline void e2e_rt_item(const struct rpma_rt_completion *item)
 		bench_fail("a connection has ended");
 }
 
-/* Takes what the queue of the thread has. */
+/* Takes the items of the queue of the thread. */
 static inline void e2e_rt_poll(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion items[E2E_BATCH];
@@ -124,7 +124,7 @@ static inline void e2e_rt_poll(struct rpma_rt_queue *queue)
 		e2e_rt_item(&items[i]);
 }
 
-/* One round of the thread's own poller, in manual mode. */
+/* Runs a round of the thread's own poller, in manual mode. */
 static inline void e2e_rt_round(const struct e2e_thread *thread)
 {
 	int ret =

@@ -9,7 +9,7 @@
  * turn by one consumer on CPU B. Work completions come from an array, so
  * nothing but the hand-off differs between the ways. "none" handles completions
  * where they are routed. PAIRS: so many pollers, each with a consumer, side by
- * side, and what all of them hand over.
+ * side, and the sum of all.
  */
 
 #include "handoff.h"
@@ -158,7 +158,7 @@ static uint64_t expected_sum(uint64_t total)
 	return total / WCS * round + rest * (rest + 1) / 2;
 }
 
-/* Consumes on the calling thread; the poller is another one. */
+/* Consumes on the calling thread; the poller is another thread. */
 static void *run_way(void *arg)
 {
 	struct run *run = arg;
@@ -221,7 +221,7 @@ static const struct handoff_way *find_way(const char *name)
 	return NULL;
 }
 
-/* One poller and its consumer, of all pairs. */
+/* Makes a poller and its consumer. */
 static struct run *make_run(const struct bench_args *args, uint32_t pair)
 {
 	size_t size = (sizeof(struct run) + 127) / 128 * 128;

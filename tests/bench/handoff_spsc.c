@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A bare ring for each destination, one producer and one consumer: each side
- * looks at the index of the other only where its copy of that is used up, and
- * nothing is fenced. A completion alone is put together where it lies in the
+ * A bare ring for each destination, single producer and single consumer: each
+ * side looks at the index of the other only where the own copy of the index is
+ * used up, and nothing is fenced. A completion alone is put together in the
  * ring; several are copied there, which is faster: wide stores are fewer.
  */
 
@@ -20,7 +20,7 @@
 
 struct ring {
 	/* the producer's own, apart from tail, which the consumer polls */
-	_Alignas(RT_APART) uint32_t next; /* what tail is */
+	_Alignas(RT_APART) uint32_t next; /* the value of tail */
 	uint32_t head_seen;
 	_Alignas(RT_APART) uint32_t tail_seen; /* the consumer's own */
 	_Alignas(RT_APART) _Atomic uint32_t tail;

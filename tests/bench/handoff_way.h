@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A way of the hand-off, as handoff.c knows it; also for C++.
+ * A way of the hand-off, as handoff.c calls a way; also for C++.
  */
 
 #ifndef HANDOFF_WAY_H
@@ -18,7 +18,7 @@
 #define IN_FLIGHT  1024 /* handed over and not taken, at most */
 #define MAX_FANOUT 8
 
-/* What a route of a CQ leads to. */
+/* The target of a route of a CQ. */
 struct handoff_route {
 	void *user;
 	uint32_t qp_num;
@@ -32,7 +32,7 @@ struct handoff {
 	void *state; /* the way's */
 };
 
-/* Completions of a batch that lead to one destination. */
+/* The completions of a batch for a single destination. */
 struct handoff_group {
 	uint32_t count;
 	struct rpma_rt_completion items[BATCH];
@@ -41,11 +41,11 @@ struct handoff_group {
 struct handoff_way {
 	const char *name;
 	void (*init)(struct handoff *handoff);
-	/* poller: routes a batch and hands it over */
+	/* poller: routes a batch and hands the completions over */
 	void (*send)(struct handoff *handoff, const struct ibv_wc *wcs,
 		     uint32_t count);
-	/* consumer: takes what one destination has, up to BATCH; handles each
-	 * and adds what it saw to *sum */
+	/* consumer: takes up to BATCH completions of a destination; handles
+	 * each and adds to *sum */
 	uint32_t (*take)(struct handoff *handoff, uint32_t destination,
 			 uint64_t *sum);
 };

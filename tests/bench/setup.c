@@ -6,9 +6,9 @@
  *
  * Microseconds until both ends of a connection are established, both in this
  * process: of the "first", from before the device is opened; and of a "later"
- * one, the median of those of S seconds.
- *   rt    the runtime as it is by default, events taken from one queue
- *   bare  verbs and rdma_cm, one event channel
+ * connection, the median over S seconds.
+ *   rt    the runtime with its defaults, events taken from a single queue
+ *   bare  verbs and rdma_cm, a single event channel
  */
 
 #include <stdlib.h>

@@ -4,12 +4,12 @@
 /*
  * bench_shard [--seconds S] [--cpus A,B,...] shard|ring [THREADS]
  *
- * Millions of messages a second, of 32 bytes, that arrive: from one thread to
+ * Millions of messages of 32 bytes that arrive in a second: from a thread to
  * another in batches of 32, or, of so many THREADS, from each to each other in
- * batches of 8. By shards, with all that a turn of theirs does and a function
- * for each message; or through a bare ring of the same size for each
- * direction, one producer and one consumer, with the index of the other side
- * read only where the own copy of it is used up.
+ * batches of 8. By shards, with all that a turn of a shard does and a function
+ * for each message; or through a bare ring of the same size for each direction,
+ * single producer and single consumer, with the index of the other side read
+ * only where the own copy of the index is used up.
  */
 
 #include <pthread.h>
@@ -202,7 +202,7 @@ static void *worker_main(void *arg)
 	uint64_t turns = 0;
 	double begin;
 
-	/* acq_rel: all that was made is there for all */
+	/* acq_rel: each thread sees all that was made */
 	atomic_fetch_add_explicit(&ready, 1, memory_order_acq_rel);
 	/* acquire: as above */
 	while (atomic_load_explicit(&ready, memory_order_acquire) < count)
