@@ -4,21 +4,21 @@
 /*
  * conn.h -- a runtime connection, from request to deletion.
  *
- * Three threads have a part of it each: posters (gate.h), the poller
- * (conn_poller.h), the control thread (conn_control.h). They talk by two bit
- * masks. States, owners, order of death: doc/protocols/connection.md.
+ * Three threads have a part of it each: posters (gate.h), the poller (struct
+ * rt_conn_poller), the control thread (struct rt_conn_control). They talk by
+ * two bit masks. States, owners, order of death: doc/protocols/connection.md.
  */
 
 #ifndef RT_CONN_CONN_H
 #define RT_CONN_CONN_H
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "rpma_rt.h"
@@ -27,18 +27,20 @@
 #include "base/inbox.h"
 #include "base/order.h"
 #include "cm/cm.h"
-#include "conn/conn_control.h"
-#include "conn/conn_poller.h"
 #include "conn/gate.h"
-#include "conn/route_record.h"
+#include "conn/route.h"
+#include "events/async.h"
 #include "poller/cq_pool.h"
 #include "poller/route.h"
+#include "poller/schedule.h"
 #include "poller/side.h"
 #include "poller/source.h"
+#include "pool/feed.h"
 
 struct rt_cq;
 struct rt_device;
 struct rt_listener_poller;
+struct rt_keepalive;
 struct rt_poller;
 struct rt_resolve;
 
@@ -147,6 +149,158 @@ struct rt_conn_setup {
 	uint8_t pdata_out_len;
 	uint8_t pdata_out[RT_PDATA_MAX];
 };
+
+/* -------------------------------------------- the control thread's part --- */
+
+enum __attribute__((packed)) rt_conn_state {
+	RT_CONN_RESOLVING,
+	RT_CONN_READY,
+	RT_CONN_CONNECTING,
+	RT_CONN_ESTABLISHED,
+	RT_CONN_DRAINING,
+	RT_CONN_SWEEPING,
+	RT_CONN_DELETING
+};
+
+enum __attribute__((packed)) rt_qp_state {
+	RT_QP_NONE,
+	RT_QP_ALIVE,
+	RT_QP_DESTROYED
+};
+
+/* how the way to established ended */
+enum __attribute__((packed)) rt_handshake {
+	RT_HANDSHAKE_NONE, /* it has not, or failed */
+	RT_HANDSHAKE_ESTABLISHED,
+	RT_HANDSHAKE_REJECTED, /* by the application: pdata_out is for that */
+	RT_HANDSHAKE_UNHEARD   /* the application never knew: no CLOSED */
+};
+
+/* what a dying connection waits for: its markers, by 1 << enum rpma_rt_side,
+ * and, of one that uses an SRQ, the device's LAST_WQE_REACHED */
+#define RT_MARK_LAST_WQE (1u << 2)
+
+struct rt_conn_control {
+	enum rt_conn_state state;
+	enum rt_qp_state qp_state;
+	enum rt_handshake handshake;
+	/* nothing more is published; then the SQ marker is posted, and both
+	 * sides are closed */
+	bool is_draining : 1;
+	bool has_marker : 1;
+	bool is_pinned : 1; /* its end waits for threads that have slots */
+	/* why the connection dies, an enum rpma_rt_reason, and what it waits
+	 * for, RT_MARK_* or 1 << side: the poller reads the three from HANDOVER
+	 * on */
+	uint8_t reason;
+	uint8_t markers_due;
+	bool id_stays; /* the destroyer's answer: the device kept the id */
+	/* the peer did: reason and cm_status are those, until it dies of that
+	 * or of something else */
+	bool has_left;
+	uint32_t cm_status;
+	_Atomic uint32_t shown;	   /* state | reason << 8, for the directory */
+	_Atomic uint32_t shown_ms; /* since when in that state */
+	/* of its asynchronous events, those that end nothing: bits */
+	_Atomic uint32_t heard;
+	union {
+		/* of the queue pair, until that is to be destroyed */
+		struct rt_async_object async;
+		/* then, to the destroyer, which has rpma_rt_conn.conn and the
+		 * setup's req until it answers with a bit */
+		struct rt_msg destroy_msg;
+	};
+};
+
+/* ---------------------------------------------------- the poller's part --- */
+
+/* the poller's state of the connection */
+enum __attribute__((packed)) rt_poll_state {
+	RT_PS_HEALTHY,
+	RT_PS_BROKEN,	/* keeps completions until HANDOVER */
+	RT_PS_DRAINING, /* owns the ledgers, waits for the markers */
+	RT_PS_DRAINED,	/* waits until its queue pair is gone */
+	RT_PS_SWEEPING, /* that is gone; waits for what its CQ still holds */
+	RT_PS_SWEPT
+};
+
+/* its queue pair's number */
+enum __attribute__((packed)) rt_bind_state {
+	RT_BIND_NONE, /* it has no queue pair yet */
+	/* waits for the number's former connection to be swept */
+	RT_BIND_LATE,
+	RT_BIND_LATE_READY, /* and READY, which has come, with it */
+	RT_BIND_DONE
+};
+
+/* a completion that waits for the ledger */
+struct rt_kept {
+	uint64_t wr_id;
+	uint32_t byte_len;
+	uint32_t imm; /* or vendor_err */
+	uint8_t status;
+	uint8_t opcode;
+	uint8_t flags;
+	uint8_t side;
+};
+
+/* what a connection brings along: its poller takes each of it over */
+struct rt_conn_brought {
+	/* with OPEN; NULL: what there is, is large enough */
+	struct rt_spill *spill[2];
+	struct rt_qp_table *qps;
+	/* passive, with READY: its listener's on its poller, until REQUEST is
+	 * written */
+	struct rt_listener_poller *part;
+};
+
+struct rt_conn_poller {
+	enum rt_poll_state state;
+	enum rt_bind_state bind;
+	bool failed; /* a WR did, not only flushed */
+	uint8_t markers_seen;
+	bool awaits_last_wqe; /* and deadline_ns is that of its coming */
+	bool is_draining;     /* the task waits for the end of its time */
+	bool is_long;	      /* its end takes more than one round */
+	struct rt_keepalive *keepalive; /* NULL: it has none */
+	/* own ones and opened ones, also closed ones as long as they owe */
+	struct rpma_rt_route *routes;
+	union {
+		struct rt_route_opened *owing; /* closed ones that do */
+		struct rpma_rt_route
+			*to_close; /* after LAST: those not closed */
+	};
+	/* and those that do not any more; a stack that only grows, read by
+	 * changes too [ROUTE-3] */
+	_Atomic(struct rpma_rt_route *) buried;
+	struct rt_kept *kept;
+	uint32_t kept_count;
+	uint32_t kept_finished; /* of them, from HANDOVER on */
+	uint16_t srq_route;	/* which its SRQ's receives take */
+	uint16_t routes_count;	/* of routes; each has a number of 15 bits */
+	/* the directory's: buried_count of the top of buried at the change
+	 * before; those below are off the directory's list */
+	uint32_t seen_buried;
+	union {
+		struct rt_conn_brought brought; /* until READY is handled */
+		/* from a drain, or HANDOVER, on: the next step of its death */
+		struct rt_task dying;
+	};
+	union {
+		uint64_t deadline_ns; /* of draining */
+		uint64_t mark;	      /* after LAST: what it leaves in lanes */
+	};
+	union {
+		struct rpma_rt_conn
+			*late_next; /* while its number is another's */
+		/* after LAST: routes whose leave is not announced to their
+		 * queues */
+		struct rpma_rt_route *to_announce;
+		struct rpma_rt_conn *left_next; /* then: of rpma_rt.left */
+	};
+};
+
+/* ----------------------------------------------------------- the record --- */
 
 /*
  * There may be ten thousand: what is small stands together, and what is needed

@@ -15,7 +15,7 @@
 #include "rpma_rt.h"
 #include "conn/cfg.h"
 #include "conn/conn.h"
-#include "conn/route_record.h"
+#include "conn/route.h"
 
 struct rt_route_entry;
 

@@ -5,7 +5,7 @@
 
 #include "conn/look.h"
 
-#include "conn/route_record.h"
+#include "conn/route.h"
 #include "poller/poller.h"
 
 void rt_look_send(struct rpma_rt_conn *conn)

@@ -18,7 +18,7 @@
 
 #include <pthread.h>
 
-#include "conn/conn_poller.h"
+#include "conn/conn.h"
 #include "thousands.h"
 #include "thousands_heap.h"
 
