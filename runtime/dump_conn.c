@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/stats.h"
 #include "conn/hold.h"
-#include "conn/name.h"
+#include "conn/conn.h"
 #include "conn/route.h"
 #include "poller/poller.h"
 #include "queue/lane.h"

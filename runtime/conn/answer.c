@@ -11,7 +11,7 @@
 #include "base/runtime.h"
 #include "conn/fill.h"
 #include "conn/hold.h"
-#include "conn/item.h"
+#include "conn/conn.h"
 #include "conn/look.h"
 #include "conn/owing.h"
 #include "conn/route.h"

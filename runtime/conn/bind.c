@@ -12,7 +12,7 @@
 
 #include "conn/fill.h"
 #include "conn/futures.h"
-#include "conn/item.h"
+#include "conn/conn.h"
 #include "conn/listener_poller.h"
 #include "conn/owing.h"
 #include "conn/route.h"

@@ -21,7 +21,6 @@
 #include "cm/device.h"
 #include "conn/cfg.h"
 #include "conn/create.h"
-#include "conn/name.h"
 #include "conn/resolve.h"
 #include "pool/pool.h"
 #include "poller/place.h"

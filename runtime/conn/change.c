@@ -22,7 +22,6 @@
 #include "conn/futures.h"
 #include "conn/hold.h"
 #include "conn/look.h"
-#include "conn/name.h"
 #include "conn/redirect.h"
 #include "conn/route.h"
 #include "poller/poller.h"

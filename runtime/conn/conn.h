@@ -458,6 +458,19 @@ static inline struct rt_lane *rt_conn_lane(const struct rpma_rt_conn *conn)
 	return atomic_load_explicit(&conn->own[0].lane, memory_order_relaxed);
 }
 
+/* ----------------------------------------------------------- its poller --- */
+
+/* The user pointer of the connection's completions. */
+void *rt_item_user(const struct rpma_rt_conn *conn);
+struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
+					enum rpma_rt_event event);
+struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
+					   int side);
+/* To the connection's own queue, if it has one: an item, an event. */
+void rt_item_write(struct rpma_rt_conn *conn,
+		   const struct rpma_rt_completion *item);
+void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event);
+
 /* ----------------------------------------------------------- any thread --- */
 
 /* Before RT_CTL_DRAIN: its time, unless a drain was asked for before. */
@@ -493,5 +506,37 @@ void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits);
 void rt_conn_unref(struct rpma_rt_conn *conn);
 /* Drops an item that no consumer will take: unrefs a REQUEST's handle. */
 void rt_conn_drop_item(const struct rpma_rt_completion *item);
+
+/* ------------------------------------------------------------- its name --- */
+
+/* Sets the connection's number in this process, and the name made of that. Any
+ * thread, before another thread can see the connection. */
+void rt_name_init(struct rpma_rt_conn *conn);
+/* Any thread that holds the connection; name has room for every one. */
+void rt_name_copy(struct rpma_rt_conn *conn, char *name);
+
+/* The calling thread has the name, or the directory's lock. */
+static inline const char *rt_name_of(const struct rpma_rt_conn *conn)
+{
+	return conn->is_named ? conn->name.given : conn->name.text;
+}
+
+/* ------------------------------------------------------------- its peer --- */
+
+/*
+ * The address is copied when the connection becomes ready, for the CM id goes
+ * before the handle. A program may say how the peer's memory can be flushed
+ * before librpma has a connection, and while threads post: the record keeps the
+ * configuration, and a poster hands it on, inside the send side's gate, where
+ * librpma's connection is known to exist.
+ */
+
+/* Control thread, with a request that has a queue pair, before that is
+ * reported. ERRORS: of librpma */
+int rt_peer_keep_addr_control(struct rpma_rt_conn *conn);
+/* Poster, inside the send side's gate, before a persistent flush. */
+int rt_peer_apply_poster(struct rpma_rt_conn *conn);
+/* Freed with the record: no other thread uses it. */
+void rt_peer_fini(struct rpma_rt_conn *conn);
 
 #endif /* RT_CONN_CONN_H */

@@ -29,8 +29,6 @@
 #include "conn/listed.h"
 #include "conn/listener_poller.h"
 #include "conn/look.h"
-#include "conn/name.h"
-#include "conn/peer.h"
 #include "conn/reason.h"
 #include "conn/resolve.h"
 #include "pool/pool.h"

@@ -21,7 +21,7 @@
 #include "conn/futures.h"
 #include "conn/hold.h"
 #include "conn/keepalive.h"
-#include "conn/name.h"
+#include "conn/conn.h"
 #include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"

@@ -18,7 +18,6 @@
 #include "conn/conn.h"
 #include "conn/gate.h"
 #include "conn/hold.h"
-#include "conn/name.h"
 #include "conn/post.h"
 #include "conn/reason.h"
 #include "conn/route.h"

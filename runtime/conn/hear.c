@@ -11,7 +11,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/log.h"
-#include "conn/name.h"
+#include "conn/conn.h"
 
 /* Event thread. */
 static void qp_event(struct rt_async_object *self, enum ibv_event_type type)

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/verb.h"
 #include "conn/look.h"
-#include "conn/name.h"
+#include "conn/conn.h"
 #include "conn/reason.h"
 #include "poller/future.h"
 #include "poller/poller.h"

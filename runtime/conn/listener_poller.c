@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
-#include "conn/item.h"
 #include "future/future.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"

@@ -8,7 +8,7 @@
 
 #include "conn/prepare.h"
 
-#include "conn/peer.h"
+#include "conn/conn.h"
 
 static int prepare_flush(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 			 uint64_t wr_id, int flags, struct rpma_send_wr *out)

@@ -11,7 +11,7 @@
 
 #include "conn/answer.h"
 #include "conn/bind.h"
-#include "conn/item.h"
+#include "conn/conn.h"
 #include "conn/owing.h"
 #include "conn/route.h"
 #include "poller/cq_pool.h"

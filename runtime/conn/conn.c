@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * conn.c -- what a connection is called, who its peer is, the items it writes
+ * about itself, and messages between its threads. Any thread, but where a
+ * section says otherwise.
+ */
+
+#include "conn/conn.h"
+
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cancel.h"
+#include "base/context.h"
+#include "base/device.h"
+#include "base/refuse.h"
+#include "base/runtime.h"
+#include "poller/poller.h"
+
+/* ------------------------------------------------------------- messages --- */
+
+/*
+ * Messages between the threads of a connection: bits in a word of the
+ * receiver's; the thread that makes it non-zero sends the one message.
+ * Messages of connections that end wait for those of connections that begin:
+ * thousands may end at once. doc/protocols/connection.md.
+ */
+
+void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	struct rt_thread *control = &conn->device->control;
+	struct rt_inbox *inbox =
+		bits & RT_CTL_CONNECT ? &control->inbox : &control->later;
+
+	/* release: pairs with the exchange in rt_conn_control_message() */
+	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
+				     memory_order_release) != 0)
+		return;
+	/* relaxed: the caller holds the connection */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	rt_inbox_push_mt(inbox, &conn->ctl_msg);
+}
+
+void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* release: pairs with the exchange in rt_messages_poll() */
+	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
+				     memory_order_release) == 0)
+		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
+}
+
+void rt_conn_ask_control(struct rpma_rt_conn *conn, uint32_t bits)
+{
+	/* a connection that is not DONE keeps the control thread going, and
+	 * it becomes DONE under this lock */
+	pthread_mutex_lock(&conn->rt->ask_lock);
+	if (!conn->is_done)
+		rt_conn_tell_control(conn, bits);
+	pthread_mutex_unlock(&conn->rt->ask_lock);
+}
+
+void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
+{
+	int i;
+
+	rt_conn_set_closing(conn);
+	for (i = 0; i < 2; i++) /* the control thread waits for a holder */
+		rt_turn_close(&conn->gate[i].turn);
+	rt_conn_ask_control(conn, bit);
+}
+
+/* ----------------------------------------------------------------- item --- */
+
+/* Items besides completions: events about the connection itself, and WRITABLE.
+ * Run on the connection's poller. */
+
+void *rt_item_user(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: the application orders its own pointer */
+	return atomic_load_explicit(&conn->user, memory_order_relaxed);
+}
+
+/* If a WR failed, reports ERROR rather than DISCONNECTED: the failure may have
+ * caused the disconnect, which may be seen first. */
+static enum rpma_rt_reason reason_of(const struct rpma_rt_conn *conn)
+{
+	return conn->poll.failed &&
+			       conn->ctl.reason == RPMA_RT_REASON_DISCONNECTED
+		       ? RPMA_RT_REASON_ERROR
+		       : conn->ctl.reason;
+}
+
+struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
+					enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item = {
+		.context = (uintptr_t)conn,
+		.user = rt_item_user(conn),
+		.qp_num = conn->poll.bind != RT_BIND_NONE ? conn->qp_num : 0,
+		.kind = RPMA_RT_EVENT,
+		.opcode = (uint8_t)event,
+	};
+
+	/* of a route that is closed before, the reason is LOCAL */
+	if (conn->poll.state != RT_PS_HEALTHY &&
+	    (event == RPMA_RT_EVENT_CLOSED ||
+	     event == RPMA_RT_EVENT_ROUTE_CLOSED)) {
+		item.status = (uint8_t)reason_of(conn);
+		item.imm = conn->ctl.cm_status;
+	}
+	return item;
+}
+
+struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
+					   int side)
+{
+	return (struct rpma_rt_completion){
+		.context = (uintptr_t)conn,
+		.user = rt_item_user(conn),
+		.qp_num = conn->qp_num,
+		.kind = RPMA_RT_WRITABLE,
+		.opcode = (uint8_t)side,
+	};
+}
+
+void rt_item_write(struct rpma_rt_conn *conn,
+		   const struct rpma_rt_completion *item)
+{
+	struct rt_lane *lane = rt_conn_lane(conn);
+
+	if (lane != NULL)
+		rt_deliver_write(conn->poller, lane, item);
+}
+
+void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item = rt_item_event(conn, event);
+
+	rt_item_write(conn, &item);
+}
+
+/* ----------------------------------------------------------------- name --- */
+
+/* The name of a connection in the log and in a dump. A dump reads the name
+ * under the directory's lock, so it is written under that; from connect on it
+ * stays. Thread: the owner of the handle. */
+
+static _Atomic uint32_t last_number;
+
+void rt_name_init(struct rpma_rt_conn *conn)
+{
+	/* relaxed: just a number */
+	conn->number = atomic_fetch_add_explicit(&last_number, 1,
+						 memory_order_relaxed) +
+		       1;
+	snprintf(conn->name.text, sizeof(conn->name.text), "conn %" PRIu32,
+		 conn->number);
+}
+
+void rt_name_copy(struct rpma_rt_conn *conn, char *name)
+{
+	pthread_mutex_lock(&conn->rt->directory);
+	strcpy(name, rt_name_of(conn));
+	pthread_mutex_unlock(&conn->rt->directory);
+}
+
+/* The name goes into a line of the log and into a dump as it is. */
+static int check_name(const char *name, size_t len)
+{
+	size_t i;
+
+	if (len == 0 || len > RPMA_RT_NAME_MAX)
+		return RT_REFUSE(
+			RPMA_E_INVAL, "name is %s: give 1 to %d characters",
+			len == 0 ? "empty" : "too long", RPMA_RT_NAME_MAX);
+	for (i = 0; i < len; i++) {
+		if (name[i] >= ' ' && name[i] <= '~')
+			continue;
+		return RT_REFUSE(
+			RPMA_E_INVAL,
+			"name[%zu] is %d: no printable ASCII character", i,
+			name[i]);
+	}
+	return 0;
+}
+
+int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name)
+{
+	char *given;
+	size_t len;
+	int ret;
+
+	ret = RT_REFUSE_NULL(conn, name);
+	if (ret == 0)
+		ret = RT_REFUSE_WAIT(conn->rt);
+	if (ret)
+		return ret;
+	/* relaxed: the calling thread's own doing */
+	if (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
+	    RT_REACHED_DECISION)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "\"%s\" was connected or rejected: give it "
+				 "its name before that",
+				 rt_name_of(conn));
+	len = strnlen(name, RPMA_RT_NAME_MAX + 1);
+	ret = check_name(name, len);
+	if (ret)
+		return ret;
+	if (conn->is_named)
+		given = conn->name.given;
+	else
+		given = malloc(RPMA_RT_NAME_MAX + 1);
+	if (given == NULL)
+		return RT_REFUSED(RPMA_E_NOMEM, "the name is as before");
+	pthread_mutex_lock(&conn->rt->directory);
+	memcpy(given, name, len);
+	given[len] = '\0';
+	conn->name.given = given;
+	conn->is_named = true;
+	pthread_mutex_unlock(&conn->rt->directory);
+	return 0;
+}
+
+const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn)
+{
+	return conn == NULL ? NULL : rt_name_of(conn);
+}
+
+/* ----------------------------------------------------------------- peer --- */
+
+static socklen_t size_of(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return RT_ADDR_IB;
+	}
+}
+
+static bool is_other(const struct sockaddr *addr)
+{
+	return addr->sa_family != AF_INET && addr->sa_family != AF_INET6;
+}
+
+int rt_peer_keep_addr_control(struct rpma_rt_conn *conn)
+{
+	union rt_peer_addr *addr = &conn->peer_addr;
+	const struct sockaddr *peer;
+	struct rdma_cm_id *id;
+	void *to = addr;
+	int ret;
+
+	ret = rpma_conn_req_get_cm_id(conn->setup->req, &id);
+	if (ret)
+		return ret;
+	peer = (const struct sockaddr *)&id->route.addr.dst_storage;
+	if (is_other(peer)) {
+		to = malloc(RT_ADDR_IB);
+		if (to == NULL)
+			return RPMA_E_NOMEM;
+		addr->other.family = peer->sa_family;
+		addr->other.whole = to;
+	}
+	memcpy(to, peer, size_of(peer));
+	return 0;
+}
+
+int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
+			       struct sockaddr *addr, socklen_t *len)
+{
+	const struct sockaddr *peer;
+	socklen_t room;
+	int ret;
+
+	ret = RT_REFUSE_NULL(conn, addr, len);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(conn->rt);
+	if (ret)
+		return ret;
+	/* acquire: pairs with the release in qp_is_made() */
+	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
+	      RT_REACHED_READY))
+		return RT_REFUSE(
+			RPMA_E_INVAL,
+			"the peer's address is not known yet: wait for "
+			"RPMA_RT_EVENT_READY");
+	peer = &conn->peer_addr.any;
+	if (is_other(peer))
+		peer = (const struct sockaddr *)conn->peer_addr.other.whole;
+	room = *len;
+	*len = size_of(peer);
+	memcpy(addr, peer, room < *len ? room : *len);
+	return 0;
+}
+
+/* ---------------------------------------------------- the peer's memory --- */
+
+/* The connection's own copy, made by the first call. */
+static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
+{
+	struct rpma_peer_cfg *before = NULL;
+	struct rpma_peer_cfg *pcfg;
+	int ret = rpma_peer_cfg_new(&pcfg);
+
+	if (ret)
+		return ret;
+	rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write);
+	/* release: pairs with the acquire in rt_peer_apply_poster(); acquire:
+	 * the one that is there already */
+	if (atomic_compare_exchange_strong_explicit(&conn->remote_cfg, &before,
+						    pcfg, memory_order_release,
+						    memory_order_acquire))
+		return 0;
+	rpma_peer_cfg_delete(&pcfg);
+	return rpma_peer_cfg_set_direct_write_to_pmem(before, direct_write);
+}
+
+int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
+				       const struct rpma_peer_cfg *pcfg)
+{
+	RT_NOT_CANCELLED;
+	struct rpma_peer_cfg *own;
+	bool direct_write;
+	int ret;
+
+	ret = RT_REFUSE_NULL(conn, pcfg);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(conn->rt);
+	if (ret == 0)
+		ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg,
+							     &direct_write);
+	if (ret)
+		return ret;
+	/* acquire: pairs with the release in copy_pcfg() */
+	own = atomic_load_explicit(&conn->remote_cfg, memory_order_acquire);
+	if (own == NULL)
+		return RT_REFUSED(copy_pcfg(conn, direct_write),
+				  "the peer's configuration is not applied");
+	return rpma_peer_cfg_set_direct_write_to_pmem(own, direct_write);
+}
+
+int rt_peer_apply_poster(struct rpma_rt_conn *conn)
+{
+	/* acquire: pairs with the release in copy_pcfg() */
+	const struct rpma_peer_cfg *pcfg =
+		atomic_load_explicit(&conn->remote_cfg, memory_order_acquire);
+
+	return pcfg == NULL ? 0
+			    : rpma_conn_apply_remote_peer_cfg(conn->conn, pcfg);
+}
+
+void rt_peer_fini(struct rpma_rt_conn *conn)
+{
+	/* relaxed: no other thread uses the connection */
+	struct rpma_peer_cfg *pcfg =
+		atomic_load_explicit(&conn->remote_cfg, memory_order_relaxed);
+
+	rpma_peer_cfg_delete(&pcfg);
+	if (is_other(&conn->peer_addr.any))
+		free(conn->peer_addr.other.whole);
+}
