@@ -7,8 +7,6 @@
  * of it: calls.c.
  */
 
-#include "conn/conn.h"
-
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
@@ -20,35 +18,18 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "conn/change.h"
+#include "conn/conn.h"
 #include "conn/create.h"
 #include "conn/destroy.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/gate.h"
 #include "conn/hear.h"
-#include "conn/listed.h"
 #include "conn/listener_poller.h"
 #include "conn/look.h"
 #include "conn/reason.h"
 #include "conn/resolve.h"
 #include "pool/pool.h"
-
-/* -------------------------------------------------------------- holders --- */
-
-void rt_conn_unref(struct rpma_rt_conn *conn)
-{
-	struct rpma_rt *rt = conn->rt;
-
-	/* acq_rel: the last one sees what every other did */
-	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
-				      memory_order_acq_rel) != 1)
-		return;
-	rt_futures_let_go(conn);
-	if (rt_listed_remove(conn))
-		rt_conn_free(conn);
-	/* release: pairs with the acquire in rpma_rt_delete() */
-	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
-}
 
 /* -------------------------------------------------------- the way there --- */
 

@@ -8,8 +8,9 @@
 
 #include "conn/create.h"
 
-#include <stdlib.h>
+#include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cfg.h"
@@ -17,9 +18,11 @@
 #include "base/log.h"
 #include "base/refuse.h"
 #include "base/runtime.h"
+#include "base/self.h"
 #include "base/verb.h"
 #include "conn/answer.h"
 #include "conn/cfg.h"
+#include "conn/conn.h"
 #include "conn/drain.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
@@ -28,21 +31,122 @@
 #include "conn/limits.h"
 #include "conn/listener_poller.h"
 #include "conn/messages.h"
-#include "conn/listed.h"
-#include "conn/conn.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
 #include "conn/slots.h"
-#include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/place.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
+#include "pool/pool.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 
 /* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */
 #define DEFAULT_MIN_RNR_TIMER 12
+
+/* -------------------------------------------------- the runtime's lists --- */
+
+/*
+ * Connections that are not DONE, and those that are, as long as the program
+ * holds them. The directory's lock is held while a dump copies, so no poller
+ * takes it: what a function of the program put last is left on a stack, for the
+ * next thread that lists a connection or deletes the runtime.
+ * doc/protocols/directory.md.
+ */
+
+/* REQUIRES: the directory's lock, both */
+static void link_conn(struct rpma_rt_conn **list, struct rpma_rt_conn *conn)
+{
+	conn->prev = NULL;
+	conn->next = *list;
+	if (*list != NULL)
+		(*list)->prev = conn;
+	*list = conn;
+}
+
+static void unlink_conn(struct rpma_rt_conn **list, struct rpma_rt_conn *conn)
+{
+	if (conn->prev != NULL)
+		conn->prev->next = conn->next;
+	else
+		*list = conn->next;
+	if (conn->next != NULL)
+		conn->next->prev = conn->prev;
+}
+
+/* REQUIRES: the runtime's lock, also rt_listed_end() */
+static void rt_listed_add(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	pthread_mutex_lock(&rt->directory);
+	link_conn(&rt->conns, conn);
+	pthread_mutex_unlock(&rt->directory);
+}
+
+/* It is DONE: a dump does not look at what it names any more. */
+static void rt_listed_end(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	pthread_mutex_lock(&rt->directory);
+	unlink_conn(&rt->conns, conn);
+	link_conn(&rt->ended, conn);
+	pthread_mutex_unlock(&rt->directory);
+}
+
+static void listed_leave(struct rpma_rt_conn *conn)
+{
+	/* relaxed: the compare-and-swap decides */
+	struct rpma_rt_conn *first =
+		atomic_load_explicit(&conn->rt->left, memory_order_relaxed);
+
+	do {
+		conn->poll.left_next = first;
+		/* release: pairs with the acquire in rt_listed_take_left() */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&conn->rt->left, &first, conn, memory_order_release,
+		memory_order_relaxed));
+}
+
+/* The last holder has put it. True: the caller frees it; false, on a poller:
+ * a later call of rt_listed_take_left() returns it. */
+static bool rt_listed_remove(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	/* or its futures are to be given back, under the runtime's lock, which
+	 * the caller may have */
+	if (rt_self_is_poller() ||
+	    conn->side[RPMA_RT_SEND_SIDE].futures != NULL) {
+		listed_leave(conn);
+		return false;
+	}
+	pthread_mutex_lock(&rt->directory);
+	unlink_conn(&rt->ended, conn);
+	pthread_mutex_unlock(&rt->directory);
+	return true;
+}
+
+/* Connections that are left to be freed, linked by left_next; NULL: none. Not
+ * on a poller. */
+static struct rpma_rt_conn *rt_listed_take_left(struct rpma_rt *rt)
+{
+	struct rpma_rt_conn *first;
+	struct rpma_rt_conn *conn;
+
+	/* relaxed: a hint; the exchange orders */
+	if (atomic_load_explicit(&rt->left, memory_order_relaxed) == NULL)
+		return NULL;
+	/* acquire: pairs with listed_leave(): what their last holders did */
+	first = atomic_exchange_explicit(&rt->left, NULL, memory_order_acquire);
+	pthread_mutex_lock(&rt->directory);
+	for (conn = first; conn != NULL; conn = conn->poll.left_next)
+		unlink_conn(&rt->ended, conn);
+	pthread_mutex_unlock(&rt->directory);
+	return first;
+}
 
 /* ----------------------------------------------------------- the record --- */
 
@@ -156,6 +260,21 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	rt_fill_free(conn);
 	free(conn->poll.kept);
 	free(conn);
+}
+
+void rt_conn_unref(struct rpma_rt_conn *conn)
+{
+	struct rpma_rt *rt = conn->rt;
+
+	/* acq_rel: the last one sees what every other did */
+	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
+				      memory_order_acq_rel) != 1)
+		return;
+	rt_futures_let_go(conn);
+	if (rt_listed_remove(conn))
+		rt_conn_free(conn);
+	/* release: pairs with the acquire in rpma_rt_delete() */
+	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
 void rt_conn_free_left(struct rpma_rt *rt)
