@@ -8,7 +8,7 @@
  * it. doc/protocols/connection.md, "Changes"; route.md.
  */
 
-#include "conn/change.h"
+#include "conn/conn.h"
 
 #include <pthread.h>
 
@@ -18,7 +18,6 @@
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "conn/bind.h"
-#include "conn/conn.h"
 #include "conn/futures.h"
 #include "conn/hold.h"
 #include "conn/look.h"

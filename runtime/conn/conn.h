@@ -411,6 +411,19 @@ extern const struct rt_cm_ops rt_conn_cm_ops;
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
 
+/* The queue pair and the CM id are destroyed by the device's destroyer thread,
+ * as that may take as long as the device likes. The answer is a bit for the
+ * control thread. */
+
+/* Has the queue pair destroyed; RT_CTL_DESTROYED is the answer. */
+void rt_destroy_qp_control(struct rpma_rt_conn *conn);
+/* Has the CM id and what is left destroyed; RT_CTL_DELETED is the answer. */
+void rt_destroy_id_control(struct rpma_rt_conn *conn);
+
+/* At DONE: no further change. False: one is under way, and DONE is sent again
+ * at its end. */
+bool rt_change_close_control(struct rpma_rt_conn *conn);
+
 /* Its SRQ, or NULL. */
 static inline struct rpma_rt_srq *rt_conn_srq(const struct rpma_rt_conn *conn)
 {

@@ -2,12 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * destroy.c -- see destroy.h. From a message to its answer conn->conn and
+ * destroy.c -- a connection's queue pair and CM id are destroyed by the
+ * device's destroyer thread. From a message to its answer conn->conn and
  * conn->setup->req are the destroyer's: a dying connection handles CM events
  * without them.
  */
 
-#include "conn/destroy.h"
+#include "conn/conn.h"
 
 #include "base/device.h"
 
