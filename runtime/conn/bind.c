@@ -3,24 +3,24 @@
 
 /*
  * bind.c -- the poller's side of a connection's way to established: its routes
- * in the CQ's table, its queue pair's number, the items that open its sides;
- * and later changes. Runs on the connection's poller only.
+ * in the CQ's table, its queue pair's number, the items that open its sides.
+ * Runs on the connection's poller only.
  * doc/protocols/connection.md, srq.md.
  */
 
 #include "conn/bind.h"
 
+#include "conn/conn.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
-#include "conn/conn.h"
 #include "conn/listener_poller.h"
 #include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"
-#include "pool/pool.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
+#include "pool/pool.h"
 #include "queue/lane.h"
 #include "srq/srq.h"
 
@@ -224,46 +224,4 @@ void rt_bind_qp_poller(struct rpma_rt_conn *conn)
 void rt_bind_established_poller(struct rpma_rt_conn *conn)
 {
 	write_open(conn, RPMA_RT_EVENT_ESTABLISHED, RPMA_RT_SEND_SIDE);
-}
-
-/* ------------------------------------------------------------ changes --- */
-
-void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route)
-{
-	if (conn->poll.bind == RT_BIND_DONE)
-		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
-	conn->poll.srq_route = route;
-}
-
-void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
-			      struct rpma_rt_route *route)
-{
-	struct rt_route_opened *opened = rt_route_opened(route);
-	struct rt_route_entry entry = {
-		.user = rt_item_user(conn),
-		.side = &conn->side[route->side],
-		.qp_key = conn->poll.bind != RT_BIND_NONE
-				  ? rt_qp_key(conn->qp_num)
-				  : RT_QP_KEY_NONE,
-		.is_callback = opened->callback.fn != NULL,
-	};
-
-	if (entry.is_callback)
-		entry.callback = &opened->callback;
-	else
-		entry.lane = rt_route_lane(route);
-	conn->cq->routes[route->number] = entry;
-	if (rt_conn_srq(conn) != NULL && route->side == RPMA_RT_RECV_SIDE)
-		rt_bind_redirect_poller(conn, route->number);
-	rt_owing_list_poller(conn, route);
-}
-
-void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
-{
-	const struct rpma_rt_route *route;
-
-	for (route = conn->poll.routes; route != NULL;
-	     route = rt_route_next(route))
-		conn->cq->routes[route->number].user = rt_item_user(conn);
-	rt_futures_set_user_poller(conn);
 }

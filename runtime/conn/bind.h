@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bind.h -- a connection on its poller, from its first routes to established,
- * and later changes. doc/protocols/connection.md.
+ * bind.h -- a connection on its poller, from its first routes to established.
+ * doc/protocols/connection.md.
  */
 
 #ifndef RT_CONN_BIND_H
@@ -25,13 +25,5 @@ void rt_bind_established_poller(struct rpma_rt_conn *conn);
 void rt_bind_give_up_poller(struct rpma_rt_conn *conn);
 /* conn is swept: another connection may have its queue pair's number. */
 void rt_bind_leave_poller(struct rpma_rt_conn *conn);
-
-/* One more route; its lane has got its spill. */
-void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
-			      struct rpma_rt_route *route);
-/* Its SRQ's receives take the route of that number from here on. */
-void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route);
-/* Its user pointer is another from here on. */
-void rt_bind_set_user_poller(struct rpma_rt_conn *conn);
 
 #endif /* RT_CONN_BIND_H */

@@ -17,14 +17,37 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/wait.h"
+#include "conn/answer.h"
 #include "conn/bind.h"
 #include "conn/futures.h"
 #include "conn/hold.h"
 #include "conn/look.h"
-#include "conn/redirect.h"
+#include "conn/owing.h"
 #include "conn/route.h"
+#include "poller/cq_pool.h"
 #include "poller/poller.h"
+#include "poller/qp_table.h"
+#include "queue/lane.h"
 #include "queue/queue.h"
+
+/* one change, in two steps; the caller's, who waits for each */
+struct rt_redirect {
+	struct rpma_rt_conn *conn;
+	/* a route that is closed, and the one that gets what it owes */
+	struct rpma_rt_route *route;
+	struct rpma_rt_route *to;
+	/* or, by side, what only says where the own routes shall lead */
+	struct rpma_rt_route *own_to[2];
+	/* of the route, or of both own ones, until the first step; NULL: it led
+	 * to a function */
+	struct rpma_rt_queue *from;
+	struct rt_lane *from_lane;
+	/* between the two, by the caller: none can be posted any more. What is
+	 * known of those that were: whether any is out, and until when */
+	bool is_known;
+	bool is_out;
+	uint32_t last_retired;
+};
 
 struct change {
 	struct rpma_rt_conn *conn;
@@ -35,6 +58,284 @@ struct change {
 	struct rt_redirect redirect;
 	struct rt_call call;
 };
+
+/* -------------------------------------------------------- on the poller --- */
+
+/* Has it begun to die? Then its routes are final. */
+static bool is_dying(const struct rpma_rt_conn *conn)
+{
+	return conn->poll.state != RT_PS_HEALTHY;
+}
+
+/* Its SRQ's receives take the route of that number from here on. */
+static void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route)
+{
+	if (conn->poll.bind == RT_BIND_DONE)
+		rt_qp_table_set(conn->cq->qps, conn->qp_num, route);
+	conn->poll.srq_route = route;
+}
+
+/* One more route; its lane has got its spill. */
+static void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
+				     struct rpma_rt_route *route)
+{
+	struct rt_route_opened *opened = rt_route_opened(route);
+	struct rt_route_entry entry = {
+		.user = rt_item_user(conn),
+		.side = &conn->side[route->side],
+		.qp_key = conn->poll.bind != RT_BIND_NONE
+				  ? rt_qp_key(conn->qp_num)
+				  : RT_QP_KEY_NONE,
+		.is_callback = opened->callback.fn != NULL,
+	};
+
+	if (entry.is_callback)
+		entry.callback = &opened->callback;
+	else
+		entry.lane = rt_route_lane(route);
+	conn->cq->routes[route->number] = entry;
+	if (rt_conn_srq(conn) != NULL && route->side == RPMA_RT_RECV_SIDE)
+		rt_bind_redirect_poller(conn, route->number);
+	rt_owing_list_poller(conn, route);
+}
+
+/* Its user pointer is another from here on. */
+static void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_route *route;
+
+	for (route = conn->poll.routes; route != NULL;
+	     route = rt_route_next(route))
+		conn->cq->routes[route->number].user = rt_item_user(conn);
+	rt_futures_set_user_poller(conn);
+}
+
+/*
+ * Where a living connection's completions go is changed: its own queue is
+ * another, or a route is closed and another gets what it owes. In two steps.
+ *
+ * The first step: from here on all goes there. ROUTE_CLOSED is its last item
+ * where it led before. Nothing is changed if it is refused. ERRORS:
+ * RPMA_RT_E_CLOSED (the connection is dying), RPMA_RT_E_BUSY (route: the
+ * consumer of what gets it is behind)
+ *
+ * Posters look at a route's lane while that changes: it is one word, and
+ * whoever waited in the former lane is answered behind the change.
+ */
+
+/* ------------------------------------------------------- what is posted --- */
+
+/* waiter: the route's from here on; NULL: it has none. */
+static void show_posters(struct rpma_rt_route *route,
+			 const struct rpma_rt_route *to,
+			 struct rt_waiter *waiter)
+{
+	rt_waiter_delete(route->waiter);
+	route->waiter = waiter;
+	/* release: the lane may have been made for this. Before any credit of
+	 * what completes there is given back [LANE-5] */
+	atomic_store_explicit(&route->lane, rt_route_lane(to),
+			      memory_order_release);
+}
+
+/* Those who wait for the former lane look again, at another. */
+static void answer_waiters(struct rt_side *side, bool was_behind)
+{
+	/* an answer that was put off, as the own lane was over its limit. A
+	 * poster that leaves what it wants later sends a message */
+	if (was_behind || rt_side_wants(side, RT_WANT_BACKLOG))
+		rt_answer_eased_poller(side);
+}
+
+/* ---------------------------------------------------- what is delivered --- */
+
+static struct rt_route_entry *entry_of(const struct rpma_rt_route *route)
+{
+	return &route->conn->cq->routes[route->number];
+}
+
+/* The root of the closed routes that lead to an open route. */
+static struct rt_led **followers_of(struct rpma_rt_route *route)
+{
+	return route->is_own ? &route->conn->side[route->side].followers
+			     : &rt_route_opened(route)->followers;
+}
+
+/* Leads a route that is closed, and all that leads to it, where `to` leads. */
+static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
+{
+	struct rt_led *led = &rt_route_opened(route)->led;
+	struct rt_route_entry *entry = entry_of(route);
+
+	*led = (struct rt_led){.size = 1};
+	led = rt_route_led_join(rt_route_opened(route)->followers, led);
+	led = rt_route_led_join(led, *followers_of(to));
+	led->to = entry_of(to);
+	*followers_of(to) = led;
+	rt_route_opened(route)->followers = NULL;
+	entry->led = &rt_route_opened(route)->led;
+	entry->is_callback = true;
+	entry->is_led = true;
+}
+
+/* Does an open route of the connection lead there, its own included? */
+static bool leads_there(const struct rpma_rt_conn *conn,
+			const struct rt_lane *lane)
+{
+	return lane == rt_conn_lane(conn) || rt_owing_has_lane(conn, lane);
+}
+
+/* The connection's last item there. */
+static void write_closed(struct rpma_rt_conn *conn, struct rt_lane *lane)
+{
+	struct rpma_rt_completion item =
+		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
+
+	if (!leads_there(conn, lane))
+		rt_deliver_write(conn->poller, lane, &item);
+}
+
+/* ------------------------------------------------------------ own queue --- */
+
+/* Nothing was posted, and it was not connected: whoever takes from the former
+ * queue was not told that it is a consumer of this connection. */
+static bool is_early(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: what completed was posted, and connected, before */
+	return !(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
+		 (RT_REACHED_DECISION | RT_REACHED_POST));
+}
+
+/* The first step, of the own routes. */
+static int rt_redirect_own_poller(struct rt_redirect *redirect)
+{
+	struct rpma_rt_conn *conn = redirect->conn;
+	bool was_behind;
+	int i;
+
+	if (is_dying(conn))
+		return RPMA_RT_E_CLOSED;
+	redirect->from = conn->own[0].queue;
+	redirect->from_lane = rt_conn_lane(conn);
+	was_behind = rt_lane_is_backlogged(rt_conn_lane(conn));
+	for (i = 0; i < 2; i++) {
+		/* here, not by the caller: the connection may die before that
+		 * goes on */
+		show_posters(&conn->own[i], redirect->own_to[i],
+			     redirect->own_to[i]->waiter);
+		redirect->own_to[i]->waiter = NULL;
+		conn->own[i].queue = redirect->own_to[i]->queue;
+		entry_of(&conn->own[i])->lane =
+			rt_route_lane(redirect->own_to[i]);
+		/* the reader of ROUTE_CLOSED may delete the queue */
+		rt_queue_announce_unref(redirect->from);
+	}
+	for (i = 0; i < 2; i++)
+		answer_waiters(&conn->side[i], was_behind);
+	if (!is_early(conn))
+		write_closed(conn, redirect->from_lane);
+	rt_deliver_flush(conn->poller);
+	return 0;
+}
+
+/* --------------------------------------------------------- other routes --- */
+
+/* What a post inside its function was refused for is answered in the
+ * connection's queue: the function is not called any more. */
+static void hand_wants_over(struct rt_route_opened *route)
+{
+	struct rpma_rt_conn *conn = route->route.conn;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!(route->wants & RT_WANTS(i)))
+			continue;
+		/* relaxed: posters inside functions are this thread */
+		atomic_fetch_or_explicit(&conn->side[i].want, RT_WANT_CREDIT,
+					 memory_order_relaxed);
+		rt_deliver_touch_side(conn->poller, &conn->side[i]);
+	}
+	route->wants = 0;
+}
+
+static void end_function(struct rt_route_opened *route)
+{
+	struct rpma_rt_conn *conn = route->route.conn;
+	struct rpma_rt_completion item =
+		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
+
+	hand_wants_over(route);
+	rt_deliver_call(conn->poller, &route->callback, &item);
+}
+
+static void end_lane(struct rt_redirect *redirect)
+{
+	struct rpma_rt_route *route = redirect->route;
+	struct rt_side *side = &route->conn->side[route->side];
+
+	answer_waiters(side, false);
+	/* the reader of ROUTE_CLOSED may delete the queue */
+	rt_queue_announce_unref(redirect->from);
+	write_closed(route->conn, redirect->from_lane);
+}
+
+/* The first step, of a route that is closed. */
+static int rt_redirect_route_poller(struct rt_redirect *redirect)
+{
+	struct rpma_rt_route *route = redirect->route;
+	struct rpma_rt_conn *conn = redirect->conn;
+	const struct rt_route_entry *to = entry_of(redirect->to);
+
+	/* functions that are due are called while the route is open */
+	rt_deliver_flush(conn->poller);
+	if (is_dying(conn))
+		return RPMA_RT_E_CLOSED;
+	/* its room is for what its own posts may bring: those are refused */
+	if (!to->is_callback && rt_lane_is_backlogged(to->lane))
+		return RPMA_RT_E_BUSY;
+	redirect->from = route->queue;
+	redirect->from_lane = rt_route_lane(route);
+	route->queue = NULL;
+	rt_owing_unhash_poller(rt_route_opened(route));
+	/* relaxed: a poster that goes on is waited for [ROUTE-1] */
+	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
+			      memory_order_relaxed);
+	show_posters(route, redirect->to, NULL);
+	lead_on(route, redirect->to);
+	if (conn->poll.srq_route == route->number)
+		rt_bind_redirect_poller(conn, redirect->to->number);
+	if (redirect->from_lane == NULL)
+		end_function(rt_route_opened(route));
+	else
+		end_lane(redirect);
+	rt_deliver_flush(conn->poller);
+	return 0;
+}
+
+/* ------------------------------------------------------ the second step --- */
+
+/* No post names it any more. */
+static void finish_route(struct rt_redirect *redirect)
+{
+	struct rpma_rt_route *route = redirect->route;
+
+	/* a dying connection gives all its numbers back at its end */
+	if (is_dying(route->conn) || !redirect->is_known)
+		return;
+	if (redirect->is_out)
+		rt_owing_until_poller(route, redirect->last_retired);
+	else
+		rt_owing_bury_poller(route);
+}
+
+/* The second step: nobody is inside a post that saw what was before. */
+static void rt_redirect_finish_poller(struct rt_redirect *redirect)
+{
+	if (redirect->route != NULL)
+		finish_route(redirect);
+}
+
+/* ------------------------------------------------- one change at a time --- */
 
 /* May the caller wait for the poller of conn? 0, or the error. */
 static int check_at(const struct rt_log_place *place,
@@ -56,12 +357,6 @@ static int check_side(const struct rt_log_place *place, enum rpma_rt_side side)
 			 "side is %d: give RPMA_RT_SEND_SIDE (0) or "
 			 "RPMA_RT_RECV_SIDE (1)",
 			 (int)side);
-}
-
-/* Has it begun to die? Then its routes are final. */
-static bool is_dying_on_poller(const struct rpma_rt_conn *conn)
-{
-	return conn->poll.state != RT_PS_HEALTHY;
 }
 
 static bool is_busy(const struct rpma_rt_conn *conn)
@@ -134,7 +429,7 @@ static int set_user_on_poller(void *arg)
 
 	/* here, so that of its items all before this have the former pointer
 	 * and all after it the new one: CLOSED may be written already */
-	if (is_dying_on_poller(change->conn))
+	if (is_dying(change->conn))
 		return RPMA_RT_E_CLOSED;
 	/* relaxed: the application orders its own pointer */
 	atomic_store_explicit(&change->conn->user, change->user,
@@ -367,7 +662,7 @@ static int add_route_on_poller(void *arg)
 	struct change *change = arg;
 
 	take_spills_on_poller(change);
-	if (is_dying_on_poller(change->conn))
+	if (is_dying(change->conn))
 		return RPMA_RT_E_CLOSED;
 	rt_bind_add_route_poller(change->conn, change->route);
 	return 0;
