@@ -21,7 +21,7 @@
 #include "base/self.h"
 #include "cm/device.h"
 #include "conn/create.h"
-#include "conn/internal.h"
+#include "conn/drain.h"
 #include "base/wait.h"
 #include "conn/listener.h"
 #include "conn/lost.h"

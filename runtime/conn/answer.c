@@ -2,16 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * answer.c -- see answer.h. The thread that clears a bit of want owns it: it
+ * answer.c -- WRITABLE: a refused post may be tried again. The thread that clears a bit of want owns it: it
  * writes exactly one WRITABLE for it.
  */
 
-#include "conn/answer.h"
+#include "conn/conn.h"
 
 #include "base/runtime.h"
 #include "conn/fill.h"
 #include "conn/hold.h"
-#include "conn/conn.h"
 #include "conn/look.h"
 #include "conn/owing.h"
 #include "conn/route.h"

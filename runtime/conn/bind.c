@@ -8,9 +8,8 @@
  * doc/protocols/connection.md, srq.md.
  */
 
-#include "conn/bind.h"
-
 #include "conn/conn.h"
+
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/listener_poller.h"

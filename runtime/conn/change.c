@@ -17,8 +17,6 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/wait.h"
-#include "conn/answer.h"
-#include "conn/bind.h"
 #include "conn/futures.h"
 #include "conn/hold.h"
 #include "conn/look.h"

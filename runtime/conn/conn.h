@@ -40,7 +40,6 @@
 struct rt_cq;
 struct rt_device;
 struct rt_listener_poller;
-struct rt_keepalive;
 struct rt_poller;
 struct rt_resolve;
 
@@ -252,6 +251,19 @@ struct rt_conn_brought {
 	/* passive, with READY: its listener's on its poller, until REQUEST is
 	 * written */
 	struct rt_listener_poller *part;
+};
+
+/* Keep-alive: a connection whose sends were silent for a while gets a write of
+ * no bytes, so that a peer that went away silently causes an error. A task of
+ * the connection's poller. doc/protocols/connection.md. */
+struct rt_keepalive {
+	struct rpma_rt_conn *conn; /* immutable */
+	uint64_t period_ns;	   /* likewise */
+	/* the poller's */
+	struct rt_task task; /* its looks */
+	uint32_t seen;	     /* send side's completions at the last look */
+	bool answered;	     /* a keep-alive since the last look */
+	bool out;	     /* one is under way */
 };
 
 struct rt_conn_poller {
@@ -483,6 +495,46 @@ struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
 void rt_item_write(struct rpma_rt_conn *conn,
 		   const struct rpma_rt_completion *item);
 void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event);
+
+/* ------------------------------------------- its poller: to established --- */
+
+/* OPEN: slot, its own routes, their spill. */
+void rt_bind_open_poller(struct rpma_rt_conn *conn);
+/* BIND: its queue pair has a number. */
+void rt_bind_qp_poller(struct rpma_rt_conn *conn);
+/* READY, ESTABLISHED: a side is open; writes the event to its queue. */
+void rt_bind_ready_poller(struct rpma_rt_conn *conn);
+void rt_bind_established_poller(struct rpma_rt_conn *conn);
+
+/* conn dies: it does not wait for its queue pair's number any more. */
+void rt_bind_give_up_poller(struct rpma_rt_conn *conn);
+/* conn is swept: another connection may have its queue pair's number. */
+void rt_bind_leave_poller(struct rpma_rt_conn *conn);
+
+/* For a connection that is being made; 0: it has none. ERRORS: RPMA_E_NOMEM */
+int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms);
+/* The connection is established; does nothing if it has no keep-alive. */
+void rt_keepalive_begin(struct rpma_rt_conn *conn);
+/* The connection dies. */
+void rt_keepalive_end(struct rpma_rt_conn *conn);
+/* A keep-alive of the connection has completed. */
+void rt_keepalive_completed(struct rpma_rt_conn *conn,
+			    enum ibv_wc_status status);
+
+/* -------------------------------------------- its poller: refused posts --- */
+
+/* A refused post of a connection may be tried again: WRITABLE, in its queue or
+ * to the function inside which it was refused. doc/protocols/ledger.md,
+ * callback.md. */
+
+/* The side's operation. There is credit, or room in a lane: posts what stands
+ * in line, and answers these wants of the side. */
+void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
+		      uint32_t wants);
+/* The look message of a connection; see look.h. */
+void rt_answer_look(struct rt_msg *msg, void *owner);
+/* The rt_side waited for a lane, whose backlog has cleared. */
+void rt_answer_eased_poller(void *arg);
 
 /* ----------------------------------------------------------- any thread --- */
 

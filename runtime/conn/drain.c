@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * drain.c -- the completions of a connection from its first failure on: they
- * are kept until the ledgers are handed over, finished one by one, and
- * synthesized where none can come any more. Steps that wait, or that are long,
- * are tasks. Runs on the connection's poller only.
- * doc/protocols/connection.md, ledger.md.
+ * drain.c -- a connection on its poller: messages from the control thread, and
+ * the completions from the first failure on. They are kept until the ledgers
+ * are handed over, finished one by one, and synthesized where none can come any
+ * more; then come the connection's last items. Steps that wait, or that are
+ * long, are tasks. doc/protocols/connection.md, ledger.md.
  */
 
 #include "conn/drain.h"
@@ -15,17 +15,20 @@
 #include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
-#include "conn/bind.h"
-#include "conn/answer.h"
+#include "conn/conn.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/hold.h"
-#include "conn/keepalive.h"
-#include "conn/conn.h"
-#include "pool/pool.h"
+#include "conn/owing.h"
+#include "conn/route.h"
+#include "conn/slots.h"
 #include "poller/cq_pool.h"
-#include "poller/poller.h"
 #include "poller/cqs.h"
+#include "poller/poller.h"
+#include "pool/pool.h"
+#include "queue/lane.h"
+#include "queue/queue.h"
+#include "srq/srq.h"
 
 /* The event comes with the markers, of a device that has it; of one that did
  * not raise it, less time is spent. */
@@ -294,7 +297,8 @@ static int finish_kept(struct rt_task *task, struct rt_poller *poller)
 	return n;
 }
 
-void rt_drain_begin_poller(struct rpma_rt_conn *conn)
+/* HANDOVER: the ledgers are the poller's. Ends with RT_CTL_DRAINED. */
+static void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 {
 	int i;
 
@@ -325,7 +329,8 @@ static int time_over(struct rt_task *task, struct rt_poller *poller)
 	return 1;
 }
 
-void rt_drain_time_poller(struct rpma_rt_conn *conn)
+/* The time begins after which a draining connection is closed. */
+static void rt_drain_time_poller(struct rpma_rt_conn *conn)
 {
 	/* relaxed: the messages published it */
 	uint64_t ms =
@@ -339,8 +344,11 @@ void rt_drain_time_poller(struct rpma_rt_conn *conn)
 		       rt_now_ns() + ms * 1000000u);
 }
 
-void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			    enum ibv_wc_status status)
+/* A marker of the side came in. Before HANDOVER: all that was posted there has
+ * completed, and RT_CTL_EMPTY is told; or it broke. */
+static void rt_drain_marker_poller(struct rpma_rt_conn *conn,
+				   enum rpma_rt_side side,
+				   enum ibv_wc_status status)
 {
 	conn->poll.markers_seen |= 1u << side;
 	if (conn->poll.state == RT_PS_HEALTHY) {
@@ -353,7 +361,9 @@ void rt_drain_marker_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		rt_schedule_ready(conn->poller, &conn->poll.dying);
 }
 
-void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
+/* The device reports that the queue pair takes no receive of its SRQ any
+ * more. */
+static void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 {
 	/* relaxed: as in waits_for_last_wqe() */
 	atomic_store_explicit(&conn->device->no_last_wqe, false,
@@ -434,9 +444,251 @@ static int swept(struct rt_task *task, struct rt_poller *poller)
 	return finish(task, poller);
 }
 
-void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
+/* GONE: the queue pair is destroyed. Ends with RT_CTL_SWEPT. */
+static void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 {
 	conn->poll.state = RT_PS_SWEEPING;
 	rt_task_init(&conn->poll.dying, swept);
 	rt_cqs_await_sweep_poller(conn->poller, conn->cq, &conn->poll.dying);
+}
+
+/* ------------------------------------------------------------------ end --- */
+
+/*
+ * ROUTE_CLOSED wherever the connection had a route to, then CLOSED. A
+ * connection may have tens of thousands of routes: they are closed a few in
+ * each round. A mark in the lane says that the connection has written there
+ * already. Connections that need several rounds end one after the other, each
+ * with a mark of its own, or they would overwrite each other's.
+ */
+
+static int end(struct rt_task *task, struct rt_poller *poller);
+
+/* Marks the lane; true: this is the first route of the connection to it. */
+static bool mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
+{
+	uint64_t *marked = &lane->marks[conn->poll.is_long];
+
+	if (*marked == conn->poll.mark)
+		return false;
+	*marked = conn->poll.mark;
+	return true;
+}
+
+static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+{
+	struct rpma_rt_completion item =
+		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
+	struct rt_route_entry *entry = &conn->cq->routes[route->number];
+	struct rt_lane *lane = rt_route_lane(route);
+
+	/* a route that is closed has no ROUTE_CLOSED to come, and no waiter.
+	 * Of the others each function is called for it, each lane has it once;
+	 * CLOSED comes to the connection's own, if it has a queue */
+	if (!rt_route_is_closed(route) && !route->is_own &&
+	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
+		rt_deliver_item(conn->poller, entry, &item);
+	*entry = (struct rt_route_entry){0};
+	if (route->leases != 0)
+		conn->cq->routes[route->leases] = (struct rt_route_entry){0};
+	if (!route->is_own)
+		rt_owing_unhash_poller(rt_route_opened(route));
+	rt_waiter_delete(route->waiter);
+	route->waiter = NULL;
+}
+
+/* Closes the next routes, up to max; how many. A consumer that takes
+ * ROUTE_CLOSED may delete the queue: every route has announced its leave by
+ * then. */
+static int close_routes(struct rpma_rt_conn *conn, int max)
+{
+	struct rpma_rt_route *route;
+	int n = 0;
+
+	while ((route = conn->poll.to_announce) != NULL && n < max) {
+		if (route->queue != NULL)
+			rt_queue_announce_unref(route->queue);
+		conn->poll.to_announce = rt_route_next(route);
+		n++;
+	}
+	while ((route = conn->poll.to_close) != NULL && n < max) {
+		close_route(conn, route);
+		conn->poll.to_close = rt_route_next(route);
+		n++;
+	}
+	return n;
+}
+
+static void end_finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
+{
+	if (rt_conn_srq(conn) != NULL)
+		/* relaxed: CLOSED, which is published after it, carries it */
+		atomic_fetch_add_explicit(&conn->from.srq->leaving, 1,
+					  memory_order_relaxed);
+	rt_pool_announce_unref(rt_fill_pool(conn));
+	rt_futures_closing_poller(conn);
+	/* functions have returned when CLOSED is seen */
+	rt_deliver_flush(poller);
+	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)
+		rt_item_write_event(conn, RPMA_RT_EVENT_CLOSED);
+	rt_futures_closed_poller(conn);
+	rt_slots_set_poller(poller, conn->slot, NULL);
+	/* rung before the control thread lets the queues go */
+	rt_deliver_flush(poller);
+	rt_conn_tell_control(conn, RT_CTL_DONE);
+}
+
+/* The next of the connections whose end takes several rounds. */
+static void end_next(struct rt_poller *poller)
+{
+	struct rt_slots *slots = rt_slots_of(poller);
+	struct rt_task *task;
+
+	if (cds_list_empty(&slots->ending)) {
+		slots->is_ending = false;
+		return;
+	}
+	task = cds_list_first_entry(&slots->ending, struct rt_task, link);
+	rt_schedule_ready(poller, task);
+}
+
+static int end(struct rt_task *task, struct rt_poller *poller)
+{
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, poll.dying, task);
+	int n = close_routes(conn, RT_SCHEDULE_UNITS);
+	bool is_long = conn->poll.is_long;
+
+	if (conn->poll.to_announce != NULL || conn->poll.to_close != NULL) {
+		rt_schedule_ready(poller, task);
+		return n;
+	}
+	end_finish(conn, poller); /* it may be gone */
+	if (is_long)
+		end_next(poller);
+	return n;
+}
+
+/* LAST: everything of it is out. Ends with RT_CTL_DONE. */
+static void rt_end_begin_poller(struct rpma_rt_conn *conn)
+{
+	struct rt_poller *poller = conn->poller;
+	struct rt_slots *slots = rt_slots_of(poller);
+
+	/* while its own routes lead to its queue still */
+	rt_futures_end_poller(conn);
+	conn->poll.to_announce = conn->poll.routes;
+	conn->poll.to_close = conn->poll.routes;
+	conn->poll.mark = ++slots->marks;
+	/* each route is gone through twice */
+	conn->poll.is_long = 2 * conn->poll.routes_count > RT_SCHEDULE_UNITS;
+	rt_task_init(&conn->poll.dying, end);
+	if (conn->poll.is_long && slots->is_ending) {
+		rt_schedule_wait(&conn->poll.dying, &slots->ending);
+		return;
+	}
+	slots->is_ending |= conn->poll.is_long;
+	rt_schedule_ready(poller, &conn->poll.dying);
+}
+
+/* ------------------------------------------------------------- internal --- */
+
+/* Completions of the work requests that the runtime posts for its connections
+ * (marker, keep-alive), by the reserved route 0. doc/protocols/wr_id.md. */
+
+/* The connection that posted the WR; NULL: none that is bound. */
+static struct rpma_rt_conn *find(const struct rt_slots *slots,
+				 const struct rt_cq *cq,
+				 const struct ibv_wc *wc)
+{
+	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
+	uint32_t slot = (uint32_t)(cookie & RT_SLOT_MASK);
+	struct rpma_rt_conn *conn;
+
+	if (slot == 0 || slot >= RT_MAX_SLOTS)
+		return NULL;
+	conn = slots->conns[slot];
+	if (conn == NULL || conn->cq != cq || conn->poll.bind == RT_BIND_NONE ||
+	    conn->qp_num != wc->qp_num)
+		return NULL;
+	return conn;
+}
+
+/* A marker or a keep-alive, or a completion without an open connection. */
+static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
+				const struct ibv_wc *wc)
+{
+	uint32_t kind = (uint32_t)(rt_wr_id_cookie(wc->wr_id) >> RT_KIND_SHIFT);
+	struct rpma_rt_conn *conn = find(rt_slots_of(poller), cq, wc);
+
+	if (conn == NULL) {
+		/* the message that binds it was sent before its WR was posted:
+		 * it may still be in the inbox */
+		rt_inbox_run_owner(&poller->inbox, poller);
+		conn = find(rt_slots_of(poller), cq, wc);
+	}
+	if (conn == NULL || wc->wr_id != rt_wr_id_internal(kind, conn->slot))
+		RT_STAT_ADD(poller, stale, 1);
+	else if (kind == RT_SQ_MARKER)
+		rt_drain_marker_poller(conn, RPMA_RT_SEND_SIDE, wc->status);
+	else if (kind == RT_RQ_MARKER)
+		rt_drain_marker_poller(conn, RPMA_RT_RECV_SIDE, wc->status);
+	else if (kind == RT_KEEPALIVE)
+		rt_keepalive_completed(conn, wc->status);
+	else
+		RT_STAT_ADD(poller, stale, 1);
+}
+
+static const struct rt_reserved_ops internal_ops = {
+	.completion = internal_completion,
+};
+
+int rt_internal_new(struct rt_poller *poller)
+{
+	int ret = rt_slots_new(poller);
+
+	if (ret == 0)
+		poller->reserved[RT_ROUTE_INTERNAL].ops = &internal_ops;
+	return ret;
+}
+
+void rt_internal_delete(struct rt_poller *poller)
+{
+	poller->reserved[RT_ROUTE_INTERNAL].ops = NULL;
+	rt_slots_delete(poller);
+}
+
+/* ------------------------------------------------------------- messages --- */
+
+void rt_messages_poll(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn = RT_FROM(struct rpma_rt_conn, poll_msg, msg);
+	uint32_t bits;
+
+	(void)owner;
+	/* acquire: pairs with the release in rt_conn_tell_poller() */
+	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
+					memory_order_acquire);
+	if (bits & RT_POLL_LAST_WQE) /* first: it came before GONE */
+		rt_drain_last_wqe_poller(conn);
+	if (bits & RT_POLL_OPEN)
+		rt_bind_open_poller(conn);
+	if (bits & RT_POLL_BIND)
+		rt_bind_qp_poller(conn);
+	if (bits & RT_POLL_READY) {
+		rt_fill_begin_poller(conn); /* whoever connects then finds it */
+		rt_bind_ready_poller(conn);
+	}
+	if (bits & RT_POLL_ESTABLISHED) {
+		rt_bind_established_poller(conn);
+		rt_keepalive_begin(conn);
+	}
+	if (bits & RT_POLL_DRAIN)
+		rt_drain_time_poller(conn);
+	if (bits & RT_POLL_HANDOVER)
+		rt_drain_begin_poller(conn);
+	if (bits & RT_POLL_GONE)
+		rt_drain_sweep_poller(conn);
+	if (bits & RT_POLL_LAST)
+		rt_end_begin_poller(conn);
 }

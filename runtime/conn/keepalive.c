@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* keepalive.c -- see keepalive.h. */
+/* keepalive.c -- keep-alive, a task of the connection's poller. */
 
-#include "conn/keepalive.h"
+#include "conn/conn.h"
 
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/verb.h"
-#include "conn/conn.h"
 #include "poller/poller.h"
 
 /* Connections are checked at multiples of this part of the period, so that

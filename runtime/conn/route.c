@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/runtime.h"
-#include "conn/answer.h"
+#include "conn/conn.h"
 #include "conn/owing.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"

@@ -35,10 +35,9 @@
 #include "conn/route.h"
 #include "base/device.h"
 #include "conn/slots.h"
-#include "conn/internal.h"
+#include "conn/drain.h"
 #include "base/runtime.h"
 #include "events/events.h"
-#include "conn/drain.h"
 
 /* a call that must answer 0 */
 #define ok(call) assert_int_equal(call, 0)
