@@ -17,7 +17,7 @@
 #include "base/from.h"
 #include "base/runtime.h"
 #include "base/stats.h"
-#include "conn/listener_poller.h"
+#include "conn/listener.h"
 #include "pool/feed.h"
 #include "pool/pool.h"
 #include "poller/poller.h"

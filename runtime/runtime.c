@@ -24,7 +24,6 @@
 #include "conn/drain.h"
 #include "base/wait.h"
 #include "conn/listener.h"
-#include "conn/lost.h"
 #include "events/events.h"
 #include "future/future.h"
 #include "queue/queue.h"

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * answer.c -- WRITABLE: a refused post may be tried again. The thread that clears a bit of want owns it: it
- * writes exactly one WRITABLE for it.
+ * answer.c -- WRITABLE: a refused post may be tried again. The thread that
+ * clears a bit of want owns it: it writes exactly one WRITABLE for it.
  */
 
 #include "conn/conn.h"

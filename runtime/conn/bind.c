@@ -12,7 +12,7 @@
 
 #include "conn/fill.h"
 #include "conn/futures.h"
-#include "conn/listener_poller.h"
+#include "conn/listener.h"
 #include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"

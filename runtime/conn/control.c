@@ -22,7 +22,7 @@
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/gate.h"
-#include "conn/listener_poller.h"
+#include "conn/listener.h"
 #include "conn/look.h"
 #include "conn/reason.h"
 #include "conn/resolve.h"

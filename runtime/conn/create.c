@@ -27,7 +27,7 @@
 #include "conn/futures.h"
 #include "conn/hold.h"
 #include "conn/limits.h"
-#include "conn/listener_poller.h"
+#include "conn/listener.h"
 #include "conn/resolve.h"
 #include "conn/route.h"
 #include "conn/slots.h"

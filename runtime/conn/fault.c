@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fault.c -- what may be wrong with a work request of a connection; see
- * fault.h. Any thread.
+ * fault.c -- what may be wrong with a work request of a connection: looked for
+ * in work requests that are not plain, and logged in words. Any thread.
  */
 
-#include "conn/fault.h"
+#include "conn/post.h"
 
 #include <infiniband/verbs.h>
 

@@ -23,13 +23,14 @@
 #include "base/thread.h"
 #include "cm/device.h"
 #include "conn/cfg.h"
+#include "conn/conn.h"
 #include "conn/limits.h"
 #include "conn/resolve.h"
-#include "queue/queue.h"
-#include "srq/srq.h"
 #include "future/future.h"
 #include "poller/place.h"
 #include "poller/source.h"
+#include "queue/queue.h"
+#include "srq/srq.h"
 
 static _Atomic uint32_t last_number;
 
@@ -128,7 +129,9 @@ static bool unlist_locked(const struct rpma_rt_listener *listener)
 	return true;
 }
 
-void rt_listener_unlist_locked(struct rpma_rt_listener *listener)
+/* Off the runtime's list, for the caller to end it. REQUIRES: it is there; the
+ * runtime's lock */
+static void rt_listener_unlist_locked(struct rpma_rt_listener *listener)
 {
 	unlist_locked(listener);
 	listener->is_removed = true;
@@ -160,8 +163,10 @@ static void shutdown_message(struct rt_msg *msg, void *owner)
 	rt_inbox_push_mt(&listener->device->control.inbox, &listener->msg);
 }
 
-void rt_listener_end_control(struct rpma_rt_listener *listener,
-			     enum rpma_rt_reason reason, int err)
+/* The same as close, for a caller that may not wait; it took the listener off
+ * the list. err: an errno that tells more, or 0. */
+static void rt_listener_end_control(struct rpma_rt_listener *listener,
+				    enum rpma_rt_reason reason, int err)
 {
 	RT_LOG_ERROR("the listener at port %u ends: its device %s",
 		     listener->port,
@@ -238,6 +243,109 @@ void rt_listener_close(struct rpma_rt_listener *listener,
 	release_srqs(listener);
 	listener->reason = reason;
 	rt_listener_poller_end_all(listener);
+}
+
+/* ----------------------------------------------------------------- lost --- */
+
+/*
+ * A device is lost, or the events of its connections are: what ends then, so
+ * that no program waits for ever. All of it runs on the control thread of the
+ * device. Connections learn of a device's end from their CQs (cq_pool.c);
+ * listeners and SRQs, which have none, from here.
+ */
+
+/* The next listener of the device, off the runtime's list; NULL: none. */
+static struct rpma_rt_listener *take_listener(const struct rt_device *device)
+{
+	struct rpma_rt *rt = device->rt;
+	struct rpma_rt_listener *listener;
+
+	pthread_mutex_lock(&rt->lock);
+	listener = rt->listeners;
+	while (listener != NULL && listener->device != device)
+		listener = listener->next;
+	if (listener != NULL)
+		rt_listener_unlist_locked(listener);
+	pthread_mutex_unlock(&rt->lock);
+	return listener;
+}
+
+static void end_listeners(const struct rt_device *device,
+			  enum rpma_rt_reason reason, int err)
+{
+	struct rpma_rt_listener *listener;
+
+	while ((listener = take_listener(device)) != NULL)
+		rt_listener_end_control(listener, reason, err);
+}
+
+static void fail_srqs(const struct rt_device *device)
+{
+	struct rpma_rt *rt = device->rt;
+	struct rpma_rt_srq *srq;
+
+	pthread_mutex_lock(&rt->lock);
+	for (srq = rt->srqs; srq != NULL; srq = srq->next) {
+		if (srq->device == device)
+			rt_srq_fail_mt(srq);
+	}
+	pthread_mutex_unlock(&rt->lock);
+}
+
+static void fatal(struct rt_device *device)
+{
+	end_listeners(device, RPMA_RT_REASON_DEVICE, 0);
+	fail_srqs(device);
+}
+
+/* Each connection in a message of its own, for dying blocks. */
+static void deaf(struct rt_device *device)
+{
+	struct rpma_rt *rt = device->rt;
+	struct rpma_rt_conn *conn;
+
+	pthread_mutex_lock(&rt->lock);
+	for (conn = rt->conns; conn != NULL; conn = conn->next) {
+		if (conn->device == device)
+			rt_conn_tell_control(conn, RT_CTL_DEAF);
+	}
+	pthread_mutex_unlock(&rt->lock);
+	end_listeners(device, RPMA_RT_REASON_FAILED, rt_cm_error(device->cm));
+}
+
+/* Nothing can be read on the device any more, by no thread of the runtime. */
+static void lost(struct rt_device *device)
+{
+	/* first: the end of an SRQ has a connection die for another reason */
+	deaf(device);
+	fail_srqs(device);
+}
+
+const struct rt_device_ops rt_lost_ops = {
+	.fatal = fatal, .deaf = deaf, .lost = lost};
+
+/* --------------------------------------------------------------- making --- */
+
+/* The first poller that it uses. */
+static struct rt_poller *
+rt_listener_poller_first(const struct rpma_rt_listener *listener)
+{
+	uint32_t i = 0;
+
+	while (!listener->parts[i].is_used)
+		i++;
+	return listener->parts[i].poller;
+}
+
+/* Returns bits: the pollers that requests and the end of the listener pass. */
+static uint64_t rt_listener_poller_used(const struct rpma_rt_listener *listener)
+{
+	uint64_t used = 0;
+	uint32_t i;
+
+	for (i = 0; i < listener->rt->cfg.pollers; i++)
+		used |= (uint64_t)listener->parts[i].is_used << i;
+	return used;
 }
 
 /* It has no queue: its requests are futures, on its first poller. */

@@ -2,11 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * listener_poller.c -- see listener_poller.h. The end of a listener runs on its
- * pollers, each in its own lane; the last of them tells the control thread.
+ * listener_poller.c -- the parts of a listener, one for each poller. The end of
+ * a listener runs on its pollers, each in its own lane; the last of them tells
+ * the control thread.
  */
 
-#include "conn/listener_poller.h"
+#include "conn/listener.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -186,26 +187,6 @@ void rt_listener_poller_free_all(struct rpma_rt_listener *listener)
 {
 	free(listener->parts);
 	listener->parts = NULL;
-}
-
-struct rt_poller *
-rt_listener_poller_first(const struct rpma_rt_listener *listener)
-{
-	uint32_t i = 0;
-
-	while (!listener->parts[i].is_used)
-		i++;
-	return listener->parts[i].poller;
-}
-
-uint64_t rt_listener_poller_used(const struct rpma_rt_listener *listener)
-{
-	uint64_t used = 0;
-	uint32_t i;
-
-	for (i = 0; i < listener->rt->cfg.pollers; i++)
-		used |= (uint64_t)listener->parts[i].is_used << i;
-	return used;
 }
 
 /* ------------------------------------------- the place of the last item --- */

@@ -166,4 +166,13 @@ void rt_post_return_future(struct rpma_rt_future *future);
 /* The wr_id of a work request with that future. */
 uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
 
+/* Look for what may be wrong with a work request that is not plain. */
+
+/* Of count, the one of that index. ERRORS: RPMA_E_INVAL, logged;
+ * RPMA_RT_E_CLOSED (its route is) */
+int rt_fault_check_send(const struct rpma_rt_conn *conn,
+			const struct rpma_rt_wr *wrs, int count, int index);
+int rt_fault_check_recv(const struct rpma_rt_conn *conn,
+			const struct rpma_rt_recv_wr *wr, int index);
+
 #endif /* RT_CONN_POST_H */

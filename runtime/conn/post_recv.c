@@ -15,9 +15,8 @@
 #include "base/refuse.h"
 #include "base/verb.h"
 #include "base/wr.h"
-#include "conn/fault.h"
-#include "conn/hold.h"
 #include "conn/post.h"
+#include "conn/hold.h"
 #include "conn/reason.h"
 #include "poller/poller.h"
 

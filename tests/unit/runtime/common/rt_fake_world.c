@@ -4,7 +4,7 @@
 /* A runtime without threads, and a connection's life by hand; see rt_fake.h. */
 
 #include "rt_fake.h"
-#include "conn/lost.h"
+#include "conn/listener.h"
 
 #include <limits.h>
 #include <string.h>
