@@ -496,7 +496,7 @@ void rt_item_write(struct rpma_rt_conn *conn,
 		   const struct rpma_rt_completion *item);
 void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event);
 
-/* ------------------------------------------- its poller: to established --- */
+/* ------------------------------------------- its poller: first and last --- */
 
 /* OPEN: slot, its own routes, their spill. */
 void rt_bind_open_poller(struct rpma_rt_conn *conn);
@@ -511,16 +511,11 @@ void rt_bind_give_up_poller(struct rpma_rt_conn *conn);
 /* conn is swept: another connection may have its queue pair's number. */
 void rt_bind_leave_poller(struct rpma_rt_conn *conn);
 
+/* LAST: everything of it is out. Ends with RT_CTL_DONE. */
+void rt_end_begin_poller(struct rpma_rt_conn *conn);
+
 /* For a connection that is being made; 0: it has none. ERRORS: RPMA_E_NOMEM */
 int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms);
-/* The connection is established; does nothing if it has no keep-alive. */
-void rt_keepalive_begin(struct rpma_rt_conn *conn);
-/* The connection dies. */
-void rt_keepalive_end(struct rpma_rt_conn *conn);
-/* A keep-alive of the connection has completed. */
-void rt_keepalive_completed(struct rpma_rt_conn *conn,
-			    enum ibv_wc_status status);
-
 /* -------------------------------------------- its poller: refused posts --- */
 
 /* A refused post of a connection may be tried again: WRITABLE, in its queue or

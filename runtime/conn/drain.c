@@ -2,38 +2,40 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * drain.c -- a connection on its poller: messages from the control thread, and
- * the completions from the first failure on. They are kept until the ledgers
- * are handed over, finished one by one, and synthesized where none can come any
- * more; then come the connection's last items. Steps that wait, or that are
- * long, are tasks. doc/protocols/connection.md, ledger.md.
+ * drain.c -- a connection on its poller: messages from the control thread,
+ * keep-alive, and the completions from the first failure on. They are kept
+ * until the ledgers are handed over, finished one by one, and synthesized where
+ * none can come any more. Steps that wait, or that are long, are tasks.
+ * doc/protocols/connection.md, ledger.md.
  */
 
 #include "conn/drain.h"
+
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
+#include "base/verb.h"
 #include "conn/conn.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/hold.h"
-#include "conn/owing.h"
-#include "conn/route.h"
 #include "conn/slots.h"
 #include "poller/cq_pool.h"
 #include "poller/cqs.h"
 #include "poller/poller.h"
 #include "pool/pool.h"
-#include "queue/lane.h"
-#include "queue/queue.h"
-#include "srq/srq.h"
 
 /* The event comes with the markers, of a device that has it; of one that did
  * not raise it, less time is spent. */
 #define LAST_WQE_NS	   500000000
 #define LAST_WQE_HARDLY_NS 10000000
+
+/* Connections are checked at multiples of this part of the period, so that
+ * thousands of them share a few wake-ups of their poller. */
+#define PARTS 8
 
 /* ----------------------------------------------------------- finishing --- */
 
@@ -208,6 +210,103 @@ static void publish_owed(struct rpma_rt_conn *conn)
 			rt_ledger_unfinished(&conn->gate[i].ledger) +
 				rt_hold_count_unposted(conn, side_of(i)),
 			memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------ keepalive --- */
+
+/* The last multiple up to ns. */
+static uint64_t round_down(uint64_t ns, uint64_t period_ns)
+{
+	return ns - ns % (period_ns / PARTS);
+}
+
+/* A keep-alive of the connection has completed. */
+static void rt_keepalive_completed(struct rpma_rt_conn *conn,
+				   enum ibv_wc_status status)
+{
+	if (conn->poll.keepalive == NULL)
+		return;
+	conn->poll.keepalive->out = false;
+	conn->poll.keepalive->answered = true;
+	if (status != IBV_WC_SUCCESS)
+		conn->side[RPMA_RT_SEND_SIDE].ops->broken(
+			&conn->side[RPMA_RT_SEND_SIDE], status);
+}
+
+/*
+ * A write of no bytes: no address or key is looked at, the peer's program does
+ * not notice. Without the side's lock: from ESTABLISHED on the queue pair is
+ * destroyed only after this poller has said that it is drained, and a slot of
+ * the send queue and an entry of the CQ are ours alone.
+ */
+static void post(struct rpma_rt_conn *conn)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = rt_wr_id_internal(RT_KEEPALIVE, conn->slot),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_send_wr *bad;
+
+	if (rt_verb_post_send(conn->enters_kernel, conn->qp, &wr, &bad))
+		return; /* again after a period */
+	conn->poll.keepalive->out = true;
+	RT_STAT_ADD(conn->poller, keepalives, 1);
+}
+
+/* A look at a connection: has a send completed since the last look? */
+static int look(struct rt_task *task, struct rt_poller *poller)
+{
+	struct rt_keepalive *alive = RT_FROM(struct rt_keepalive, task, task);
+	struct rpma_rt_conn *conn = alive->conn;
+	uint32_t count = conn->side[RPMA_RT_SEND_SIDE].count;
+	bool moved = alive->answered || alive->seen != count;
+
+	alive->answered = false;
+	alive->seen = count;
+	/* a period after this look was due */
+	rt_schedule_at(
+		poller, task,
+		round_down(rt_now_ns() + alive->period_ns, alive->period_ns));
+	if (!moved && !alive->out && conn->poll.state == RT_PS_HEALTHY)
+		post(conn);
+	return 1;
+}
+
+int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms)
+{
+	struct rt_keepalive *alive;
+
+	if (period_ms == 0)
+		return 0;
+	alive = calloc(1, sizeof(*alive));
+	if (alive == NULL)
+		return RPMA_E_NOMEM;
+	alive->conn = conn;
+	alive->period_ns = (uint64_t)period_ms * UINT64_C(1000000);
+	rt_task_init(&alive->task, look);
+	conn->poll.keepalive = alive;
+	return 0;
+}
+
+/* The connection is established; does nothing if it has no keep-alive. */
+static void rt_keepalive_begin(struct rpma_rt_conn *conn)
+{
+	struct rt_keepalive *alive = conn->poll.keepalive;
+
+	if (alive == NULL || conn->poll.state != RT_PS_HEALTHY)
+		return;
+	alive->answered = true; /* the first look only counts */
+	rt_schedule_at(conn->poller, &alive->task,
+		       round_down(rt_now_ns(), alive->period_ns) +
+			       alive->period_ns / PARTS);
+}
+
+/* The connection dies. */
+static void rt_keepalive_end(struct rpma_rt_conn *conn)
+{
+	if (conn->poll.keepalive != NULL)
+		rt_schedule_cancel(conn->poller, &conn->poll.keepalive->task);
 }
 
 /* ------------------------------------------------------------- draining --- */
@@ -450,145 +549,6 @@ static void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 	conn->poll.state = RT_PS_SWEEPING;
 	rt_task_init(&conn->poll.dying, swept);
 	rt_cqs_await_sweep_poller(conn->poller, conn->cq, &conn->poll.dying);
-}
-
-/* ------------------------------------------------------------------ end --- */
-
-/*
- * ROUTE_CLOSED wherever the connection had a route to, then CLOSED. A
- * connection may have tens of thousands of routes: they are closed a few in
- * each round. A mark in the lane says that the connection has written there
- * already. Connections that need several rounds end one after the other, each
- * with a mark of its own, or they would overwrite each other's.
- */
-
-static int end(struct rt_task *task, struct rt_poller *poller);
-
-/* Marks the lane; true: this is the first route of the connection to it. */
-static bool mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
-{
-	uint64_t *marked = &lane->marks[conn->poll.is_long];
-
-	if (*marked == conn->poll.mark)
-		return false;
-	*marked = conn->poll.mark;
-	return true;
-}
-
-static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
-{
-	struct rpma_rt_completion item =
-		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
-	struct rt_route_entry *entry = &conn->cq->routes[route->number];
-	struct rt_lane *lane = rt_route_lane(route);
-
-	/* a route that is closed has no ROUTE_CLOSED to come, and no waiter.
-	 * Of the others each function is called for it, each lane has it once;
-	 * CLOSED comes to the connection's own, if it has a queue */
-	if (!rt_route_is_closed(route) && !route->is_own &&
-	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
-		rt_deliver_item(conn->poller, entry, &item);
-	*entry = (struct rt_route_entry){0};
-	if (route->leases != 0)
-		conn->cq->routes[route->leases] = (struct rt_route_entry){0};
-	if (!route->is_own)
-		rt_owing_unhash_poller(rt_route_opened(route));
-	rt_waiter_delete(route->waiter);
-	route->waiter = NULL;
-}
-
-/* Closes the next routes, up to max; how many. A consumer that takes
- * ROUTE_CLOSED may delete the queue: every route has announced its leave by
- * then. */
-static int close_routes(struct rpma_rt_conn *conn, int max)
-{
-	struct rpma_rt_route *route;
-	int n = 0;
-
-	while ((route = conn->poll.to_announce) != NULL && n < max) {
-		if (route->queue != NULL)
-			rt_queue_announce_unref(route->queue);
-		conn->poll.to_announce = rt_route_next(route);
-		n++;
-	}
-	while ((route = conn->poll.to_close) != NULL && n < max) {
-		close_route(conn, route);
-		conn->poll.to_close = rt_route_next(route);
-		n++;
-	}
-	return n;
-}
-
-static void end_finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
-{
-	if (rt_conn_srq(conn) != NULL)
-		/* relaxed: CLOSED, which is published after it, carries it */
-		atomic_fetch_add_explicit(&conn->from.srq->leaving, 1,
-					  memory_order_relaxed);
-	rt_pool_announce_unref(rt_fill_pool(conn));
-	rt_futures_closing_poller(conn);
-	/* functions have returned when CLOSED is seen */
-	rt_deliver_flush(poller);
-	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)
-		rt_item_write_event(conn, RPMA_RT_EVENT_CLOSED);
-	rt_futures_closed_poller(conn);
-	rt_slots_set_poller(poller, conn->slot, NULL);
-	/* rung before the control thread lets the queues go */
-	rt_deliver_flush(poller);
-	rt_conn_tell_control(conn, RT_CTL_DONE);
-}
-
-/* The next of the connections whose end takes several rounds. */
-static void end_next(struct rt_poller *poller)
-{
-	struct rt_slots *slots = rt_slots_of(poller);
-	struct rt_task *task;
-
-	if (cds_list_empty(&slots->ending)) {
-		slots->is_ending = false;
-		return;
-	}
-	task = cds_list_first_entry(&slots->ending, struct rt_task, link);
-	rt_schedule_ready(poller, task);
-}
-
-static int end(struct rt_task *task, struct rt_poller *poller)
-{
-	struct rpma_rt_conn *conn =
-		RT_FROM(struct rpma_rt_conn, poll.dying, task);
-	int n = close_routes(conn, RT_SCHEDULE_UNITS);
-	bool is_long = conn->poll.is_long;
-
-	if (conn->poll.to_announce != NULL || conn->poll.to_close != NULL) {
-		rt_schedule_ready(poller, task);
-		return n;
-	}
-	end_finish(conn, poller); /* it may be gone */
-	if (is_long)
-		end_next(poller);
-	return n;
-}
-
-/* LAST: everything of it is out. Ends with RT_CTL_DONE. */
-static void rt_end_begin_poller(struct rpma_rt_conn *conn)
-{
-	struct rt_poller *poller = conn->poller;
-	struct rt_slots *slots = rt_slots_of(poller);
-
-	/* while its own routes lead to its queue still */
-	rt_futures_end_poller(conn);
-	conn->poll.to_announce = conn->poll.routes;
-	conn->poll.to_close = conn->poll.routes;
-	conn->poll.mark = ++slots->marks;
-	/* each route is gone through twice */
-	conn->poll.is_long = 2 * conn->poll.routes_count > RT_SCHEDULE_UNITS;
-	rt_task_init(&conn->poll.dying, end);
-	if (conn->poll.is_long && slots->is_ending) {
-		rt_schedule_wait(&conn->poll.dying, &slots->ending);
-		return;
-	}
-	slots->is_ending |= conn->poll.is_long;
-	rt_schedule_ready(poller, &conn->poll.dying);
 }
 
 /* ------------------------------------------------------------- internal --- */

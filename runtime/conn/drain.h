@@ -3,7 +3,7 @@
 
 /*
  * drain.h -- a connection on its poller: messages of the control thread,
- * completions that are no success, draining, sweeping, the last items.
+ * completions that are no success, draining, sweeping.
  * doc/protocols/connection.md, ledger.md.
  */
 
