@@ -49,6 +49,9 @@ struct rt_resolve *rt_resolve_new(struct rpma_rt_conn *conn, const char *addr,
  * not called, or rt_resolve_end_control() was */
 void rt_resolve_free(struct rt_resolve *resolve);
 
+/* In the child of a fork: no look-up runs or waits. */
+void rt_lookup_forked(void);
+
 /* The following run on the control thread. */
 
 /* Begins the look-up, and calls over() at the end of the look-up: the first
