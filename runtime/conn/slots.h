@@ -27,8 +27,8 @@ struct rt_slots {
 	struct rpma_rt_conn **conns;
 	uint32_t page_slots;		 /* how many slots are on a page */
 	uint16_t in_page[RT_SLOT_PAGES]; /* connections on each */
-	struct rpma_rt_conn *late;	 /* bound late, see conn_poller.h */
-	/* end.c: connections whose end takes several rounds, behind the one
+	struct rpma_rt_conn *late;	 /* bound late, see rt_bind_state */
+	/* bind.c: connections whose end takes several rounds, behind the one
 	 * whose turn it is */
 	struct cds_list_head ending;
 	bool is_ending;

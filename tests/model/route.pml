@@ -3,7 +3,7 @@
 
 /*
  * A route is led from one lane to another, and closed by that or not, as in
- * doc/protocols/route.md and in redirect.c, owing.c, change.c and post.c, for
+ * doc/protocols/route.md and in change.c, owing.c and post.c, for
  * every interleaving of a poster, the poller, the caller of the change, and the
  * consumers of both lanes.
  *
