@@ -634,12 +634,15 @@ static void delete__timers_SET_NOWHERE(void **state)
 
 /* ----------------------------------------------------------- sleep --- */
 
-/* With nothing to do it sleeps, once, for the whole time. */
+/* A shard with nothing to do sleeps once, for the whole time of its run. On a
+ * machine with other work the time may be over before the shard sleeps. */
 static void run__idle_SLEEPS(void **state)
 {
 	struct test *test = *state;
 
-	assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, 20), 0);
+	do {
+		assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, 20), 0);
+	} while (stats_of(test, 0).sleeps == 0);
 	assert_int_equal(stats_of(test, 0).sleeps, 1);
 }
 
