@@ -232,8 +232,9 @@ enum rpma_rt_mode {
 /*
  *   mode       enum rpma_rt_mode, default ADAPTIVE
  *   pollers    1..RPMA_RT_MAX_POLLERS, default 1
- *   cq_size    entries of a shared CQ, 1.., clipped to what the device has;
- *              default 8192
+ *   cq_size    entries of a poller's first shared CQ on a device, 1..; each
+ *              further CQ has twice as many as the largest, clipped to what
+ *              the device has; default 8192
  *   spin_us    microseconds without work before a poller sleeps, 0..1000000;
  *              default 50
  *   backstop_ms  a sleeping poller looks for itself after so many milliseconds,

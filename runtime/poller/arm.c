@@ -59,6 +59,7 @@ bool rt_arm_poller(struct rt_poller *poller)
 	}
 	/* every CQ again, after every arm: what came before its arm raised no
 	 * event */
+	rt_cqs_wake_all_poller(poller);
 	if (rt_round_run(poller, INT_MAX) > 0)
 		return false;
 	/* its thread would sleep on what it delivered and was not rung for */

@@ -25,7 +25,6 @@
 #include "poller/cqs.h"
 #include "poller/poller.h"
 
-#define CQS_LEAST    16 /* places for CQs that a poller keeps */
 #define LET_GO_BATCH 64 /* CQs that a round lets go */
 
 static bool has_expired(struct rt_poller *poller)
@@ -146,32 +145,9 @@ void rt_channel_leave_message(struct rt_msg *msg, void *owner)
 	poller->leaving = cq;
 }
 
-/* Out of the array, whose order means nothing; which shrinks with it. */
-static void take_out(struct rt_poller *poller, struct rt_cq *cq)
-{
-	struct rt_cq *last;
-	struct rt_cq **cqs;
-
-	if (cq->place < 0) /* there was no memory for it */
-		return;
-	last = poller->cqs[--poller->cqs_count];
-	last->place = cq->place;
-	poller->cqs[cq->place] = last;
-	cq->place = -1;
-	if (poller->cqs_max < CQS_LEAST ||
-	    poller->cqs_count > poller->cqs_max / 4)
-		return;
-	cqs = realloc(poller->cqs,
-		      (size_t)(poller->cqs_max / 2) * sizeof(struct rt_cq *));
-	if (cqs == NULL)
-		return;
-	poller->cqs = cqs;
-	poller->cqs_max /= 2;
-}
-
 static void let_go(struct rt_poller *poller, struct rt_cq *cq)
 {
-	take_out(poller, cq);
+	rt_cqs_take_out_poller(poller, cq);
 	ack(poller, cq);
 	cq->let_go = true;
 	rt_cq_gone_poller(cq);
@@ -189,7 +165,7 @@ static void leave_list(struct rt_poller *poller, struct rt_channel *channel)
 
 void rt_channel_give_back_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
-	take_out(poller, cq);
+	rt_cqs_take_out_poller(poller, cq);
 	ack(poller, cq);
 	if (cq->channel->known)
 		leave_list(poller, cq->channel);

@@ -97,35 +97,71 @@ static int comp_vector(const struct rt_poller *poller,
 	return vectors > 1 ? poller->index % vectors : 0;
 }
 
-/* How many entries: as configured, at least what is needed, at most what the
- * device has. */
-static int choose_size(const struct rt_channel *channel, uint32_t room,
-		       int *cqe)
+static uint32_t least_of(uint32_t a, uint32_t b)
 {
-	uint32_t entries = channel->poller->rt->cfg.cq_size;
+	return a < b ? a : b;
+}
 
-	if (entries < room)
-		entries = room;
-	if (entries > channel->max_cqe)
-		entries = channel->max_cqe;
-	if (entries < room) {
+static uint32_t most_of(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The fewest entries that are useful: as configured, at least what is needed,
+ * at most what the device has. */
+static int choose_least(const struct rt_channel *channel, uint32_t room,
+			uint32_t *least)
+{
+	if (room > channel->max_cqe) {
 		rt_refuse_later(RPMA_E_NOMEM,
 				"the sizes of the queues need %ld completions, "
 				"more than a CQ of the device holds",
 				(long)room);
 		return RPMA_E_NOMEM;
 	}
-	*cqe = (int)entries;
+	*least = least_of(most_of(channel->poller->rt->cfg.cq_size, room),
+			  channel->max_cqe);
 	return 0;
 }
 
-int rt_cq_new(struct rt_channel *channel, uint32_t room, struct rt_cq **cq_ptr)
+/* How many entries are asked for first. Connections as the first have route
+ * numbers for so many entries and no more. */
+static uint32_t choose_size(const struct rt_channel *channel, uint32_t room,
+			    uint32_t least, uint32_t wanted)
 {
-	struct rt_cq *cq;
-	int cqe;
+	uint32_t useful = RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES * room;
+
+	wanted = least_of(least_of(wanted, useful), channel->max_cqe);
+	return most_of(least, wanted);
+}
+
+/* Has the device make the CQ, smaller where it refuses a size. */
+static int create(struct rt_cq *cq, uint32_t least, uint32_t cqe)
+{
+	struct rt_channel *channel = cq->channel;
 	int ret;
 
-	ret = choose_size(channel, room, &cqe);
+	while ((ret = rpma_cq_new(
+			channel->ibv_ctx, (int)cqe, channel->channel,
+			comp_vector(channel->poller, channel->ibv_ctx), cq,
+			&cq->cq)) == RPMA_E_PROVIDER &&
+	       cqe > least)
+		cqe = most_of(cqe / 2, least);
+	/* what was asked for, not what the device rounded it up to: some
+	 * providers do not keep their word */
+	cq->cqe = cqe;
+	cq->room = cqe;
+	return ret;
+}
+
+int rt_cq_new(struct rt_channel *channel, uint32_t room, uint32_t wanted,
+	      struct rt_cq **cq_ptr)
+{
+	struct rt_cq *cq;
+	uint32_t least;
+	int ret;
+
+	ret = choose_least(channel, room, &least);
 	if (ret)
 		return ret;
 	cq = calloc(1, sizeof(*cq));
@@ -140,17 +176,11 @@ int rt_cq_new(struct rt_channel *channel, uint32_t room, struct rt_cq **cq_ptr)
 	ret = rt_route_table_new(&cq->routes, &cq->by_lane);
 	if (ret)
 		goto err_free;
-	ret = rpma_cq_new(channel->ibv_ctx, cqe, channel->channel,
-			  comp_vector(channel->poller, channel->ibv_ctx), cq,
-			  &cq->cq);
+	ret = create(cq, least, choose_size(channel, room, least, wanted));
 	if (ret)
 		goto err_free;
 	rpma_cq_claim(cq->cq, channel->poller);
 	rpma_cq_get_ibv_cq(cq->cq, &cq->ibv_cq);
-	/* what was asked for, not what the device rounded it up to: some
-	 * providers do not keep their word */
-	cq->cqe = (uint32_t)cqe;
-	cq->room = (uint32_t)cqe;
 	*cq_ptr = cq;
 	return 0;
 err_free:

@@ -24,9 +24,12 @@ int rt_cq_channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 /* Frees the channel even on an error. ERRORS: RPMA_E_PROVIDER */
 int rt_cq_channel_delete(struct rt_channel *channel);
 
-/* As large as configured, but with that room at least.
- * ERRORS: RPMA_E_NOMEM (more than the device has), RPMA_E_PROVIDER */
-int rt_cq_new(struct rt_channel *channel, uint32_t room, struct rt_cq **cq_ptr);
+/* Makes a CQ: with that room at least, as large as configured at least, and as
+ * large as wanted where the device has so many entries. A size that the device
+ * refuses is halved. ERRORS: RPMA_E_NOMEM (more than the device has),
+ * RPMA_E_PROVIDER */
+int rt_cq_new(struct rt_channel *channel, uint32_t room, uint32_t wanted,
+	      struct rt_cq **cq_ptr);
 /* REQUIRES: every event that was read of the CQ was acknowledged, or its poller
  * does it. ERRORS: RPMA_E_AGAIN (the device still uses the CQ, which is as it
  * was), RPMA_E_PROVIDER */

@@ -20,9 +20,6 @@
 #include "poller/cqs.h"
 #include "poller/poller.h"
 
-/* which a connection begins with */
-#define CONN_ROUTES 3
-
 static struct rpma_rt *runtime_of(const struct rt_channel *channel)
 {
 	return channel->poller->rt;
@@ -278,6 +275,21 @@ static void end_making(struct rt_poller *poller, struct rt_cq_making *making)
 	pthread_cond_broadcast(&poller->made);
 }
 
+/* How many entries the next CQ is to have: twice those of the largest one, so
+ * that a poller of very many connections has few CQs to look at. 0: there is no
+ * CQ yet. REQUIRES: the runtime's lock */
+static uint32_t next_size(const struct rt_channel *channel)
+{
+	const struct rt_cq *cq = channel != NULL ? channel->cqs : NULL;
+	uint32_t largest = 0;
+
+	for (; cq != NULL; cq = cq->next) {
+		if (cq->cqe > largest)
+			largest = cq->cqe;
+	}
+	return largest <= INT32_MAX / 2 ? largest * 2 : INT32_MAX;
+}
+
 /* A CQ with that room, listed. REQUIRES: the runtime's lock, which it releases
  * while it waits for the device */
 static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
@@ -285,6 +297,7 @@ static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 {
 	struct rt_cq_making making = {ibv_ctx, poller->making};
 	struct rt_channel *channel = find_channel(poller, ibv_ctx);
+	uint32_t wanted = next_size(channel);
 	bool is_new = channel == NULL;
 	struct rt_cq *cq;
 	int ret = 0;
@@ -294,7 +307,7 @@ static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	if (is_new)
 		ret = make_channel(poller, ibv_ctx, &channel);
 	if (ret == 0)
-		ret = rt_cq_new(channel, room, &cq);
+		ret = rt_cq_new(channel, room, wanted, &cq);
 	pthread_mutex_lock(&poller->rt->lock);
 	end_making(poller, &making);
 	if (is_new && channel != NULL)
@@ -331,7 +344,7 @@ static uint32_t room_of(const struct rt_cq_user *user, const struct rt_cq *cq)
 static bool has_room(const struct rt_cq *cq, const struct rt_cq_user *user)
 {
 	return !cq->failed && !cq->leaving && cq->room >= room_of(user, cq) &&
-	       rt_numbers_left(&cq->numbers) >= CONN_ROUTES;
+	       rt_numbers_left(&cq->numbers) >= RT_CQ_CONN_ROUTES;
 }
 
 /* Prefers a CQ in use to the spare one, which then may go. */

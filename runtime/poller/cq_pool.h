@@ -32,6 +32,9 @@ struct rt_poller;
 #define RT_ACK_BATCH 64 /* events read of a CQ before they are acknowledged */
 #endif
 
+/* route numbers that a connection begins with */
+#define RT_CQ_CONN_ROUTES 3
+
 /* a poller's completion channel on one device */
 struct rt_channel {
 	/* immutable */
@@ -95,6 +98,7 @@ struct rt_cq {
 	struct rt_qp_table *qps;  /* of connections with an SRQ; or NULL */
 	_Atomic uint32_t unacked; /* events read and not yet acknowledged */
 	uint64_t taken;		  /* completions polled */
+	uint32_t empty_polls;	  /* in a row; see poller/cqs.h */
 	/* tasks that wait until all that the CQ held was taken, in the order in
 	 * which they came; and others that wait only for its death */
 	struct cds_list_head sweeping;

@@ -62,8 +62,10 @@ struct rt_poller {
 	/* the poller's own; what each round looks at comes first */
 	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
 	int cqs_count;
+	int cqs_awake; /* the first, polled in each round: cqs.h */
 	int cqs_max;
 	int cqs_first;	  /* where the next round begins */
+	int cqs_rested;	  /* which was polled last of those that rest */
 	uint32_t written; /* items since the last flush */
 	struct rt_lane *touched_lanes;
 	struct rt_side *touched_sides;

@@ -230,30 +230,59 @@ static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 	return 0;
 }
 
-/* One batch of each CQ, beginning with another one each time. A function of its
- * own, for pollers with several CQs, or with one that is not as usual. */
-__attribute__((noinline)) static int poll_any(struct rt_poller *poller,
-					      int budget)
+/* One batch of a CQ, if it can be polled now. */
+static int poll_one(struct rt_poller *poller, struct rt_cq *cq, int budget)
 {
+	int n = 0;
+
+	if (likely(!cq->dead && !rt_cq_is_held_up(cq)))
+		n = poll_cq(poller, cq, budget);
+	if (n == 0) {
+		cq->empty_polls++;
+		return 0;
+	}
+	cq->empty_polls = 0;
+	return deliver_batch(poller, cq, n);
+}
+
+/* One batch of each CQ that is awake, beginning with another one each time. */
+static int poll_awake(struct rt_poller *poller, int budget)
+{
+	struct rt_cq *idle = NULL;
 	struct rt_cq *cq;
 	int done = 0;
 	int at;
-	int n;
 	int i;
 
-	if (++poller->cqs_first >= poller->cqs_count)
+	if (++poller->cqs_first >= poller->cqs_awake)
 		poller->cqs_first = 0;
 	at = poller->cqs_first;
-	for (i = 0; i < poller->cqs_count && done < budget; i++) {
+	for (i = 0; i < poller->cqs_awake && done < budget; i++) {
 		cq = poller->cqs[at];
-		if (++at >= poller->cqs_count)
+		if (++at >= poller->cqs_awake)
 			at = 0;
-		if (unlikely(cq->dead || rt_cq_is_held_up(cq)))
-			continue;
-		n = poll_cq(poller, cq, budget - done);
-		if (n > 0)
-			done += deliver_batch(poller, cq, n);
+		done += poll_one(poller, cq, budget - done);
+		if (cq->empty_polls >= RT_CQS_EMPTY_POLLS)
+			idle = cq;
 	}
+	if (idle != NULL)
+		rt_cqs_rest_poller(poller, idle);
+	return done;
+}
+
+/* One batch of the next CQ that rests, which wakes the CQ. */
+static int poll_resting(struct rt_poller *poller, int budget)
+{
+	struct rt_cq *cq;
+	int done;
+
+	if (++poller->cqs_rested >= poller->cqs_count ||
+	    poller->cqs_rested < poller->cqs_awake)
+		poller->cqs_rested = poller->cqs_awake;
+	cq = poller->cqs[poller->cqs_rested];
+	done = poll_one(poller, cq, budget);
+	if (done > 0)
+		rt_cqs_wake_poller(poller, cq);
 	return done;
 }
 
@@ -389,6 +418,45 @@ __attribute__((noinline)) static int end_single(struct rt_poller *poller,
 	return is_quiet(poller) ? 1 : do_others(poller, 1);
 }
 
+/* The end of a round that found no completion. */
+static inline int end_empty(struct rt_poller *poller)
+{
+	/* polls that found nothing wrote nothing */
+	assert(!rt_deliver_is_due(poller));
+	return is_quiet(poller) ? 0 : do_others(poller, 0);
+}
+
+/* One CQ is awake, and found what those that rest did not. */
+static int run_awake(struct rt_poller *poller, struct rt_cq *cq, int budget)
+{
+	int n = poll_cq(poller, cq, budget);
+
+	if (n > 0) {
+		cq->empty_polls = 0;
+		return end_single(poller, cq, n);
+	}
+	if (++cq->empty_polls >= RT_CQS_EMPTY_POLLS)
+		rt_cqs_rest_poller(poller, cq);
+	return end_empty(poller);
+}
+
+/* A round of a poller with several CQs, or with one that is not as usual. */
+__attribute__((noinline)) static int run_any(struct rt_poller *poller,
+					     int budget)
+{
+	int done = 0;
+
+	/* first: CQs that are awake may use up each budget, but a CQ that rests
+	 * does so once, and is awake then */
+	if (poller->cqs_awake < poller->cqs_count)
+		done = poll_resting(poller, budget);
+	if (done == 0 && poller->cqs_awake == 1 &&
+	    rt_round_is_usual(poller->cqs[0]))
+		return run_awake(poller, poller->cqs[0], budget);
+	done += poll_awake(poller, budget - done);
+	return done > 0 ? end_batches(poller, done) : end_empty(poller);
+}
+
 __attribute__((noinline)) static void read_clock(struct rt_poller *poller)
 {
 	rt_poller_set_tick(poller, rt_now_ns());
@@ -402,19 +470,11 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
 		     0))
 		read_clock(poller);
-	if (rt_round_has_single(poller)) {
-		cq = poller->cqs[0];
-		n = poll_cq(poller, cq, budget);
-		if (n > 0)
-			return end_single(poller, cq, n);
-	} else {
-		n = poll_any(poller, budget);
-		if (n > 0)
-			return end_batches(poller, n);
-	}
-	/* polls that found nothing wrote nothing */
-	assert(!rt_deliver_is_due(poller));
-	return is_quiet(poller) ? 0 : do_others(poller, 0);
+	if (!rt_round_has_single(poller))
+		return run_any(poller, budget);
+	cq = poller->cqs[0];
+	n = poll_cq(poller, cq, budget);
+	return n > 0 ? end_single(poller, cq, n) : end_empty(poller);
 }
 
 void rt_round_take_over(struct rt_poller *poller)

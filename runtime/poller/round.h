@@ -17,11 +17,17 @@ int rt_round_run(struct rt_poller *poller, int budget);
  * consumers left. */
 void rt_round_take_over(struct rt_poller *poller);
 
-/* Has it only one CQ, with routes, that can be polled? Most pollers have. */
+/* Is it a CQ with routes that can be polled? */
+static inline bool rt_round_is_usual(const struct rt_cq *cq)
+{
+	return !cq->dead && cq->raw == NULL;
+}
+
+/* Has it only one CQ, such a one? Most pollers have. */
 static inline bool rt_round_has_single(const struct rt_poller *poller)
 {
-	return likely(poller->cqs_count == 1 && !poller->cqs[0]->dead &&
-		      poller->cqs[0]->raw == NULL);
+	return likely(poller->cqs_count == 1 &&
+		      rt_round_is_usual(poller->cqs[0]));
 }
 
 static inline bool rt_round_is_of(const struct rt_route_entry *entry,

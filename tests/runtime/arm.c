@@ -9,11 +9,13 @@
  * last part: events that were lost.
  */
 
+#include <limits.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "loop.h"
+#include "small_cq.h"
 #include "stage.h"
 
 #define DEPTH	48
@@ -186,6 +188,7 @@ static void event__lost(const struct loop *loop)
 	struct stage s;
 	uint64_t i = 0;
 
+	small_cq_limit(INT_MAX);
 	stage_open(&s, &cfg);
 	stage_connect(&s, &pair);
 	CHECK(loop->fault("event:of=cq,action=drop") == 0);
@@ -214,6 +217,7 @@ int main(void)
 		printf("SKIP: needs the loopback device\n");
 		return 77;
 	}
+	small_cq_limit(ROOM);
 	stage_open(&a.stage, &cfg);
 	for (i = 0; i < PAIRS; i++)
 		stage_connect(&a.stage, &a.pairs[i]);

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "small_cq.h"
 #include "stage.h"
 
 #define DEPTH	 48
@@ -107,6 +108,7 @@ int main(void)
 					     .depth = DEPTH};
 	static struct busy b;
 
+	small_cq_limit(ROOM);
 	stage_open(&b.stage, &cfg);
 	keep_busy(&b);
 	others__served(&b);

@@ -22,6 +22,7 @@
 #include <infiniband/verbs.h>
 
 #include "loop.h"
+#include "small_cq.h"
 #include "stage.h"
 
 #define DEPTH	 32
@@ -375,6 +376,7 @@ static void run(void (*play)(struct stage *s), int pollers,
 	};
 	struct stage s;
 
+	small_cq_limit(CQ_SIZE + 2);
 	stage_open(&s, &cfg);
 	world = &s.world;
 	play(&s);

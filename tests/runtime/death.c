@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "loop.h"
+#include "small_cq.h"
 #include "stage.h"
 
 #define DEPTH	16
@@ -99,6 +100,7 @@ static void open_with(struct scene *s, enum rpma_rt_mode mode, uint32_t cq_size)
 	s->loop->fault_clear();
 	/* a peer that does not answer is given up soon */
 	CHECK(s->loop->fault("knob:retry_us=200") == 0);
+	small_cq_limit((int)cq_size);
 	stage_open(&s->stage, &cfg);
 	if (mode == RPMA_RT_MODE_MANUAL)
 		return;

@@ -9,6 +9,7 @@
  * usage: runtime_sleep [rounds]
  */
 
+#include "small_cq.h"
 #include "stage.h"
 
 #define DEPTH 4
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
 	struct stage s;
 	int i;
 
+	small_cq_limit(ROOM);
 	stage_open(&s, &cfg);
 	for (i = 0; i < PAIRS; i++)
 		stage_connect(&s, &pairs[i]);

@@ -13,6 +13,8 @@
 #include "poller/cqs.h"
 #include "poller/cq.h"
 
+#define MAX_CQE (1 << 20) /* of the fake device */
+
 /* the holders of room in these tests */
 #define USERS 16
 static struct rt_cq_user users[USERS];
@@ -95,7 +97,7 @@ static void reserve__shared_while_there_is_room(void **state)
 	assert_ptr_equal(second->channel, first->channel);
 	unreserve(f, first, 1);
 	/* the newer one is asked first, the older one has room again */
-	assert_ptr_equal(reserve(f, 63, 0), second);
+	assert_ptr_equal(reserve(f, 127, 0), second);
 	assert_ptr_equal(reserve(f, 24, 0), first);
 	fake_round(f);
 	assert_int_equal(f->poller->cqs_count, 2);
@@ -115,12 +117,53 @@ static void reserve__larger_than_configured_made_to_measure(void **state)
 static void reserve__device_has_less_clipped_or_NOMEM(void **state)
 {
 	struct fake *f = *state;
-	struct ibv_device_attr attr = fake_attr;
 
 	fake_attr.max_cqe = 10;
 	assert_null(reserve(f, 11, RPMA_E_NOMEM));
 	assert_int_equal(reserve(f, 10, 0)->cqe, 10);
-	fake_attr = attr;
+	fake_attr.max_cqe = MAX_CQE;
+	fake_round(f);
+}
+
+/* So a poller has few CQs for many connections. */
+static void reserve__next_cq_TWICE_AS_LARGE(void **state)
+{
+	struct fake *f = *state;
+
+	fake_attr.max_cqe = 200;
+	assert_int_equal(reserve(f, 64, 0)->cqe, 64);
+	assert_int_equal(reserve(f, 128, 0)->cqe, 128);
+	/* what the device has */
+	assert_int_equal(reserve(f, 64, 0)->cqe, 200);
+	assert_int_equal(reserve(f, 200, 0)->cqe, 200);
+	fake_attr.max_cqe = MAX_CQE;
+	fake_round(f);
+}
+
+/* No larger than the connections that route numbers are for can fill. */
+static void reserve__next_cq_AS_ROUTE_NUMBERS(void **state)
+{
+	const int most = (RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES) * 2;
+	struct fake *f = *state;
+
+	f->rt->cfg.cq_size = (uint32_t)most - 1;
+	assert_int_equal(reserve(f, (uint32_t)most - 1, 0)->cqe, most - 1);
+	assert_int_equal(reserve(f, 2, 0)->cqe, most);
+	f->rt->cfg.cq_size = 64;
+	fake_round(f);
+}
+
+static void reserve__size_refused_HALVED(void **state)
+{
+	struct fake *f = *state;
+
+	assert_int_equal(reserve(f, 64, 0)->cqe, 64);
+	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
+	assert_int_equal(reserve(f, 10, 0)->cqe, 64);
+	assert_true(fake_failed());
+	/* not below the room that is needed */
+	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
+	assert_int_equal(reserve(f, 100, 0)->cqe, 100);
 	fake_round(f);
 }
 
@@ -178,6 +221,7 @@ static void reserve__vectors_spread(void **state)
 	int most;
 	int i;
 
+	fake_attr.max_cqe = 64;
 	for (vectors = 0; vectors <= 8; vectors++) {
 		fake_ctx.num_comp_vectors = vectors;
 		for (pollers = 1; pollers <= 10; pollers++) {
@@ -197,6 +241,7 @@ static void reserve__vectors_spread(void **state)
 	}
 	f->poller->index = 0;
 	fake_ctx.num_comp_vectors = 3;
+	fake_attr.max_cqe = MAX_CQE;
 }
 
 static void reserve__failed_channel_not_used(void **state)
@@ -345,8 +390,10 @@ static void unused__one_stays_as_a_spare(void **state)
 	struct rt_cq *cqs[3];
 	int i;
 
+	fake_attr.max_cqe = 64;
 	for (i = 0; i < 3; i++)
 		cqs[i] = reserve(f, 64, 0);
+	fake_attr.max_cqe = MAX_CQE;
 	fake_finish_down(f);
 	assert_int_equal(f->poller->cqs_count, 3);
 	for (i = 0; i < 3; i++)
@@ -506,12 +553,14 @@ static void leave__many_nothing_grows(void **state)
 	struct rt_cq *cqs[200];
 	int i;
 
+	fake_attr.max_cqe = 1000;
 	pthread_mutex_lock(&f->rt->lock);
 	for (i = 0; i < 200; i++) {
 		many[i] = (struct rt_cq_user){.failed = failed, .room = 1000};
 		ok(rt_cq_pool_reserve(f->poller, &fake_ctx, &many[i], &cqs[i]));
 	}
 	pthread_mutex_unlock(&f->rt->lock);
+	fake_attr.max_cqe = MAX_CQE;
 	fake_finish_down(f);
 	assert_int_equal(f->poller->cqs_count, 200);
 	pthread_mutex_lock(&f->rt->lock);
@@ -660,6 +709,9 @@ int main(void)
 		pool_test(reserve__shared_while_there_is_room),
 		pool_test(reserve__larger_than_configured_made_to_measure),
 		pool_test(reserve__device_has_less_clipped_or_NOMEM),
+		pool_test(reserve__next_cq_TWICE_AS_LARGE),
+		pool_test(reserve__next_cq_AS_ROUTE_NUMBERS),
+		pool_test(reserve__size_refused_HALVED),
 		pool_test(reserve__each_failure_out_parameter_untouched),
 		pool_test(reserve__failed_cq_not_used),
 		pool_test(reserve__vectors_spread),

@@ -91,6 +91,101 @@ static void round__each_cq_in_turn(void **state)
 	fake_bury(f, &first);
 }
 
+static uint64_t polls_in_a_round(struct fake *f)
+{
+	uint64_t before = stats_of(f).polls;
+
+	rt_round_run(f->poller, RT_BATCH);
+	return stats_of(f).polls - before;
+}
+
+static void run_until_cqs_rest(struct fake *f)
+{
+	int i;
+
+	for (i = 0; i < RT_CQS_EMPTY_POLLS + f->poller->cqs_count; i++)
+		rt_round_run(f->poller, RT_BATCH);
+	assert_int_equal(f->poller->cqs_awake, 0);
+}
+
+/* A CQ without completions costs little, and its next completion is found
+ * within as many rounds as there are such CQs. */
+static void rest__one_poll_a_round_UNTIL_A_COMPLETION(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+	struct rpma_rt_conn *conns[2] = {first, second};
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		run_until_cqs_rest(f);
+		assert_int_equal(polls_in_a_round(f), 1);
+		send_and_complete(conns[i], 1);
+		rt_round_run(f->poller, RT_BATCH);
+		rt_round_run(f->poller, RT_BATCH);
+		assert_int_equal(fake_take(f, f->queue), 1);
+		/* polled in each round from now on, beside the other */
+		assert_int_equal(f->poller->cqs_awake, 1);
+		assert_int_equal(polls_in_a_round(f), 2);
+	}
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
+/* A CQ that always has completions takes up each budget, but not the turn of
+ * those that rest. */
+static void rest__beside_a_busy_cq_FOUND(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *busy = fake_established(f);
+	struct rpma_rt_conn *idle = established_on_another_cq(f);
+
+	run_until_cqs_rest(f);
+	send_and_complete(busy, 4);
+	while (f->poller->cqs_awake == 0)
+		rt_round_run(f->poller, 1);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	send_and_complete(idle, 1);
+	rt_round_run(f->poller, 1);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].qp_num, idle->qp_num);
+	fake_bury(f, &idle);
+	fake_bury(f, &busy);
+}
+
+/* Before the poller sleeps each CQ is polled, also those that rest. */
+static void rest__polled_before_the_sleep(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+
+	run_until_cqs_rest(f);
+	send_and_complete(first, 1);
+	send_and_complete(second, 1);
+	assert_false(rt_arm_poller(f->poller));
+	assert_int_equal(fake_take(f, f->queue), 2);
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
+/* A CQ that rests leaves as others do. */
+static void rest__then_gone(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+
+	run_until_cqs_rest(f);
+	fake_bury(f, &second);
+	fake_finish_down(f);
+	send_and_complete(first, 1);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	fake_bury(f, &first);
+}
+
 static void round__one_batch_one_publication(void **state)
 {
 	struct fake *f = *state;
@@ -641,6 +736,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(round__budget_kept),
 		fake_test(round__each_cq_in_turn),
+		fake_test(rest__one_poll_a_round_UNTIL_A_COMPLETION),
+		fake_test(rest__beside_a_busy_cq_FOUND),
+		fake_test(rest__polled_before_the_sleep),
+		fake_test(rest__then_gone),
 		fake_test(round__one_batch_one_publication),
 		fake_test(round__one_alone_RINGS_AND_ANSWERS),
 		fake_test(round__one_alone_COUNTED),

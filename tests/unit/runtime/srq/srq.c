@@ -1117,7 +1117,7 @@ static void cq_full__another_one_with_the_depth_again(void **state)
 		conns[i] = fake_established(s.f);
 	assert_ptr_equal(conns[5]->cq, conns[0]->cq);
 	assert_ptr_not_equal(conns[6]->cq, conns[0]->cq);
-	assert_int_equal(conns[6]->cq->room, 64 - SIZE - (FAKE_SQ + 1));
+	assert_int_equal(conns[6]->cq->room, 128 - SIZE - (FAKE_SQ + 1));
 	fake_srq_wc(conns[6], s.srq, 0, IBV_WC_SUCCESS);
 	fake_srq_wc(conns[0], s.srq, 1, IBV_WC_SUCCESS);
 	fake_round(s.f);
