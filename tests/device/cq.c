@@ -53,6 +53,16 @@ static void create_cq__bad_size_EINVAL(void **state)
 	refused(dut.attr.max_cqe + 1, 0);
 }
 
+/* What the device says that it has, a program may have. */
+static void create_cq__as_large_as_it_can_be(void **state)
+{
+	struct ibv_cq *cq = fx_cq(dut.attr.max_cqe, NULL, NULL);
+
+	(void)state;
+	assert_int_equal(cq->cqe, dut.attr.max_cqe);
+	fx_expect_empty(cq);
+}
+
 static void create_cq__bad_vector_EINVAL(void **state)
 {
 	(void)state;
@@ -333,6 +343,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		FX_TEST(create_cq__holds_what_was_asked),
 		FX_TEST(create_cq__bad_size_EINVAL),
+		FX_TEST(create_cq__as_large_as_it_can_be),
+		FX_TEST(create_cq__as_large_as_it_can_be),
 		FX_TEST(create_cq__bad_vector_EINVAL),
 		FX_TEST(create_cq__every_vector),
 		FX_TEST(poll_cq__in_order_of_posting),

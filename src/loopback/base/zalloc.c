@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/lock.h"
 
@@ -19,4 +20,18 @@ void *lb_zalloc(size_t size)
 	if (mem)
 		memset(mem, 0, size);
 	return mem;
+}
+
+void *lb_zalloc_pages(size_t size)
+{
+	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return pages != MAP_FAILED ? pages : NULL;
+}
+
+void lb_zalloc_free_pages(void *pages, size_t size)
+{
+	if (pages)
+		munmap(pages, size);
 }

@@ -13,4 +13,10 @@
 /* Memory in whole cache lines, zeroed; free() gives it back. */
 void *lb_zalloc(size_t size);
 
+/* Zeroed pages, for what may be large and mostly unused: a page takes no memory
+ * before its first use. NULL: there are none. */
+void *lb_zalloc_pages(size_t size);
+/* Gives the pages of lb_zalloc_pages(size) back. NULL: nothing. */
+void lb_zalloc_free_pages(void *pages, size_t size);
+
 #endif /* LB_BASE_ZALLOC_H */

@@ -285,11 +285,17 @@ void lb_cq_clean(struct lb_cq *cq, uint32_t qpn)
 static struct lb_cqe *ring_new(uint32_t cap, uint32_t head)
 {
 	uint32_t i, n = lb_pow2(cap);
-	struct lb_cqe *ring = lb_zalloc(n * sizeof(*ring));
+	struct lb_cqe *ring = lb_zalloc_pages(n * sizeof(*ring));
 
-	for (i = 0; ring && i < n; i++)
-		atomic_init(&ring[i].seq, head); /* full would be head + 1.. */
+	/* full would be head + 1..; zeroed already: a new one stays unused */
+	for (i = 0; ring && head && i < n; i++)
+		atomic_init(&ring[i].seq, head);
 	return ring;
+}
+
+static void ring_free(struct lb_cqe *ring, uint32_t cap)
+{
+	lb_zalloc_free_pages(ring, lb_pow2(cap) * sizeof(*ring));
 }
 
 int lb_cq_keep_times(struct lb_cq *cq)
@@ -356,7 +362,7 @@ struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 	if (!err)
 		return cq;
 	if (cq)
-		free(cq->ring);
+		ring_free(cq->ring, (uint32_t)cqe);
 	free(cq);
 	errno = err;
 	return NULL;
@@ -440,7 +446,7 @@ LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		entries_change(cq, &e, head);
 	lb_lock_put(&cq->push);
 	lb_lock_put(&cq->poll);
-	free(e.ring);
+	ring_free(e.ring, e.cap);
 	free(e.stamps);
 	return lb_error(err);
 }
@@ -526,7 +532,7 @@ LB_EXPORT int ibv_destroy_cq(struct ibv_cq *ibv)
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
 	free(cq->stamps);
-	free(cq->ring);
+	ring_free(cq->ring, cq->cap);
 	free(cq);
 	return 0;
 }

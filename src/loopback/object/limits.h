@@ -16,7 +16,7 @@ enum {
 	LB_MAX_SGE = 16,
 	LB_MAX_INLINE = 256,
 	LB_MAX_CQ = 4096,
-	LB_MAX_CQE = 65535,
+	LB_MAX_CQE = (1 << 22) - 1, /* as cards have */
 	LB_ROWS =
 		65536, /* of the table of keys; regions and windows have one */
 	LB_MAX_MR = 49152,
