@@ -2,11 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bench_turn_loop WHAT BURSTS: turns of a shard with one connection, in manual
- * mode, in so many bursts; prints how many they are. bench_turn runs it under
- * callgrind, which counts the instructions of measured_turns(). WHAT:
+ * bench_turn_loop [WHAT [CONNECTIONS]]: turns of a shard with so many
+ * connections (one, if none is given), in manual mode; prints how many turns.
+ * bench_turn runs it under callgrind, which counts the instructions of
+ * measured_turns(). WHAT:
  *   empty  a round of its poller and a look into its queue find nothing
- *   busy   they find the completion of a send, and the next one is posted
+ *   busy   they find the completion of a send on the first connection, and the
+ *          next one is posted
  *   bare   the same as busy with verbs: ibv_poll_cq(), ibv_post_send()
  */
 
@@ -15,13 +17,16 @@
 
 #include "pair.h"
 
-#define DEPTH 64
-#define BURST 32 /* messages between two looks at the receiving end */
-#define SIZE  64 /* bytes of a message */
+#define DEPTH  64
+#define BURST  32 /* messages between two looks at the receiving end */
+#define SIZE   64 /* bytes of a message */
+#define BURSTS 30
 
 struct loop {
 	struct stage stage;
 	struct world_pair pair;
+	struct world_pair *beside; /* the other connections */
+	long beside_count;
 	struct pair_bare bare[2];
 };
 
@@ -43,11 +48,19 @@ struct what {
 
 static void open_pair(struct loop *loop)
 {
+	long i;
+
 	pair_connect(&loop->stage, loop->stage.cfg, &loop->pair);
+	for (i = 0; i < loop->beside_count; i++)
+		pair_connect(&loop->stage, loop->stage.cfg, &loop->beside[i]);
 }
 
 static void close_pair(struct loop *loop)
 {
+	long i;
+
+	for (i = 0; i < loop->beside_count; i++)
+		stage_disconnect(&loop->stage, &loop->beside[i]);
 	stage_disconnect(&loop->stage, &loop->pair);
 }
 
@@ -91,7 +104,9 @@ static inline void take_one(struct loop *loop, uint64_t context)
 	struct stage *s = &loop->stage;
 	struct rpma_rt_completion items[8];
 
-	CHECK(rpma_rt_poller_run(s->world.rt, 0, 32) == 1);
+	/* with several CQs not in the first round, after others' rounds */
+	while (rpma_rt_poller_run(s->world.rt, 0, 32) == 0)
+		;
 	CHECK(rpma_rt_queue_poll(s->aq, items, 8) == 1);
 	CHECK(items[0].status == IBV_WC_SUCCESS && items[0].context == context);
 }
@@ -217,7 +232,8 @@ static const struct what *find_what(const char *name)
 		if (strcmp(kinds[i].name, name) == 0)
 			return &kinds[i];
 	}
-	fprintf(stderr, "usage: bench_turn_loop empty|busy|bare BURSTS\n");
+	fprintf(stderr,
+		"usage: bench_turn_loop empty|busy|bare [CONNECTIONS]\n");
 	exit(2);
 }
 
@@ -245,18 +261,23 @@ static void burst(const struct what *what, struct loop *loop, bool is_measured)
 int main(int argc, char **argv)
 {
 	const struct what *what = find_what(argc > 1 ? argv[1] : "empty");
-	long bursts = argc > 2 ? atol(argv[2]) : 30;
-	static struct loop loop;
+	struct loop loop = {0};
 	long i;
+
+	loop.beside_count = argc > 2 ? atol(argv[2]) - 1 : 0;
+	loop.beside =
+		calloc((size_t)loop.beside_count + 1, sizeof(*loop.beside));
+	CHECK(loop.beside != NULL);
 
 	pair_stage_open(&loop.stage, DEPTH);
 	what->open(&loop);
 	/* symbols are bound, queues wrapped */
 	burst(what, &loop, false);
-	for (i = 0; i < bursts; i++)
+	for (i = 0; i < BURSTS; i++)
 		burst(what, &loop, true);
-	printf("turns %ld\n", bursts * (BURST - 1));
+	printf("turns %d\n", BURSTS * (BURST - 1));
 	what->close(&loop);
 	stage_close(&loop.stage);
+	free(loop.beside);
 	return 0;
 }
