@@ -2,18 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bench_shard [--seconds S] [--cpus A,B,...] shard|ring [THREADS]
+ * bench_shard [--seconds S] [--cpus A,B] shard|ring
  *
- * Millions of messages of 32 bytes that arrive in a second: from a thread to
- * another in batches of 32, or, of so many THREADS, from each to each other in
- * batches of 8. By shards, with all that a turn of a shard does and a function
- * for each message; or through a bare ring of the same size for each direction,
- * single producer and single consumer, with the index of the other side read
- * only where the own copy of the index is used up.
+ * Millions of messages a second, of 32 bytes, from one thread to another: of
+ * shards, with all that a turn of theirs does and a function for each message;
+ * or through a bare ring of the same size, one producer and one consumer, with
+ * the index of the other side read only where the own copy of it is used up.
  */
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,36 +19,31 @@
 #include "rpma_rt.h"
 #include "base/order.h"
 
-#define LANE	256 /* messages that are not taken; a ring has twice as many */
-#define SLOTS	(2 * LANE)
-#define LOOK	256 /* turns between two looks at the clock */
-#define THREADS 32  /* at most */
+#define LANE  256 /* messages that are not taken; the ring has twice as many */
+#define SLOTS (2 * LANE)
+#define BATCH 32
+#define LOOK  1024 /* batches between two looks at the clock */
 
-struct ring {
-	/* the producer's own, apart from tail, which the consumer polls */
-	_Alignas(RT_APART) uint32_t next, head_seen;
+struct run {
+	struct bench_args args;
+	_Alignas(RT_APART) uint64_t taken; /* the consumer's */
+	uint64_t sum;
+	_Alignas(RT_APART) uint64_t sent;	   /* the producer's */
+	uint32_t next, head_seen;		   /* likewise, of the ring */
+	_Alignas(RT_APART) _Atomic uint64_t total; /* sent in all; 0: not yet */
+	_Alignas(RT_APART) _Atomic bool ready;
+	double seconds;
+
+	struct rpma_rt_shards *shards;
+	struct rpma_rt_shard *ends[2];
+
+	/* the ring */
 	_Alignas(RT_APART) _Atomic uint32_t tail;
 	_Alignas(RT_APART) _Atomic uint32_t head;
 	_Alignas(RT_APART) struct rpma_rt_shard_message slots[SLOTS];
 };
 
-struct worker {
-	_Alignas(RT_APART) uint32_t number;
-	bool sends, takes;
-	struct rpma_rt_shard *shard;
-	uint64_t taken;
-	uint64_t sent[THREADS]; /* to each */
-	uint64_t seen[THREADS]; /* the number of the last message of each */
-	double seconds;
-};
-
-static struct bench_args args;
-static uint32_t count; /* of threads */
-static uint32_t batch;
-static struct worker workers[THREADS];
-static struct ring *rings; /* from each thread to each */
-static _Atomic uint32_t ready;
-static void (*turn)(struct worker *w);
+static struct run run;
 
 static void fill(struct rpma_rt_shard_message *message, uint64_t number)
 {
@@ -61,23 +53,17 @@ static void fill(struct rpma_rt_shard_message *message, uint64_t number)
 	message->code = 1;
 }
 
-/* The messages of each thread come in order, each once. */
-static inline void got(struct worker *w, uint32_t from, uint64_t number)
-{
-	if (__builtin_expect(number != ++w->seen[from], 0))
-		bench_fail("messages were lost or doubled");
-	w->taken++;
-}
-
 /* ------------------------------------------------------------ shards --- */
 
 static void on_message(struct rpma_rt_shard *shard,
 		       const struct rpma_rt_shard_message *message, void *arg)
 {
 	(void)shard;
+	(void)arg;
 	if (message->kind == RPMA_RT_SHARD_WRITABLE)
-		return; /* the sender goes on by itself */
-	got(arg, message->from, message->words[0]);
+		return; /* the producer's; it goes on by itself */
+	run.taken++;
+	run.sum += message->words[0];
 }
 
 static void on_item(struct rpma_rt_shard *shard,
@@ -88,26 +74,24 @@ static void on_item(struct rpma_rt_shard *shard,
 	(void)arg;
 }
 
-static void shard_send(struct worker *w, uint32_t to)
+static void shard_send(void)
 {
 	struct rpma_rt_shard_message message = {0};
-	uint32_t i;
+	int i;
 
-	for (i = 0; i < batch; i++) {
-		fill(&message, w->sent[to] + 1);
-		if (rpma_rt_shard_post(w->shard, to, &message))
+	for (i = 0; i < BATCH; i++) {
+		fill(&message, run.sent + 1);
+		if (rpma_rt_shard_post(run.ends[0], 1, &message))
 			break;
-		w->sent[to]++;
+		run.sent++;
 	}
+	if (rpma_rt_shard_run(run.ends[0], 0) < 0)
+		bench_fail("no run");
 }
 
-static void shard_turn(struct worker *w)
+static void shard_take(void)
 {
-	uint32_t i;
-
-	for (i = 1; w->sends && i < count; i++)
-		shard_send(w, (w->number + i) % count);
-	if (rpma_rt_shard_run(w->shard, 0) < 0)
+	if (rpma_rt_shard_run(run.ends[1], 0) < 0)
 		bench_fail("no run");
 }
 
@@ -115,152 +99,119 @@ static void shard_open(void)
 {
 	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
 	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
-	static void *each[THREADS];
-	struct rpma_rt_shards *shards;
 	struct rpma_rt *rt;
-	uint32_t i;
 
 	rt_cfg.mode = RPMA_RT_MODE_MANUAL;
-	rt_cfg.pollers = count;
-	for (i = 0; i < count; i++)
-		each[i] = &workers[i];
+	rt_cfg.pollers = 2;
 	cfg.lane_size = LANE;
 	cfg.item_fn = on_item;
 	cfg.message_fn = on_message;
-	cfg.args = each;
-	cfg.arg_count = count;
-	if (rpma_rt_new(&rt_cfg, &rt) || rpma_rt_shards_new(rt, &cfg, &shards))
+	if (rpma_rt_new(&rt_cfg, &rt) ||
+	    rpma_rt_shards_new(rt, &cfg, &run.shards) ||
+	    rpma_rt_shards_get(run.shards, 0, &run.ends[0]) ||
+	    rpma_rt_shards_get(run.shards, 1, &run.ends[1]))
 		bench_fail("no shards");
-	for (i = 0; i < count; i++) {
-		if (rpma_rt_shards_get(shards, i, &workers[i].shard))
-			bench_fail("no shard");
-	}
-	turn = shard_turn;
 }
 
 /* -------------------------------------------------------------- ring --- */
 
-static void ring_send(struct worker *w, uint32_t to)
+static void ring_send(void)
 {
-	struct ring *ring = &rings[w->number * count + to];
-	uint32_t i;
+	int i;
 
-	for (i = 0; i < batch; i++) {
-		if (ring->next - ring->head_seen == LANE) {
+	for (i = 0; i < BATCH; i++) {
+		if (run.next - run.head_seen == LANE) {
 			/* acquire: the consumer has read the slots */
-			ring->head_seen = atomic_load_explicit(
-				&ring->head, memory_order_acquire);
-			if (ring->next - ring->head_seen == LANE)
+			run.head_seen = atomic_load_explicit(
+				&run.head, memory_order_acquire);
+			if (run.next - run.head_seen == LANE)
 				break;
 		}
-		fill(&ring->slots[ring->next++ % SLOTS], ++w->sent[to]);
+		fill(&run.slots[run.next % SLOTS], run.sent + 1);
+		run.next++;
+		run.sent++;
 	}
 	/* release: the messages */
-	atomic_store_explicit(&ring->tail, ring->next, memory_order_release);
+	atomic_store_explicit(&run.tail, run.next, memory_order_release);
 }
 
-static void ring_take(struct worker *w, uint32_t from)
+static void ring_take(void)
 {
-	struct ring *ring = &rings[from * count + w->number];
 	/* relaxed: this thread writes it */
-	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&run.head, memory_order_relaxed);
 	/* acquire: the messages */
-	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	uint32_t tail = atomic_load_explicit(&run.tail, memory_order_acquire);
 
 	if (head == tail)
 		return;
-	for (; head != tail; head++)
-		got(w, from, ring->slots[head % SLOTS].words[0]);
+	for (; head != tail; head++) {
+		run.taken++;
+		run.sum += run.slots[head % SLOTS].words[0];
+	}
 	/* release: they are read */
-	atomic_store_explicit(&ring->head, head, memory_order_release);
-}
-
-static void ring_turn(struct worker *w)
-{
-	uint32_t i;
-
-	for (i = 1; w->sends && i < count; i++)
-		ring_send(w, (w->number + i) % count);
-	for (i = 1; w->takes && i < count; i++)
-		ring_take(w, (w->number + i) % count);
-}
-
-static void ring_open(void)
-{
-	rings = aligned_alloc(RT_APART, sizeof(*rings) * count * count);
-	if (rings == NULL)
-		bench_fail("no memory");
-	memset(rings, 0, sizeof(*rings) * count * count);
-	turn = ring_turn;
+	atomic_store_explicit(&run.head, head, memory_order_release);
 }
 
 /* -------------------------------------------------------------- both --- */
 
-static void *worker_main(void *arg)
-{
-	struct worker *w = arg;
-	uint64_t turns = 0;
-	double begin;
+static void (*take)(void);
+static void (*send_some)(void);
 
-	/* acq_rel: each thread sees all that was made */
-	atomic_fetch_add_explicit(&ready, 1, memory_order_acq_rel);
-	/* acquire: as above */
-	while (atomic_load_explicit(&ready, memory_order_acquire) < count)
-		sched_yield();
+static void *producer(void *arg)
+{
+	double begin, end;
+	uint64_t batches = 0;
+
+	(void)arg;
+	bench_pin(run.args.cpus[0]);
+	/* acquire: the consumer runs */
+	while (!atomic_load_explicit(&run.ready, memory_order_acquire))
+		rt_cpu_relax();
 	begin = bench_now();
-	while (++turns % LOOK != 0 || bench_now() < begin + args.seconds)
-		turn(w);
-	w->seconds = bench_now() - begin;
+	end = begin + run.args.seconds;
+	while (++batches % LOOK != 0 || bench_now() < end)
+		send_some();
+	run.seconds = bench_now() - begin;
+	/* what was posted last is handed over */
+	if (run.shards != NULL && rpma_rt_shard_run(run.ends[0], 0) < 0)
+		bench_fail("no run");
+	/* release: to the consumer, which ends */
+	atomic_store_explicit(&run.total, run.sent, memory_order_release);
 	return NULL;
-}
-
-static double measure(void)
-{
-	pthread_t threads[THREADS];
-	double rate = 0;
-	uint32_t i;
-
-	for (i = 1; i < count; i++)
-		threads[i] =
-			bench_start(args.cpus[i % (uint32_t)args.cpu_count],
-				    worker_main, &workers[i]);
-	bench_pin(args.cpus[0]);
-	worker_main(&workers[0]);
-	for (i = 0; i < count; i++) {
-		if (i > 0)
-			pthread_join(threads[i], NULL);
-		rate += (double)workers[i].taken / workers[i].seconds / 1e6;
-	}
-	return rate;
 }
 
 int main(int argc, char **argv)
 {
+	pthread_t thread;
 	const char *way;
-	bool is_mesh;
-	uint32_t i;
 
-	args = bench_parse(argc, argv);
-	is_mesh = args.count == 2;
-	if (args.count != 1 && !is_mesh)
-		bench_fail("usage: bench_shard [--seconds S] [--cpus A,B,...] "
-			   "shard|ring [THREADS]");
-	way = args.words[0];
-	count = is_mesh ? (uint32_t)atoi(args.words[1]) : 2;
-	if (count < 2 || count > THREADS)
-		bench_fail("2 to 32 threads");
-	batch = is_mesh ? 8 : 32;
-	for (i = 0; i < count; i++) {
-		workers[i].number = i;
-		workers[i].sends = is_mesh || i == 0;
-		workers[i].takes = is_mesh || i == 1;
-	}
-	if (strcmp(way, "shard") == 0)
+	run.args = bench_parse(argc, argv);
+	if (run.args.count != 1)
+		bench_fail("usage: bench_shard [--seconds S] [--cpus A,B] "
+			   "shard|ring");
+	way = run.args.words[0];
+	if (strcmp(way, "shard") == 0) {
 		shard_open();
-	else if (strcmp(way, "ring") == 0)
-		ring_open();
-	else
+		take = shard_take;
+		send_some = shard_send;
+	} else if (strcmp(way, "ring") == 0) {
+		take = ring_take;
+		send_some = ring_send;
+	} else {
 		bench_fail("no such way");
-	bench_report(way, measure(), "Mops/s");
+	}
+	if (pthread_create(&thread, NULL, producer, NULL))
+		bench_fail("no thread");
+	bench_pin(run.args.cpus[1]);
+	/* release: to the producer, which begins */
+	atomic_store_explicit(&run.ready, true, memory_order_release);
+	/* acquire: the end of the producer's run */
+	while (atomic_load_explicit(&run.total, memory_order_acquire) == 0 ||
+	       run.taken < run.sent)
+		take();
+	pthread_join(thread, NULL);
+	if (run.sum != run.sent * (run.sent + 1) / 2)
+		bench_fail("messages were lost or doubled");
+	bench_report(way, (double)run.taken / run.seconds / 1e6, "Mops/s");
 	return 0;
 }
