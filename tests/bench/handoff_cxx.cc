@@ -34,7 +34,7 @@ namespace
 {
 
 using item = rpma_rt_completion;
-constexpr size_t slots = 2 * IN_FLIGHT;
+[[maybe_unused]] constexpr size_t slots = 2 * IN_FLIGHT;
 
 #ifdef HAVE_BOOST
 struct boost_queue {
