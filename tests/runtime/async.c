@@ -37,8 +37,7 @@ static void expect_closed(struct stage *s, struct world_pair *pair,
 {
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status == reason);
 	CHECK(world_event(s->pq, RPMA_RT_EVENT_CLOSED).status == reason);
-	MUST(rpma_rt_conn_unref(&pair->active));
-	MUST(rpma_rt_conn_unref(&pair->passive));
+	world_unref(pair);
 }
 
 /* -------------------------------------------------------- by a handler --- */
@@ -117,8 +116,7 @@ static void queue_pair__not_heard(struct stage *s)
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
 	      RPMA_RT_REASON_ERROR);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	CHECK(rpma_rt_queue_poll(news, &item, 1) == 0);
 }
 
@@ -189,8 +187,7 @@ static void fed(void)
 	CHECK(world_event(s.aq, RPMA_RT_EVENT_CLOSED).context ==
 	      (uintptr_t)pair.active);
 	world_event(s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	stage_ping(&s, &other, 4);
 	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, ctx) == 0);
 	CHECK(feed_next(&s, IBV_EVENT_DEVICE_FATAL) == 0);

@@ -118,8 +118,7 @@ static void connect_pair(const struct rpma_rt_conn_cfg *cfg,
 
 static void put_pair(struct world_pair *pair)
 {
-	MUST(rpma_rt_conn_unref(&pair->active));
-	MUST(rpma_rt_conn_unref(&pair->passive));
+	world_unref(pair);
 }
 
 /* How many connections the dump says that of. */

@@ -186,8 +186,7 @@ static void wait__future_it_completes_for_others(struct stage *s,
 		;
 	while (rpma_rt_queue_poll(s->aq, &item, 1) == 1)
 		;
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 /* ------------------------------------------------------------ posting --- */
@@ -250,8 +249,7 @@ static void post__others_post_and_are_refused(struct stage *s, uint32_t *seed)
 	close(null);
 	close(before);
 	MUST(rpma_rt_conn_close(poster.pair.active));
-	MUST(rpma_rt_conn_unref(&poster.pair.active));
-	MUST(rpma_rt_conn_unref(&poster.pair.passive));
+	world_unref(&poster.pair);
 }
 
 /* ------------------------------------------------------- librpma's CQ --- */
@@ -323,8 +321,7 @@ static void run__in_a_function_the_poller_is_free(struct stage *s,
 		CHECK(rpma_rt_poller_run(s->world.rt, 0, 64) >= 0);
 	}
 	MUST(rpma_rt_conn_close(pair.active));
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 /* Stops with what is left in the queues. */

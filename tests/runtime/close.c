@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "world.h"
+#include "stage.h"
 
 #define DEPTH	 64
 #define MSG_SIZE 32
@@ -24,43 +24,13 @@
 		printf(" %lu ms\n", (unsigned long)(world_now_ms() - begin)); \
 	} while (0)
 
-struct scene {
-	struct world world;
-	struct rpma_rt_queue *aq; /* the active end's */
-	struct rpma_rt_queue *pq; /* the passive end's */
-	struct rpma_rt_conn_cfg *cfg;
-	struct rpma_mr_local *mr;
-	char *memory;
-};
-
-static void set_up(struct scene *s, int pollers)
+static void set_up(struct stage *s, int pollers)
 {
-	memset(s, 0, sizeof(*s));
-	world_open(&s->world);
-	world_start(&s->world, pollers, RPMA_RT_MODE_ADAPTIVE);
-	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->aq));
-	MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->pq));
-	s->cfg = world_cfg(DEPTH, DEPTH);
-	s->memory = aligned_alloc(4096, 4096);
-	CHECK(s->memory);
-	MUST(rpma_mr_reg(s->world.peer, s->memory, 4096,
-			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &s->mr));
-}
+	const struct stage_cfg cfg = {.pollers = pollers,
+				      .mode = RPMA_RT_MODE_ADAPTIVE,
+				      .depth = DEPTH};
 
-/* Stops; nothing may be left in the queues. */
-static void tear_down(struct scene *s)
-{
-	struct rpma_rt_completion item;
-
-	MUST(rpma_rt_stop(s->world.rt));
-	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == RPMA_RT_E_CLOSED);
-	CHECK(rpma_rt_queue_poll(s->pq, &item, 1) == RPMA_RT_E_CLOSED);
-	MUST(rpma_rt_queue_delete(&s->aq));
-	MUST(rpma_rt_queue_delete(&s->pq));
-	MUST(rpma_mr_dereg(&s->mr));
-	free(s->memory);
-	free(s->cfg);
-	world_close(&s->world);
+	stage_open(s, &cfg);
 }
 
 static void expect_closed(struct rpma_rt_queue *queue,
@@ -103,7 +73,7 @@ static void collect(struct rpma_rt_queue *queue, struct rpma_rt_conn **conn,
 	expect_closed(queue, conn, reason);
 }
 
-static void post_recvs(struct scene *s, struct rpma_rt_conn *conn, uint32_t n)
+static void post_recvs(struct stage *s, struct rpma_rt_conn *conn, uint32_t n)
 {
 	uint32_t i;
 
@@ -111,7 +81,7 @@ static void post_recvs(struct scene *s, struct rpma_rt_conn *conn, uint32_t n)
 		MUST(rpma_rt_recv(conn, s->mr, 0, MSG_SIZE, i));
 }
 
-static void post_sends(struct scene *s, struct rpma_rt_conn *conn, uint32_t n)
+static void post_sends(struct stage *s, struct rpma_rt_conn *conn, uint32_t n)
 {
 	uint32_t i;
 
@@ -122,7 +92,7 @@ static void post_sends(struct scene *s, struct rpma_rt_conn *conn, uint32_t n)
 
 /* One end closes: sends that the other had no receives for, and receives that
  * nothing came for. */
-static void close__established(struct scene *s, uint32_t sends, uint32_t recvs)
+static void close__established(struct stage *s, uint32_t sends, uint32_t recvs)
 {
 	struct world_pair pair;
 
@@ -141,7 +111,7 @@ static void close__established(struct scene *s, uint32_t sends, uint32_t recvs)
 }
 
 /* The other end leaves while this one has work outstanding. */
-static void peer_closes__established(struct scene *s, uint32_t recvs)
+static void peer_closes__established(struct stage *s, uint32_t recvs)
 {
 	struct rpma_rt_completion item;
 	struct world_pair pair;
@@ -164,7 +134,7 @@ static void peer_closes__established(struct scene *s, uint32_t recvs)
 	MUST(rpma_rt_conn_unref(&pair.active));
 }
 
-static void connect__no_listener_REJECTED(struct scene *s)
+static void connect__no_listener_REJECTED(struct stage *s)
 {
 	struct rpma_rt_conn *conn;
 
@@ -176,7 +146,7 @@ static void connect__no_listener_REJECTED(struct scene *s)
 	collect(s->aq, &conn, 0, DEPTH, RPMA_RT_REASON_REJECTED);
 }
 
-static void close__before_anything(struct scene *s)
+static void close__before_anything(struct stage *s)
 {
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_completion item;
@@ -192,7 +162,7 @@ static void close__before_anything(struct scene *s)
 	MUST(rpma_rt_conn_unref(&conn));
 }
 
-static void close__ready_with_receives(struct scene *s)
+static void close__ready_with_receives(struct stage *s)
 {
 	struct rpma_rt_conn *conn;
 
@@ -208,7 +178,7 @@ static void close__ready_with_receives(struct scene *s)
 }
 
 /* The request: rejected with private data, or closed while both wait. */
-static void request__refused(struct scene *s, int by_close)
+static void request__refused(struct stage *s, int by_close)
 {
 	char word[] = "full";
 	struct rpma_conn_private_data pdata = {word, sizeof(word)};
@@ -251,7 +221,7 @@ static void request__refused(struct scene *s, int by_close)
 /* The runtime stops with everything under way. */
 static void stop__with_live_connections(void)
 {
-	struct scene s;
+	struct stage s;
 	struct world_pair pairs[8];
 	struct rpma_rt_completion item;
 	uint32_t completions = 0;
@@ -275,16 +245,14 @@ static void stop__with_live_connections(void)
 	CHECK(completions == 8 * 32 && closed == 8);
 	while (rpma_rt_queue_poll(s.pq, &item, 1) > 0)
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-	for (i = 0; i < 8; i++) {
-		MUST(rpma_rt_conn_unref(&pairs[i].active));
-		MUST(rpma_rt_conn_unref(&pairs[i].passive));
-	}
-	tear_down(&s);
+	for (i = 0; i < 8; i++)
+		world_unref(&pairs[i]);
+	stage_close(&s);
 }
 
 int main(void)
 {
-	struct scene s;
+	struct stage s;
 
 	set_up(&s, 1);
 	STEP(close__established(&s, 0, 0));
@@ -297,7 +265,7 @@ int main(void)
 	STEP(close__ready_with_receives(&s));
 	STEP(request__refused(&s, 0));
 	STEP(request__refused(&s, 1));
-	tear_down(&s);
+	stage_close(&s);
 	STEP(stop__with_live_connections());
 	printf("ok\n");
 	return 0;

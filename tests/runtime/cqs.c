@@ -355,8 +355,7 @@ static void broken__others_go_on(struct stage *s)
 	end_broken(s->aq);
 	end(s, &conn);
 	for (i = 0; i < FEW; i++) {
-		MUST(rpma_rt_conn_unref(&pairs[i].active));
-		MUST(rpma_rt_conn_unref(&pairs[i].passive));
+		world_unref(&pairs[i]);
 	}
 	wait_until_at_most(1);
 	free(small);

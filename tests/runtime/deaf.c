@@ -180,8 +180,7 @@ static void read__broken_for_good_ALL_ARE_TOLD(struct stage *s)
 	MUST(rpma_rt_conn_close(pair.passive));
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_rt_conn_unref(&begun));
 	MUST(rpma_rt_conn_unref(&asking));
 	MUST(rpma_rt_conn_unref(&ready));

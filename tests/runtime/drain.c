@@ -42,8 +42,7 @@ static int received_until_closed(struct rpma_rt_queue *queue,
 
 static void put(struct world_pair *pair)
 {
-	MUST(rpma_rt_conn_unref(&pair->active));
-	MUST(rpma_rt_conn_unref(&pair->passive));
+	world_unref(pair);
 }
 
 /* So many messages, each of which wants a completion or not; all arrive. */

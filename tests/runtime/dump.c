@@ -153,8 +153,7 @@ static void dump__work_under_way_SHOWN(struct stage *s)
 	item = world_next(aside);
 	CHECK(item.context == 0x33);
 	world_event(aside, RPMA_RT_EVENT_ROUTE_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_rt_queue_delete(&aside));
 }
 
@@ -227,8 +226,7 @@ static void live_and_die(struct stage *s, uint64_t context)
 		CHECK(item.context == context && item.status != IBV_WC_SUCCESS);
 	}
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 /* what a function that receives has; the poller's */

@@ -47,8 +47,7 @@ void scene_close(struct scene *c)
 	if (c->has_future)
 		MUST(rpma_rt_future_drop(&c->future));
 	MUST(rpma_rt_shards_delete(&c->shards));
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 	MUST(rpma_rt_listener_delete(&c->listener));
 	MUST(rpma_rt_srq_delete(&c->srq));
 	MUST(rpma_rt_pool_delete(&c->pool));

@@ -111,8 +111,7 @@ static void write__bad_rkey(struct stage *s, const struct world_pair *other,
 		stage_completion(s->pq, (uint64_t)i, IBV_WC_WR_FLUSH_ERR);
 	item = world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	check_reason(&item);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_mr_remote_delete(&bad));
 	for (i = 0; i < 50; i++) /* on the same poller and CQ */
 		stage_ping(s, other, (uint64_t)i);
@@ -142,8 +141,7 @@ static void write__silent_never_stuck(struct stage *s)
 	while (world_next(s->aq).kind != RPMA_RT_EVENT)
 		;
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 int main(void)

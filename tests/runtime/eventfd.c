@@ -98,8 +98,7 @@ static void fd__wakes_for_each_completion(struct stage *s, int count)
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 	item = next_by_fd(s->pq, &pq);
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	close_sets(&aq);
 	close_sets(&pq);
 }

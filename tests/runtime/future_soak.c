@@ -420,8 +420,7 @@ static void part(struct soak *soak)
 	do {
 		item = world_next(soak->s.aq);
 	} while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&soak->pair.active));
-	MUST(rpma_rt_conn_unref(&soak->pair.passive));
+	world_unref(&soak->pair);
 }
 
 int main(int argc, char **argv)

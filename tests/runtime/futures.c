@@ -26,22 +26,6 @@ struct scene {
 	struct world_pair pair;
 };
 
-/* As the stage's, for every operation. */
-static void register_page(struct stage *s)
-{
-	MUST(rpma_mr_remote_delete(&s->remote));
-	MUST(rpma_mr_dereg(&s->mr));
-	MUST(rpma_mr_reg(
-		s->world.peer, s->memory, STAGE_SIZE,
-		RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
-			RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
-			RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
-			RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
-			RPMA_MR_USAGE_ATOMIC,
-		&s->mr));
-	s->remote = world_remote_of(s->mr);
-}
-
 static void open_scene(struct scene *c, enum rpma_rt_mode mode)
 {
 	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
@@ -49,7 +33,7 @@ static void open_scene(struct scene *c, enum rpma_rt_mode mode)
 	stage_open(&c->s, &cfg);
 	if (mode == RPMA_RT_MODE_MANUAL)
 		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
-	register_page(&c->s);
+	stage_register_all(&c->s);
 	c->s.cfg->futures = FUTURES;
 	stage_connect(&c->s, &c->pair);
 }
@@ -714,8 +698,7 @@ static void quorum(struct scene *c, enum death death)
 	MUST(rpma_rt_conn_close(pair.active));
 	world_event(c->s.aq, RPMA_RT_EVENT_CLOSED);
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_rt_future_drop(&futures[1]));
 	if (death == BY_FAULT)
 		loop_get()->fault_clear();

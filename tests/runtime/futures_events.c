@@ -118,8 +118,7 @@ static void deliver__route_of_the_past(struct scene *c)
 	MUST(rpma_rt_future_deliver(&future, route));
 	MUST_ANSWER(1, rpma_rt_future_wait(&future, &cmpl, PATIENT));
 	MUST(rpma_rt_future_drop(&future));
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 }
 
 struct deliverer {
@@ -351,8 +350,7 @@ static void mixed__message_or_closed(struct scene *c)
 	drop_all(futures, 2);
 	world_event(c->s.aq, RPMA_RT_EVENT_CLOSED);
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 }
 
 /* Nothing is in the device's hands: it is complete, and free, at once. */
@@ -460,8 +458,7 @@ static void stop__completes(struct scene *c)
 	drop_all(futures, 3);
 	world_event(c->s.aq, RPMA_RT_EVENT_CLOSED);
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 	stage_close(&c->s);
 }
 

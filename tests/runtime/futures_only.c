@@ -88,8 +88,7 @@ static void part(struct scene *c)
 	/* it may be DONE by now */
 	cmpl = await_event(c->pair.active, RPMA_RT_EVENT_CLOSED);
 	CHECK(cmpl.status == RPMA_RT_REASON_LOCAL);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 }
 
 static int post_recv(struct scene *c, uint64_t context,
@@ -162,8 +161,7 @@ static void life__by_futures(struct scene *c)
 	CHECK(cmpl.context == 3 && cmpl.status != IBV_WC_SUCCESS);
 	drop(&got);
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 }
 
 /* Nobody listens: CLOSED comes, in place of ESTABLISHED too. */
@@ -207,8 +205,7 @@ static void life__an_error(struct scene *c)
 	cmpl = await_event(c->pair.active, RPMA_RT_EVENT_CLOSED);
 	CHECK(cmpl.status == RPMA_RT_REASON_ERROR);
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 	MUST(rpma_mr_remote_delete(&gone));
 }
 
@@ -569,8 +566,7 @@ static void stop__completes(struct scene *c)
 	drop(&got);
 	drop(&closed);
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 	stage_close(&c->s);
 }
 

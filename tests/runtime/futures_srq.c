@@ -156,8 +156,7 @@ static void end__failed(enum rpma_rt_mode mode)
 		CHECK(cmpl.status == RPMA_RT_REASON_DEVICE);
 		messages_is_over(&future, RPMA_RT_EVENT_SRQ_FAILED);
 	}
-	MUST(rpma_rt_conn_unref(&m.pair.active));
-	MUST(rpma_rt_conn_unref(&m.pair.passive));
+	world_unref(&m.pair);
 	messages_end(&m);
 }
 

@@ -543,8 +543,7 @@ static void backlog__refused_until_it_eases(enum kind kind)
 	do
 		items[0] = world_next(c.s.pq);
 	while (items[0].kind != RPMA_RT_EVENT);
-	MUST(rpma_rt_conn_unref(&c.pair.active));
-	MUST(rpma_rt_conn_unref(&c.pair.passive));
+	world_unref(&c.pair);
 	MUST(rpma_rt_queue_delete(&c.s.aq));
 	c.s.aq = aq;
 	stage_close(&c.s);
@@ -573,8 +572,7 @@ static void close__NOT_POSTED(struct scene *c)
 		MUST(rpma_rt_future_drop(&futures[i]));
 	}
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 	stage_close(&c->s);
 }
 
@@ -595,8 +593,7 @@ static void stop__NOT_POSTED(struct scene *c)
 	CHECK(cmpl.flags == RPMA_RT_C_NOT_POSTED);
 	MUST(rpma_rt_future_drop(&futures[DEPTH]));
 	MUST(rpma_rt_future_drop(&futures[DEPTH + 1]));
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 	stage_close(&c->s);
 }
 
@@ -663,8 +660,7 @@ static void end_pair(struct scene *c, struct rpma_rt_queue *aq)
 	do
 		item = world_next(c->s.pq);
 	while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c->pair.active));
-	MUST(rpma_rt_conn_unref(&c->pair.passive));
+	world_unref(&c->pair);
 }
 
 /* A route's consumer that was behind has caught up: a poster that was refused
@@ -736,8 +732,7 @@ static void close__room_for_every_item(void)
 	do
 		item = world_next(c.s.pq);
 	while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&c.pair.active));
-	MUST(rpma_rt_conn_unref(&c.pair.passive));
+	world_unref(&c.pair);
 	MUST(rpma_rt_queue_delete(&c.s.aq));
 	c.s.aq = aq;
 	stage_close(&c.s);
@@ -985,8 +980,7 @@ static void race__each_once_or_taken_back(uint32_t messages, uint32_t seed)
 	world_event(race.c.s.aq, RPMA_RT_EVENT_CLOSED);
 	while (world_next(race.c.s.pq).kind != RPMA_RT_EVENT)
 		;
-	MUST(rpma_rt_conn_unref(&race.c.pair.active));
-	MUST(rpma_rt_conn_unref(&race.c.pair.passive));
+	world_unref(&race.c.pair);
 	stage_close(&race.c.s);
 	free(race.sent);
 	free(got);

@@ -390,8 +390,7 @@ static void tear_down(struct scene *s)
 	}
 	if (s->srq != NULL)
 		MUST(rpma_rt_srq_delete(&s->srq));
-	MUST(rpma_rt_conn_unref(&s->pair.active));
-	MUST(rpma_rt_conn_unref(&s->pair.passive));
+	world_unref(&s->pair);
 	MUST(rpma_rt_conn_unref(&s->other.active));
 	MUST(rpma_rt_conn_unref(&s->other.passive));
 	stage_close(&s->stage);

@@ -3,56 +3,26 @@
 
 /*
  * lend.c -- a poller of adaptive mode that shares its CPU, whose rounds a
- * waiting consumer runs. sched_yield() and the clock are this program's: each
- * yield takes so long that other threads seem to want the CPU, on any machine.
+ * waiting consumer runs: each yield takes so long that other threads seem to
+ * want the CPU.
  */
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "world.h"
+#include "yields.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-#define AWAY_NS	 UINT64_C(20000) /* of each yield */
-#define SPIN_US	 1000000	 /* no consumer here runs out of that */
-#define DEPTH	 16
-#define ROUNDS	 1000
-#define TIMES	 4 /* of each case */
-#define IN_ROW	 8 /* messages without a sleep: a poller was lent */
-#define SIZE	 64
-
-static _Thread_local uint64_t ahead_ns;
-static _Thread_local uint64_t last_ns;
-static _Thread_local bool has_yielded;
-
-__attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
-							 struct timespec *ts)
-{
-	int ret = (int)syscall(SYS_clock_gettime, clock, ts);
-	uint64_t ns = (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
-
-	if (clock != CLOCK_MONOTONIC)
-		return ret;
-	if (has_yielded)
-		ahead_ns = last_ns + AWAY_NS - ns;
-	has_yielded = false;
-	last_ns = ns + ahead_ns;
-	ts->tv_sec = (time_t)(last_ns / NS_PER_S);
-	ts->tv_nsec = (long)(last_ns % NS_PER_S);
-	return ret;
-}
-
-__attribute__((visibility("default"))) int sched_yield(void)
-{
-	has_yielded = true;
-	return 0;
-}
+#define AWAY_NS UINT64_C(20000) /* of each yield */
+#define SPIN_US 1000000		/* no consumer here runs out of that */
+#define DEPTH	16
+#define ROUNDS	1000
+#define TIMES	4 /* of each case */
+#define IN_ROW	8 /* messages without a sleep: a poller was lent */
+#define SIZE	64
 
 struct scene {
 	struct world world;
@@ -102,8 +72,7 @@ static void finish(struct scene *s)
 		;
 	while (rpma_rt_queue_poll(s->other, &item, 1) > 0)
 		;
-	MUST(rpma_rt_conn_unref(&s->pair.active));
-	MUST(rpma_rt_conn_unref(&s->pair.passive));
+	world_unref(&s->pair);
 	MUST(rpma_rt_queue_delete(&s->queue));
 	MUST(rpma_rt_queue_delete(&s->other));
 	MUST(rpma_mr_dereg(&s->mr));
@@ -271,6 +240,7 @@ int main(void)
 {
 	static struct scene scene;
 
+	yields_take(AWAY_NS);
 	/* a device without threads, which would wait for a CPU as well */
 	setenv("RPMA_LOOPBACK_MODE", "inline", 1);
 	consumer_SERVES(&scene);

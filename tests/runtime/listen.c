@@ -23,17 +23,6 @@
 #define LIMIT	 1
 #define LAST	 3 /* listeners that end in a queue over its limit */
 
-static struct rpma_rt_conn *begin(struct stage *s)
-{
-	struct rpma_rt_conn *conn;
-
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(conn, NULL));
-	return conn;
-}
-
 static void use_port_of(struct stage *s,
 			const struct rpma_rt_listener *listener)
 {
@@ -94,7 +83,7 @@ static void listen__wildcard(struct stage *s)
 	MUST(world_listen_at(s->world.rt, s->world.peer, "0.0.0.0", "0", 0,
 			     s->cfg, 0, s->pq, NULL, &listener));
 	use_port_of(s, listener);
-	pair.active = begin(s);
+	pair.active = stage_begin(s);
 	pair.passive = request(s->pq);
 	MUST(rpma_rt_conn_accept(pair.passive, NULL));
 	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
@@ -128,12 +117,12 @@ static void delete__with_requests_in_the_queue(struct stage *s)
 	struct rpma_rt_conn *refusing;
 
 	listener = world_listen(&s->world, s->cfg, s->pq);
-	pair.active = begin(s);
+	pair.active = stage_begin(s);
 	pair.passive = request(s->pq);
-	refused = begin(s);
+	refused = stage_begin(s);
 	refusing = request(s->pq);
 	world_unlisten(&listener, s->pq);
-	late = begin(s);
+	late = stage_begin(s);
 	item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.context == (uintptr_t)late);
 	CHECK(item.status == RPMA_RT_REASON_REJECTED);
@@ -194,7 +183,7 @@ static void set_user__CLOSED_is_to_come_OR_THERE(struct stage *s)
 	MUST(world_listen_at(s->world.rt, s->world.peer, s->world.addr, "0", 0,
 			     s->cfg, 0, s->pq, s, &listener));
 	use_port_of(s, listener);
-	active = begin(s);
+	active = stage_begin(s);
 	passive = request(s->pq);
 	/* relaxed: no other thread is there yet */
 	atomic_store_explicit(&held, loop != NULL, memory_order_relaxed);
@@ -241,7 +230,7 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 	MUST(rpma_rt_queue_new(s.world.rt, NULL, &untouched));
 	listener = world_listen(&s.world, s.cfg, untouched);
 	for (i = 0; i < REQUESTS; i++)
-		active[i] = begin(&s);
+		active[i] = stage_begin(&s);
 	/* looked at, so that all have come; not answered */
 	for (i = 0; i < REQUESTS; i++)
 		passive[i] = request(untouched);
@@ -388,7 +377,7 @@ static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
 	stage_open(&s, cfg);
 	MUST(rpma_rt_queue_new(s.world.rt, NULL, &untouched));
 	listener = world_listen(&s.world, s.cfg, untouched);
-	active = begin(&s);
+	active = stage_begin(&s);
 	MUST(rpma_rt_conn_close(active));
 	item = world_event(s.aq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.status == RPMA_RT_REASON_LOCAL);
@@ -449,7 +438,7 @@ static void request_many(struct stage *s, struct rpma_rt_listener *listener,
 
 	use_port_of(s, listener);
 	for (i = 0; i < MANY; i++)
-		active[i] = begin(s);
+		active[i] = stage_begin(s);
 }
 
 static void end_many(struct stage *s, struct rpma_rt_conn *active[])

@@ -222,8 +222,7 @@ static void put_all(struct scene *s)
 	       rpma_rt_queue_poll(s->stage.pq, &item, 1) > 0)
 		;
 	for (i = 0; i < PAIRS; i++) {
-		MUST(rpma_rt_conn_unref(&s->pairs[i].active));
-		MUST(rpma_rt_conn_unref(&s->pairs[i].passive));
+		world_unref(&s->pairs[i]);
 	}
 }
 

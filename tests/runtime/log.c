@@ -194,8 +194,7 @@ static void all(void)
 	connect__fails_THE_LOG_POSTS(&s);
 	refused__receive_of_an_srq(&s);
 	refused__send_by_the_device_CLOSES(&s, &pair);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	stage_close(&s);
 	loop_get()->fault_clear();
 }

@@ -372,8 +372,7 @@ int main(void)
 	drain(other, &closed);
 	CHECK(closed == 3);
 	for (i = 0; i < 2; i++) {
-		MUST(rpma_rt_conn_unref(&pairs[i].active));
-		MUST(rpma_rt_conn_unref(&pairs[i].passive));
+		world_unref(&pairs[i]);
 	}
 	MUST(rpma_rt_queue_delete(&s.queue));
 	MUST(rpma_rt_queue_delete(&other));

@@ -90,8 +90,7 @@ static void disconnect(struct scene *c, struct world_pair *pair)
 {
 	(void)c;
 	MUST(rpma_rt_conn_close(pair->active));
-	MUST(rpma_rt_conn_unref(&pair->active));
-	MUST(rpma_rt_conn_unref(&pair->passive));
+	world_unref(pair);
 }
 
 static void drain(struct rpma_rt_queue *queue)

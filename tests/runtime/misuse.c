@@ -111,8 +111,7 @@ static void post__beyond_credit(struct stage *s)
 	}
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 /* The peer leaves while this end goes on posting: until it is refused, and of
@@ -144,8 +143,7 @@ static void post__peer_gone(struct stage *s)
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	REFUSED(RPMA_RT_E_CLOSED, rpma_rt_recv(pair.active, s->mr, 0, 8, 1));
 	MUST(rpma_rt_conn_close(pair.active));
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 /* -------------------------------------------------------------- objects --- */
@@ -371,8 +369,7 @@ static void stopped__CLOSED(struct stage *s)
 	CHECK(rt == s->world.rt);
 	MUST(rpma_rt_conn_close(pair.active));
 	MUST(rpma_rt_listener_delete(&listener));
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 int main(void)

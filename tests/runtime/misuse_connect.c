@@ -57,7 +57,6 @@ void answer__too_much_private_data(struct stage *s, bool accepts)
 	      (accepts ? RPMA_RT_REASON_FAILED : RPMA_RT_REASON_LOCAL));
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
 	      RPMA_RT_REASON_REJECTED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	world_unlisten(&listener, s->pq);
 }

@@ -269,8 +269,7 @@ static void delete_while_connected(void)
 	say_dump(s.world.rt);
 	world_event(s.aq, RPMA_RT_EVENT_CLOSED); /* the second one stops it */
 	world_event(s.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	stage_close(&s);
 }
 
@@ -337,8 +336,7 @@ static void consumer_behind(void)
 	       rpma_rt_queue_poll(s.pq, &item, 1) == 1)
 		;
 	MUST(rpma_rt_queue_delete(&queue));
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	stage_close(&s);
 }
 

@@ -148,8 +148,7 @@ static void apply__at_any_time(struct stage *s, struct rpma_mr_remote *remote)
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	apply(pair.active, true);
 	CHECK(flush(pair.active, remote) == RPMA_RT_E_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	world_unlisten(&listener, s->pq);
 }
 

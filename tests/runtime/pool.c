@@ -290,8 +290,7 @@ static void disconnect(struct stage *s, struct world_pair *pair,
 		CHECK(rpma_rt_completion_is_received(&item));
 		MUST(rpma_rt_lease_release(&lease));
 	}
-	MUST(rpma_rt_conn_unref(&pair->active));
-	MUST(rpma_rt_conn_unref(&pair->passive));
+	world_unref(pair);
 }
 
 static void stream__given_back_by_another_thread(enum rpma_rt_mode mode,
@@ -434,8 +433,7 @@ static void death__gives_posted_slots_back(enum rpma_rt_mode mode)
 		MUST(rpma_rt_lease_release(&leases[1]));
 		MUST(rpma_rt_lease_release(&leases[0]));
 		stage_all_free(pool, DEPTH);
-		MUST(rpma_rt_conn_unref(&pair.active));
-		MUST(rpma_rt_conn_unref(&pair.passive));
+		world_unref(&pair);
 	}
 	pool_close(&pool, DEPTH);
 	stage_close(&s);
@@ -459,8 +457,7 @@ static void too_long__closes(enum rpma_rt_mode mode)
 	do {
 		item = world_next(s.aq);
 	} while (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	pool_close(&pool, DEPTH);
 	stage_close(&s);
 }
@@ -490,8 +487,7 @@ static void stop__gives_slots_back(enum rpma_rt_mode mode)
 	MUST(rpma_rt_queue_delete(&s.pq));
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_pool_delete(&pool));
 	MUST(rpma_rt_lease_release(&lease));
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	pool_close(&pool, DEPTH);
 	MUST(rpma_rt_queue_delete(&s.aq));
 	MUST(rpma_mr_remote_delete(&s.remote));

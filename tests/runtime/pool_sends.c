@@ -182,8 +182,7 @@ static void send__two_peers_one_slot(uint64_t messages)
 		MUST(rpma_rt_conn_drain(c.pairs[i].active, 0));
 		closed(c.s.aq);
 		closed(c.s.pq);
-		MUST(rpma_rt_conn_unref(&c.pairs[i].active));
-		MUST(rpma_rt_conn_unref(&c.pairs[i].passive));
+		world_unref(&c.pairs[i]);
 	}
 	end(&c);
 	printf("ok: two peers, one slot\n");
@@ -245,8 +244,7 @@ static void refused__lease_stays(void)
 		    rpma_rt_send_lease(pair.active, &lease, 8, 0));
 	closed(c.s.aq);
 	closed(c.s.pq);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_rt_lease_release(&lease));
 	end(&c);
 	printf("ok: a refused post leaves the lease\n");

@@ -98,6 +98,16 @@ static void is_waiting(const struct rpma_rt_future *future)
 	MUST_ANSWER(0, rpma_rt_future_wait(future, &item, 1));
 }
 
+/* A pool of one slot, which is taken, and a future that waits. */
+static struct rpma_rt_future begin_waiting(struct scene *c,
+					   enum rpma_rt_mode mode,
+					   struct rpma_rt_lease *lease)
+{
+	begin(c, mode, 1, 0);
+	*lease = take(c);
+	return next(c);
+}
+
 /* ---------------------------------------------------------- each a case --- */
 
 static void order__of_futures(enum rpma_rt_mode mode)
@@ -142,9 +152,7 @@ static void given_up__the_next_GETS_IT(enum rpma_rt_mode mode)
 	struct rpma_rt_lease lease;
 	struct scene c;
 
-	begin(&c, mode, 1, 0);
-	lease = take(&c);
-	first = next(&c);
+	first = begin_waiting(&c, mode, &lease);
 	second = next(&c);
 	third = next(&c);
 	MUST(rpma_rt_future_cancel(&first, &cancelled));
@@ -220,9 +228,7 @@ static void stop__is_the_END(enum rpma_rt_mode mode)
 	struct rpma_rt_lease lease;
 	struct scene c;
 
-	begin(&c, mode, 1, 0);
-	lease = take(&c);
-	future = next(&c);
+	future = begin_waiting(&c, mode, &lease);
 	MUST(rpma_rt_stop(c.s.world.rt));
 	item = result(&future);
 	CHECK(rpma_rt_completion_event(&item) == RPMA_RT_EVENT_POOL_CLOSED);
@@ -243,9 +249,7 @@ static void delete__with_an_unread_lease_BUSY(enum rpma_rt_mode mode)
 	struct rpma_rt_lease lease;
 	struct scene c;
 
-	begin(&c, mode, 1, 0);
-	lease = take(&c);
-	future = next(&c);
+	future = begin_waiting(&c, mode, &lease);
 	MUST(rpma_rt_lease_release(&lease));
 	CHECK(rpma_rt_pool_delete(&c.pool) == RPMA_RT_E_BUSY);
 	lease = lease_of(&future);
@@ -342,9 +346,7 @@ static void function__gets_a_slot(void)
 	struct rpma_rt_lease lease;
 	struct scene c;
 
-	begin(&c, RPMA_RT_MODE_EVENT, 1, 0);
-	lease = take(&c);
-	future = next(&c);
+	future = begin_waiting(&c, RPMA_RT_MODE_EVENT, &lease);
 	second = next(&c);
 	MUST(rpma_rt_future_then(&future, on_slot, &called));
 	MUST(rpma_rt_lease_release(&lease));

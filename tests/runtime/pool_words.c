@@ -190,8 +190,7 @@ static void pool__message_longer_than_a_slot_LOGGED(struct stage *s)
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
 	await("message is longer than rpma_rt_pool_cfg.slot_size");
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	pool_close(s, &pool);
 	printf("ok: a message longer than a slot\n");
 }

@@ -71,8 +71,7 @@ static void tear_down(struct post *p)
 		item = world_next(p->pq);
 	while (item.kind != RPMA_RT_EVENT);
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&p->pair.active));
-	MUST(rpma_rt_conn_unref(&p->pair.passive));
+	world_unref(&p->pair);
 	MUST(rpma_rt_queue_delete(&p->aq));
 	MUST(rpma_rt_queue_delete(&p->pq));
 	MUST(rpma_mr_dereg(&p->mr));

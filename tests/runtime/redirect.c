@@ -236,8 +236,7 @@ static void scene_close(struct scene *s)
 		MUST(rpma_rt_queue_delete(&s->workers[i].queue));
 	for (i = 0; i < 2; i++)
 		CHECK(sem_destroy(&s->writable[i]) == 0);
-	MUST(rpma_rt_conn_unref(&s->pair.active));
-	MUST(rpma_rt_conn_unref(&s->pair.passive));
+	world_unref(&s->pair);
 	stage_close(&s->stage);
 	free((void *)s->sent);
 	free((void *)s->received);

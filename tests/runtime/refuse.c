@@ -166,17 +166,6 @@ static void expect_dumped(struct stage *s, int refused)
 	close(fd);
 }
 
-static struct rpma_rt_conn *begin(struct stage *s)
-{
-	struct rpma_rt_conn *conn;
-
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(conn, NULL));
-	return conn;
-}
-
 static void wait_for_items(const struct rpma_rt_queue *queue, uint64_t count)
 {
 	struct rpma_rt_queue_stats stats;
@@ -214,11 +203,11 @@ static void request__queue_behind_REFUSED_AND_TOLD(struct stage *s)
 	MUST(rpma_rt_queue_new(s->world.rt, &small, &queue));
 	listener = world_listen(&s->world, s->cfg, queue);
 	for (i = 0; i < LANE + 1; i++) {
-		waiting[i] = begin(s);
+		waiting[i] = stage_begin(s);
 		wait_for_items(queue, (uint64_t)i + 1);
 	}
 	for (i = 0; i < REFUSED; i++) {
-		conn = begin(s);
+		conn = stage_begin(s);
 		item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 		CHECK(item.context == (uintptr_t)conn);
 		CHECK(item.status == RPMA_RT_REASON_REJECTED);
@@ -235,7 +224,7 @@ static void request__queue_behind_REFUSED_AND_TOLD(struct stage *s)
 		MUST(rpma_rt_conn_unref(&waiting[i]));
 	}
 	/* there is room: the next one is taken */
-	conn = begin(s);
+	conn = stage_begin(s);
 	reject_next(queue);
 	world_event(queue, RPMA_RT_EVENT_CLOSED);
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);

@@ -27,9 +27,7 @@
 
 /* a shard's own, of its thread; read when that has ended */
 struct core {
-	struct rpma_rt_shard *shard;
-	pthread_t thread;
-	uint32_t index;
+	struct world_core of;
 	uint32_t seed;
 	uint64_t sent[SHARDS]; /* posts and requests, by the other shard */
 	uint64_t came[SHARDS];
@@ -53,6 +51,8 @@ static struct {
 	_Atomic uint64_t traffic; /* messages, roughly */
 } set;
 
+#define CORES &set.cores[0].of, SHARDS, sizeof(set.cores[0])
+
 /* The others get further, or not. */
 static void dawdle(struct core *core)
 {
@@ -71,7 +71,7 @@ static void on_message(struct rpma_rt_shard *shard,
 {
 	const struct core *core = arg;
 
-	CHECK(shard == core->shard);
+	CHECK(shard == core->of.shard);
 	set.on_message(shard, message, arg);
 }
 
@@ -91,7 +91,7 @@ static void *core_main(void *arg)
 
 	do {
 		dawdle(core);
-		ret = rpma_rt_shard_run(core->shard, -1);
+		ret = rpma_rt_shard_run(core->of.shard, -1);
 	} while (ret >= 0);
 	CHECK(ret == RPMA_RT_E_CLOSED);
 	return NULL;
@@ -100,13 +100,10 @@ static void *core_main(void *arg)
 static void open_set(rpma_rt_shard_message_fn *fn)
 {
 	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
-	void *args[SHARDS];
 	uint32_t i;
 
 	world_start(&set.world, SHARDS, RPMA_RT_MODE_MANUAL);
 	memset(set.cores, 0, sizeof(set.cores));
-	for (i = 0; i < SHARDS; i++)
-		args[i] = &set.cores[i];
 	set.on_message = fn;
 	/* relaxed, both: no thread runs */
 	atomic_store_explicit(&set.through, 0, memory_order_relaxed);
@@ -115,31 +112,19 @@ static void open_set(rpma_rt_shard_message_fn *fn)
 	cfg.spin_us = 0;
 	cfg.item_fn = on_item;
 	cfg.message_fn = on_message;
-	cfg.args = args;
-	cfg.arg_count = SHARDS;
-	MUST(rpma_rt_shards_new(set.world.rt, &cfg, &set.shards));
-	for (i = 0; i < SHARDS; i++) {
-		MUST(rpma_rt_shards_get(set.shards, i, &set.cores[i].shard));
-		set.cores[i].index = i;
+	set.shards = world_shards(&set.world, &cfg, CORES);
+	for (i = 0; i < SHARDS; i++)
 		set.cores[i].seed = world_roll(&set.seed, 1 << 20);
-	}
 }
 
 static void start(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < SHARDS; i++)
-		CHECK(pthread_create(&set.cores[i].thread, NULL, core_main,
-				     &set.cores[i]) == 0);
+	world_cores_start(CORES, core_main);
 }
 
 static void join(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < SHARDS; i++)
-		CHECK(pthread_join(set.cores[i].thread, NULL) == 0);
+	world_cores_join(CORES);
 }
 
 static void close_set(void)
@@ -168,11 +153,11 @@ static void send_one(struct core *core, uint32_t to, bool is_request, int *ret)
 {
 	struct rpma_rt_shard_message message = {
 		.context = core->sent[to],
-		.words = {core->index, ~core->sent[to]},
+		.words = {core->of.index, ~core->sent[to]},
 	};
 
-	*ret = is_request ? rpma_rt_shard_request(core->shard, to, &message)
-			  : rpma_rt_shard_post(core->shard, to, &message);
+	*ret = is_request ? rpma_rt_shard_request(core->of.shard, to, &message)
+			  : rpma_rt_shard_post(core->of.shard, to, &message);
 	if (*ret != 0)
 		return;
 	core->sent[to]++;
@@ -200,7 +185,7 @@ static uint64_t sleeps_of(const struct core *core)
 {
 	struct rpma_rt_shard_stats stats;
 
-	MUST(rpma_rt_shard_get_stats(core->shard, &stats, sizeof(stats)));
+	MUST(rpma_rt_shard_get_stats(core->of.shard, &stats, sizeof(stats)));
 	return stats.sleeps;
 }
 
@@ -211,7 +196,7 @@ static void on_token(struct rpma_rt_shard *shard,
 {
 	struct rpma_rt_shard_message token = *message;
 	struct core *core = arg;
-	uint32_t to = (core->index + 1) % SHARDS;
+	uint32_t to = (core->of.index + 1) % SHARDS;
 
 	(void)shard;
 	CHECK(message->kind == RPMA_RT_SHARD_POST);
@@ -219,10 +204,10 @@ static void on_token(struct rpma_rt_shard *shard,
 		MUST(rpma_rt_shards_stop(set.shards));
 		return;
 	}
-	set.slept[core->index] = sleeps_of(core);
+	set.slept[core->of.index] = sleeps_of(core);
 	while (sleeps_of(&set.cores[to]) == set.slept[to])
 		sched_yield();
-	MUST(rpma_rt_shard_post(core->shard, to, &token));
+	MUST(rpma_rt_shard_post(core->of.shard, to, &token));
 }
 
 static void message__wakes_a_SLEEPER(void)
@@ -232,7 +217,7 @@ static void message__wakes_a_SLEEPER(void)
 
 	open_set(on_token);
 	memset(set.slept, 0, sizeof(set.slept));
-	MUST(rpma_rt_shard_post(set.cores[0].shard, 1, &token));
+	MUST(rpma_rt_shard_post(set.cores[0].of.shard, 1, &token));
 	start();
 	join();
 	for (i = 0; i < SHARDS; i++)
@@ -310,7 +295,7 @@ static void answer_kept(struct core *core)
 		send_one(core, 0, false, &ret);
 	CHECK(ret == RPMA_E_AGAIN);
 	for (i = 0; i < core->kept_count; i++)
-		MUST(rpma_rt_shard_answer(core->shard, &core->kept[i],
+		MUST(rpma_rt_shard_answer(core->of.shard, &core->kept[i],
 					  &core->kept[i]));
 	core->kept_count = 0;
 }
@@ -348,7 +333,7 @@ static void on_late(struct rpma_rt_shard *shard,
 			is_through(1);
 		break;
 	default:
-		if (core->index == 0)
+		if (core->of.index == 0)
 			ask(core);
 	}
 }
@@ -391,7 +376,7 @@ static void run_to_the_end(void)
 		for (i = 0; i < SHARDS; i++) {
 			if (closed & (1U << i))
 				continue;
-			ret = rpma_rt_shard_run(set.cores[i].shard, 0);
+			ret = rpma_rt_shard_run(set.cores[i].of.shard, 0);
 			CHECK(ret >= 0 || ret == RPMA_RT_E_CLOSED);
 			if (ret < 0)
 				closed |= 1U << i;
@@ -411,13 +396,14 @@ static void request__without_CREDIT_is_refused(void)
 	ask(asker);
 	CHECK(asker->asked[1] == LANE);
 	while (receiver->kept_count < LANE) {
-		CHECK(rpma_rt_shard_run(asker->shard, 0) >= 0);
-		CHECK(rpma_rt_shard_run(receiver->shard, 0) >= 0);
+		CHECK(rpma_rt_shard_run(asker->of.shard, 0) >= 0);
+		CHECK(rpma_rt_shard_run(receiver->of.shard, 0) >= 0);
 	}
 	ask(asker);
 	CHECK(asker->asked[1] == LANE);
 	for (i = 0; i < LANE; i++)
-		MUST(rpma_rt_shard_answer(receiver->shard, &receiver->kept[i],
+		MUST(rpma_rt_shard_answer(receiver->of.shard,
+					  &receiver->kept[i],
 					  &receiver->kept[i]));
 	MUST(rpma_rt_shards_stop(set.shards));
 	run_to_the_end();

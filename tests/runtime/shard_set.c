@@ -24,9 +24,7 @@
 
 /* a shard's own, of its thread; read when that has ended */
 struct core {
-	struct rpma_rt_shard *shard;
-	pthread_t thread;
-	uint32_t index;
+	struct world_core of;
 	uint64_t limit; /* posts and requests to each other shard */
 	uint64_t sent[SHARDS];
 	uint64_t came[SHARDS];	/* posts and requests */
@@ -49,6 +47,8 @@ struct set {
 
 static struct set set;
 
+#define CORES &set.cores[0].of, SHARDS, sizeof(set.cores[0])
+
 /* --------------------------------------------------------- traffic --- */
 
 static bool is_through(const struct core *core)
@@ -68,7 +68,7 @@ static uint64_t sleeps_of(const struct core *core)
 {
 	struct rpma_rt_shard_stats stats;
 
-	MUST(rpma_rt_shard_get_stats(core->shard, &stats, sizeof(stats)));
+	MUST(rpma_rt_shard_get_stats(core->of.shard, &stats, sizeof(stats)));
 	return stats.sleeps;
 }
 
@@ -90,16 +90,16 @@ static int send_one(struct core *core, uint32_t to)
 {
 	struct rpma_rt_shard_message message = {
 		.context = core->sent[to],
-		.words = {core->index, to},
+		.words = {core->of.index, to},
 	};
 	int ret;
 
 	if (core->sent[to] % 3 == 0) {
-		ret = rpma_rt_shard_request(core->shard, to, &message);
+		ret = rpma_rt_shard_request(core->of.shard, to, &message);
 		if (ret == 0)
 			core->asked[to]++;
 	} else {
-		ret = rpma_rt_shard_post(core->shard, to, &message);
+		ret = rpma_rt_shard_post(core->of.shard, to, &message);
 	}
 	if (ret == 0)
 		core->sent[to]++;
@@ -121,14 +121,14 @@ static void on_message(struct rpma_rt_shard *shard,
 	struct core *core = arg;
 	uint32_t from = message->from;
 
-	CHECK(shard == core->shard);
-	CHECK(pthread_equal(pthread_self(), core->thread));
+	CHECK(shard == core->of.shard);
+	CHECK(pthread_equal(pthread_self(), core->of.thread));
 	switch (message->kind) {
 	case RPMA_RT_SHARD_POST:
 	case RPMA_RT_SHARD_REQUEST:
 		CHECK(message->context == core->came[from]);
 		CHECK(message->words[0] == from);
-		CHECK(message->words[1] == core->index);
+		CHECK(message->words[1] == core->of.index);
 		core->came[from]++;
 		if (message->kind == RPMA_RT_SHARD_REQUEST)
 			MUST(rpma_rt_shard_answer(shard, message, message));
@@ -168,7 +168,7 @@ static void on_event(struct core *core, struct rpma_rt_conn *conn,
 	if (event == RPMA_RT_EVENT_LISTENER_CLOSED)
 		return;
 	MUST(rpma_rt_conn_get_poller(conn, &poller));
-	CHECK((uint32_t)poller == core->index);
+	CHECK((uint32_t)poller == core->of.index);
 	switch (event) {
 	case RPMA_RT_EVENT_REQUEST:
 		core->requests++;
@@ -195,8 +195,8 @@ static void on_item(struct rpma_rt_shard *shard,
 {
 	struct core *core = arg;
 
-	CHECK(shard == core->shard);
-	CHECK(pthread_equal(pthread_self(), core->thread));
+	CHECK(shard == core->of.shard);
+	CHECK(pthread_equal(pthread_self(), core->of.thread));
 	if (item->kind == RPMA_RT_EVENT)
 		on_event(core, (struct rpma_rt_conn *)(uintptr_t)item->context,
 			 (enum rpma_rt_event)item->opcode);
@@ -210,7 +210,7 @@ static void *core_main(void *arg)
 	int ret;
 
 	do
-		ret = rpma_rt_shard_run(core->shard, -1);
+		ret = rpma_rt_shard_run(core->of.shard, -1);
 	while (ret >= 0);
 	CHECK(ret == RPMA_RT_E_CLOSED);
 	return NULL;
@@ -219,43 +219,28 @@ static void *core_main(void *arg)
 static void open_set(uint64_t limit)
 {
 	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
-	void *args[SHARDS];
 	uint32_t i;
 
 	memset(&set, 0, sizeof(set));
 	world_open(&set.world);
 	world_start(&set.world, SHARDS, RPMA_RT_MODE_MANUAL);
-	for (i = 0; i < SHARDS; i++)
-		args[i] = &set.cores[i];
 	cfg.lane_size = LANE;
 	cfg.spin_us = 5;
 	cfg.item_fn = on_item;
 	cfg.message_fn = on_message;
-	cfg.args = args;
-	cfg.arg_count = SHARDS;
-	MUST(rpma_rt_shards_new(set.world.rt, &cfg, &set.shards));
-	for (i = 0; i < SHARDS; i++) {
-		MUST(rpma_rt_shards_get(set.shards, i, &set.cores[i].shard));
-		set.cores[i].index = i;
+	set.shards = world_shards(&set.world, &cfg, CORES);
+	for (i = 0; i < SHARDS; i++)
 		set.cores[i].limit = limit;
-	}
 }
 
 static void start_threads(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < SHARDS; i++)
-		CHECK(pthread_create(&set.cores[i].thread, NULL, core_main,
-				     &set.cores[i]) == 0);
+	world_cores_start(CORES, core_main);
 }
 
 static void join_threads(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < SHARDS; i++)
-		CHECK(pthread_join(set.cores[i].thread, NULL) == 0);
+	world_cores_join(CORES);
 }
 
 static void close_set(void)
@@ -276,14 +261,14 @@ static void messages__come_ONCE_IN_ORDER(uint64_t limit)
 	for (i = 0; i < SHARDS; i++) {
 		set.cores[i].beat.fn = on_beat;
 		set.cores[i].beat.arg = &set.cores[i];
-		MUST(rpma_rt_timer_start(set.cores[i].shard, &set.cores[i].beat,
-					 0));
+		MUST(rpma_rt_timer_start(set.cores[i].of.shard,
+					 &set.cores[i].beat, 0));
 	}
 	start_threads();
 	join_threads();
 	for (i = 0; i < SHARDS; i++) {
 		CHECK(is_through(&set.cores[i]));
-		MUST(rpma_rt_shard_get_stats(set.cores[i].shard, &stats,
+		MUST(rpma_rt_shard_get_stats(set.cores[i].of.shard, &stats,
 					     sizeof(stats)));
 		CHECK(stats.unanswered == 0 && stats.owed == 0);
 		refused += stats.refused;
@@ -303,7 +288,7 @@ static void connect_all(uint16_t port)
 	cfg.peer = set.world.peer;
 	for (i = 0; i < CONNS; i++) {
 		cfg.poller = (int32_t)(i % SHARDS);
-		MUST(rpma_rt_shard_get_queue(set.cores[i % SHARDS].shard,
+		MUST(rpma_rt_shard_get_queue(set.cores[i % SHARDS].of.shard,
 					     &cfg.queue));
 		MUST(rpma_rt_conn_new(set.world.rt, set.world.addr, text, &cfg,
 				      &conn));

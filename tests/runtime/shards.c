@@ -189,8 +189,7 @@ static void functions__on_their_own_thread(uint32_t calls)
 	MUST(rpma_rt_conn_close(conn));
 	turn_until(&s, 0, s.aq, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_conn_unref(&conn));
-	MUST(rpma_rt_conn_unref(&shard.pair.active));
-	MUST(rpma_rt_conn_unref(&shard.pair.passive));
+	world_unref(&shard.pair);
 	sem_destroy(&shard.started);
 	stage_close(&s);
 }
@@ -265,8 +264,7 @@ static void shards__wait_for_each_other(void)
 		MUST(rpma_rt_conn_close(pairs[i].active));
 		turn_until(&s, i, s.aq, RPMA_RT_EVENT_CLOSED);
 		turn_until(&s, i, s.pq, RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_unref(&pairs[i].active));
-		MUST(rpma_rt_conn_unref(&pairs[i].passive));
+		world_unref(&pairs[i]);
 	}
 	pthread_barrier_destroy(&begin);
 	stage_close(&s);

@@ -3,78 +3,21 @@
 
 /*
  * share.c -- threads of the runtime that find nothing on a CPU that other
- * threads want. The clock and sched_yield() are this program's: a yield takes
- * as long as the test says, so the machine makes no difference.
+ * threads want: a yield takes as long as the test says.
  */
 
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "world.h"
+#include "yields.h"
 
-#define NS_PER_S UINT64_C(1000000000)
-#define SPIN_US	 1000000 /* nothing in this test spins to the end */
-#define YIELDS	 50
-#define DEPTH	 16
-#define SHORT	 UINT64_C(20000)   /* a yield to threads with little to do */
-#define LONG	 UINT64_C(3000000) /* a yield to threads that compute */
-
-static _Atomic uint64_t away_ns; /* of each yield */
-static _Atomic uint64_t yields;
-
-/* the clock of this thread: by so much ahead of the machine's, the last
- * reading, and whether a yield followed the reading */
-static _Thread_local uint64_t ahead_ns;
-static _Thread_local uint64_t last_ns;
-static _Thread_local bool has_yielded;
-
-static uint64_t away(void)
-{
-	/* relaxed: each thread sees the value some time */
-	return atomic_load_explicit(&away_ns, memory_order_relaxed);
-}
-
-__attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
-							 struct timespec *ts)
-{
-	int ret = (int)syscall(SYS_clock_gettime, clock, ts);
-	uint64_t ns = (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
-
-	if (clock != CLOCK_MONOTONIC)
-		return ret;
-	if (has_yielded)
-		ahead_ns = last_ns + away() - ns;
-	has_yielded = false;
-	last_ns = ns + ahead_ns;
-	ts->tv_sec = (time_t)(last_ns / NS_PER_S);
-	ts->tv_nsec = (long)(last_ns % NS_PER_S);
-	return ret;
-}
-
-__attribute__((visibility("default"))) int sched_yield(void)
-{
-	/* relaxed: a count */
-	atomic_fetch_add_explicit(&yields, 1, memory_order_relaxed);
-	has_yielded = true;
-	return 0;
-}
-
-static uint64_t count_yields(void)
-{
-	/* relaxed: a count */
-	return atomic_load_explicit(&yields, memory_order_relaxed);
-}
-
-static void set_away(uint64_t ns)
-{
-	/* relaxed: each thread sees the value some time */
-	atomic_store_explicit(&away_ns, ns, memory_order_relaxed);
-}
+#define SPIN_US 1000000 /* nothing in this test spins to the end */
+#define YIELDS	50
+#define DEPTH	16
+#define SHORT	UINT64_C(20000)	  /* a yield to threads with little to do */
+#define LONG	UINT64_C(3000000) /* a yield to threads that compute */
 
 static struct rpma_rt_poller_stats poller_stats(struct world *w)
 {
@@ -114,10 +57,10 @@ static void poller__some_YIELDS(struct world *w)
 {
 	uint64_t before;
 
-	set_away(SHORT);
+	yields_take(SHORT);
 	start(w);
-	before = count_yields();
-	while (count_yields() - before < YIELDS)
+	before = yields_count();
+	while (yields_count() - before < YIELDS)
 		usleep(1000);
 	/* the budget is of the poller's own time */
 	CHECK(poller_stats(w).sleeps <= 1);
@@ -133,7 +76,7 @@ static void poller__busy_SLEEPS(struct world *w)
 	struct world_pair pair;
 	struct rpma_rt_queue *queue;
 
-	set_away(LONG);
+	yields_take(LONG);
 	start(w);
 	MUST(rpma_rt_queue_new(w->rt, NULL, &queue));
 	world_connect(w, cfg, 0, queue, queue, &pair);
@@ -146,8 +89,7 @@ static void poller__busy_SLEEPS(struct world *w)
 	MUST(rpma_rt_conn_close(pair.active));
 	world_event(queue, RPMA_RT_EVENT_CLOSED);
 	world_event(queue, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_rt_queue_delete(&queue));
 	free(cfg);
 	finish(w);
@@ -160,7 +102,7 @@ static void consumer__SLEEPS(struct world *w, bool shared, uint64_t away)
 	struct rpma_rt_completion item;
 	struct rpma_rt_queue *queue;
 
-	set_away(away);
+	yields_take(away);
 	start(w);
 	cfg.spin_us = SPIN_US;
 	cfg.shared = shared;

@@ -111,8 +111,7 @@ static void workers__each_completion_ONCE(struct stage *s)
 	printf("ok: %lu batches, %lu sleeps, %lu wakes, %lu times busy\n",
 	       (unsigned long)stats.batches, (unsigned long)stats.sleeps,
 	       (unsigned long)stats.wakes, (unsigned long)stats.busy);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_rt_queue_delete(&workers.queue));
 }
 

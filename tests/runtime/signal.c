@@ -139,8 +139,7 @@ static void all_die_at_once__the_CQ_holds_it(struct signal *s)
 	collect_the_dead(s);
 	for (i = 0; i < CONNS; i++) {
 		world_event(s->stage.pq, RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_unref(&s->pairs[i].active));
-		MUST(rpma_rt_conn_unref(&s->pairs[i].passive));
+		world_unref(&s->pairs[i]);
 	}
 	MUST(rpma_rt_poller_get_stats(s->stage.world.rt, 0, &stats,
 				      sizeof(stats)));

@@ -97,8 +97,7 @@ static void close__meets_the_poster(struct stage *s, uint32_t after)
 	CHECK(collect(s) ==
 	      atomic_load_explicit(&p.taken, memory_order_relaxed));
 	drain_passive(s);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 }
 
 int main(int argc, char **argv)

@@ -308,8 +308,7 @@ static void close_pair(struct traffic *t, int i)
 				      : t->pairs[i].passive));
 	take_until_closed(t, t->stage->aq, false);
 	take_until_closed(t, t->stage->pq, true);
-	MUST(rpma_rt_conn_unref(&t->pairs[i].active));
-	MUST(rpma_rt_conn_unref(&t->pairs[i].passive));
+	world_unref(&t->pairs[i]);
 }
 
 /* --------------------------------------------------------------- scenes --- */
@@ -485,8 +484,7 @@ static void stop__everything_comes_back(void)
 	for (i = 0; i < CONNS; i++) {
 		world_event(s.aq, RPMA_RT_EVENT_CLOSED);
 		world_event(s.pq, RPMA_RT_EVENT_CLOSED);
-		MUST(rpma_rt_conn_unref(&t.pairs[i].active));
-		MUST(rpma_rt_conn_unref(&t.pairs[i].passive));
+		world_unref(&t.pairs[i]);
 	}
 	free(shared);
 	stage_close(&s);

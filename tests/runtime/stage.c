@@ -59,6 +59,32 @@ void stage_close(struct stage *s)
 	world_close(&s->world);
 }
 
+void stage_register_all(struct stage *s)
+{
+	MUST(rpma_mr_remote_delete(&s->remote));
+	MUST(rpma_mr_dereg(&s->mr));
+	MUST(rpma_mr_reg(
+		s->world.peer, s->memory, STAGE_SIZE,
+		RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
+			RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
+			RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
+			RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+			RPMA_MR_USAGE_ATOMIC,
+		&s->mr));
+	s->remote = world_remote_of(s->mr);
+}
+
+struct rpma_rt_conn *stage_begin(struct stage *s)
+{
+	struct rpma_rt_conn *conn;
+
+	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
+			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
+	world_event(s->aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_conn_connect(conn, NULL));
+	return conn;
+}
+
 void stage_connect(struct stage *s, struct world_pair *pair)
 {
 	world_connect(&s->world, s->cfg, 0, s->aq, s->pq, pair);
@@ -69,8 +95,7 @@ void stage_disconnect(struct stage *s, struct world_pair *pair)
 	MUST(rpma_rt_conn_close(pair->active));
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair->active));
-	MUST(rpma_rt_conn_unref(&pair->passive));
+	world_unref(pair);
 }
 
 struct rpma_rt_pool *stage_pool(const struct stage *s, const char *name,

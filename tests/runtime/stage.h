@@ -41,6 +41,11 @@ void stage_open(struct stage *s, const struct stage_cfg *cfg);
 /* Stops; nothing may be left in the queues. */
 void stage_close(struct stage *s);
 
+/* Registers the page again, for every operation. */
+void stage_register_all(struct stage *s);
+
+/* Connects to the world's port, on poller 0, and does not wait. */
+struct rpma_rt_conn *stage_begin(struct stage *s);
 /* A pair on poller 0. */
 void stage_connect(struct stage *s, struct world_pair *pair);
 /* Closes the active end; CLOSED of both must be the next items. */

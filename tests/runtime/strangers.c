@@ -147,8 +147,7 @@ static void open_scene(struct scene *s)
 
 static void put(struct world_pair *pair)
 {
-	MUST(rpma_rt_conn_unref(&pair->active));
-	MUST(rpma_rt_conn_unref(&pair->passive));
+	world_unref(pair);
 }
 
 /* So many connections close in the queue, which is empty then. */

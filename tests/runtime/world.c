@@ -34,6 +34,59 @@ struct rpma_mr_remote *world_remote_of(const struct rpma_mr_local *mr)
 	return remote;
 }
 
+static struct world_core *core_at(const struct world_core *cores, size_t size,
+				  uint32_t index)
+{
+	return (struct world_core *)((uintptr_t)cores + index * size);
+}
+
+struct rpma_rt_shards *world_shards(struct world *w,
+				    const struct rpma_rt_shards_cfg *cfg,
+				    struct world_core *cores, uint32_t count,
+				    size_t size)
+{
+	struct rpma_rt_shards_cfg with = *cfg;
+	void **args = calloc(count, sizeof(*args));
+	struct rpma_rt_shards *shards;
+	struct world_core *core;
+	uint32_t i;
+
+	CHECK(args);
+	for (i = 0; i < count; i++)
+		args[i] = core_at(cores, size, i);
+	with.args = args;
+	with.arg_count = count;
+	MUST(rpma_rt_shards_new(w->rt, &with, &shards));
+	for (i = 0; i < count; i++) {
+		core = core_at(cores, size, i);
+		core->index = i;
+		MUST(rpma_rt_shards_get(shards, i, &core->shard));
+	}
+	free(args);
+	return shards;
+}
+
+void world_cores_start(struct world_core *cores, uint32_t count, size_t size,
+		       void *(*main)(void *))
+{
+	struct world_core *core;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		core = core_at(cores, size, i);
+		CHECK(pthread_create(&core->thread, NULL, main, core) == 0);
+	}
+}
+
+void world_cores_join(const struct world_core *cores, uint32_t count,
+		      size_t size)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		CHECK(pthread_join(core_at(cores, size, i)->thread, NULL) == 0);
+}
+
 uint64_t world_now_ms(void)
 {
 	struct timespec ts;
@@ -197,6 +250,12 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 	world_event(aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(pq, RPMA_RT_EVENT_ESTABLISHED);
 	world_unlisten(&listener, pq);
+}
+
+void world_unref(struct world_pair *pair)
+{
+	MUST(rpma_rt_conn_unref(&pair->active));
+	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
 void world_unlisten(struct rpma_rt_listener **listener,

@@ -11,6 +11,7 @@
 #ifndef WORLD_H
 #define WORLD_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +97,31 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 		   int poller, struct rpma_rt_queue *aq,
 		   struct rpma_rt_queue *pq, struct world_pair *pair);
 
+/* Gives both handles back. */
+void world_unref(struct world_pair *pair);
+
 /* What a peer would make of the region's descriptor. */
 struct rpma_mr_remote *world_remote_of(const struct rpma_mr_local *mr);
+
+/* A shard and the thread that runs it: the first member of a test's own struct,
+ * of which a test has an array. */
+struct world_core {
+	struct rpma_rt_shard *shard;
+	pthread_t thread;
+	uint32_t index;
+};
+
+/* Makes the shards of the world's runtime, one for each poller, with count
+ * structs of that size as arguments of their functions. */
+struct rpma_rt_shards *world_shards(struct world *w,
+				    const struct rpma_rt_shards_cfg *cfg,
+				    struct world_core *cores, uint32_t count,
+				    size_t size);
+/* Starts, and joins, their threads; main gets the struct. */
+void world_cores_start(struct world_core *cores, uint32_t count, size_t size,
+		       void *(*main)(void *));
+void world_cores_join(const struct world_core *cores, uint32_t count,
+		      size_t size);
 
 uint64_t world_now_ms(void);
 

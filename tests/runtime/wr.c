@@ -246,25 +246,8 @@ static void link__fails_as_one(struct stage *s)
 	item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.status == RPMA_RT_REASON_ERROR);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair.active));
-	MUST(rpma_rt_conn_unref(&pair.passive));
+	world_unref(&pair);
 	MUST(rpma_mr_remote_delete(&nowhere));
-}
-
-/* As the stage's, for all that is done here. */
-static void register_page(struct stage *s)
-{
-	MUST(rpma_mr_remote_delete(&s->remote));
-	MUST(rpma_mr_dereg(&s->mr));
-	MUST(rpma_mr_reg(
-		s->world.peer, s->memory, STAGE_SIZE,
-		RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
-			RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
-			RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
-			RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
-			RPMA_MR_USAGE_ATOMIC,
-		&s->mr));
-	s->remote = world_remote_of(s->mr);
 }
 
 int main(void)
@@ -277,7 +260,7 @@ int main(void)
 	stage_open(&s, &cfg);
 	/* the poller is this thread's from now on: its waits run it */
 	MUST(rpma_rt_poller_attach(s.world.rt, 0));
-	register_page(&s);
+	stage_register_all(&s);
 	s.cfg->max_sge = 16;
 	s.cfg->waiting = RPMA_RT_NO_WAITING;
 	s.cfg->max_inline = HEADER;

@@ -247,8 +247,7 @@ static void refused__told_once(enum rpma_rt_mode mode, uint32_t count)
 	CHECK(s.send.by_backlog > 0 && s.recv.by_backlog > 0);
 	poster_close(&s.send);
 	poster_close(&s.recv);
-	MUST(rpma_rt_conn_unref(&s.pair.active));
-	MUST(rpma_rt_conn_unref(&s.pair.passive));
+	world_unref(&s.pair);
 	stage_close(&s.stage);
 }
 

@@ -225,3 +225,11 @@ bool stub_is_readable(int fd)
 
 	return poll(&pollfd, 1, 0) == 1;
 }
+
+int stub_end(struct rpma_rt *rt, struct rpma_rt_queue **queue)
+{
+	if (rpma_rt_queue_delete(queue) || rt->queues != 0)
+		return -1;
+	stub_rt_fini(rt);
+	return 0;
+}

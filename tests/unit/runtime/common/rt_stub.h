@@ -43,4 +43,8 @@ void stub_publish(struct rt_lane *lane, uint64_t first, uint32_t count);
 
 bool stub_is_readable(int fd);
 
+/* Deletes the queue, which must be the only one, and ends the runtime. Returns
+ * what a teardown returns. */
+int stub_end(struct rpma_rt *rt, struct rpma_rt_queue **queue);
+
 #endif /* RT_STUB_H */

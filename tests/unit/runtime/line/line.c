@@ -289,16 +289,29 @@ static void line__ignores_a_backlog(void **state)
 /* ----------------------------------------------------------------- ends --- */
 
 /* In line: one, one that wants a completion on error only, and a link. */
-static void line_up(struct rpma_rt_conn *conn)
+static struct rpma_rt_conn *with_line(struct fake *f)
 {
+	struct rpma_rt_conn *conn;
 	struct rpma_rt_wr wrs[3];
 
+	f->rt_cfg.waiting = 5;
+	conn = fake_established(f);
 	send_many(conn, 0, FAKE_SQ);
 	ok(fake_send(conn, 20, ALWAYS));
 	ok(fake_send(conn, 21, ON_ERROR));
 	fill_link(wrs, 22);
 	assert_int_equal(rpma_rt_post_send(conn, wrs, 3), 3);
 	assert_int_equal(fake_qp(conn)->sq_count, FAKE_SQ);
+	return conn;
+}
+
+/* The queue's work requests from that on are flushed. */
+static void flush_from(struct rpma_rt_conn *conn, uint32_t from)
+{
+	uint32_t i;
+
+	for (i = from; i < FAKE_SQ; i++)
+		fake_sent(conn, i, IBV_WC_WR_FLUSH_ERR);
 }
 
 static void expect_not_posted(const struct fake *f, int first)
@@ -317,15 +330,11 @@ static void expect_not_posted(const struct fake *f, int first)
 static void line__closed_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
-	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *conn = with_line(f);
 	uint32_t i;
 
-	f->rt_cfg.waiting = 5;
-	conn = fake_established(f);
-	line_up(conn);
 	ok(rpma_rt_conn_close(conn));
-	for (i = 0; i < FAKE_SQ; i++)
-		fake_sent(conn, i, IBV_WC_WR_FLUSH_ERR);
+	flush_from(conn, 0);
 	fake_bury(f, &conn);
 	for (i = 0; i < FAKE_SQ; i++)
 		expect(f, (int)i, i, 0);
@@ -336,16 +345,11 @@ static void line__closed_NOT_POSTED(void **state)
 static void line__broken_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
-	struct rpma_rt_conn *conn;
-	uint32_t i;
+	struct rpma_rt_conn *conn = with_line(f);
 
-	f->rt_cfg.waiting = 5;
-	conn = fake_established(f);
-	line_up(conn);
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	fake_sent(conn, 1, IBV_WC_RETRY_EXC_ERR);
-	for (i = 2; i < FAKE_SQ; i++)
-		fake_sent(conn, i, IBV_WC_WR_FLUSH_ERR);
+	flush_from(conn, 2);
 	fake_round(f);
 	assert_int_equal(fake_qp(conn)->sq_count, FAKE_SQ);
 	fake_bury(f, &conn);
@@ -356,17 +360,12 @@ static void line__broken_NOT_POSTED(void **state)
 static void line__front_refused_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
-	struct rpma_rt_conn *conn;
-	uint32_t i;
+	struct rpma_rt_conn *conn = with_line(f);
 
-	f->rt_cfg.waiting = 5;
-	conn = fake_established(f);
-	line_up(conn);
 	fake_fail("post_send", 1, ENOMEM);
 	succeed(f, conn, 0, 1);
 	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
-	for (i = 1; i < FAKE_SQ; i++)
-		fake_sent(conn, i, IBV_WC_WR_FLUSH_ERR);
+	flush_from(conn, 1);
 	fake_finish_down(f);
 	fake_bury(f, &conn);
 	expect_not_posted(f, FAKE_SQ);
@@ -424,9 +423,7 @@ static void line__drain_cut_short_NOT_POSTED(void **state)
 	int fails;
 
 	for (fails = 0; fails < 2; fails++) {
-		f->rt_cfg.waiting = 5;
-		conn = fake_established(f);
-		line_up(conn);
+		conn = with_line(f);
 		ok(rpma_rt_conn_drain(conn, 0));
 		fake_finish_down(f);
 		if (fails)

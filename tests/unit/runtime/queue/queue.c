@@ -109,12 +109,11 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct world *world = *state;
+	int ret = stub_end(&world->rt, &world->queue);
 
-	if (rpma_rt_queue_delete(&world->queue) || world->rt.queues != 0)
-		return -1;
-	stub_rt_fini(&world->rt);
-	free(world);
-	return 0;
+	if (ret == 0)
+		free(world);
+	return ret;
 }
 
 static struct rt_lane *lane_of(struct world *world, int poller)

@@ -55,12 +55,11 @@ static int setup_timed(void **state)
 static int teardown(void **state)
 {
 	struct world *world = *state;
+	int ret = stub_end(&world->rt, &world->queue);
 
-	if (rpma_rt_queue_delete(&world->queue))
-		return -1;
-	stub_rt_fini(&world->rt);
-	free(world);
-	return 0;
+	if (ret == 0)
+		free(world);
+	return ret;
 }
 
 static int poll_up_to(struct world *world, int max)

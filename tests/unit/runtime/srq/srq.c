@@ -433,29 +433,38 @@ static void stale__back_in_the_srqs_queue_marked_once(void **state)
 	scene_close(&s);
 }
 
+/* Destroys the connection, whose GONE is in the poller's inbox then, and
+ * returns the connection of a request: its queue pair gets the number. */
+static struct rpma_rt_conn *use_number_again(struct scene *s,
+					     struct rpma_rt_conn *old)
+{
+	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST,
+				      .id = &s->f->id};
+
+	ok(rpma_rt_conn_close(old));
+	fake_finish_down(s->f);
+	sq_marker(old);
+	fake_last_wqe(old);
+	fake_round(s->f);
+	fake_control(s->f);
+	fake_qp_num = old->qp_num;
+	rt_conn_request_control(&s->f->listener, &event);
+	assert_int_equal(s->f->rt->conns->qp_num, old->qp_num);
+	return s->f->rt->conns;
+}
+
 /* A new queue pair gets the number of one that is not swept. */
 static void number_reused__waits_for_the_sweep(void **state)
 {
 	struct rpma_rt_conn *old;
 	struct rpma_rt_conn *waiter;
-	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct scene s;
 
 	scene_open(&s, state);
 	scene_srq(&s);
 	post_many(&s, 2);
 	old = fake_established(s.f);
-	ok(rpma_rt_conn_close(old));
-	fake_finish_down(s.f);
-	sq_marker(old);
-	fake_last_wqe(old);
-	fake_round(s.f);
-	fake_control(s.f); /* destroyed; GONE is in the poller's inbox */
-	fake_qp_num = old->qp_num;
-	event.id = &s.f->id;
-	rt_conn_request_control(&s.f->listener, &event);
-	waiter = s.f->rt->conns;
-	assert_int_equal(waiter->qp_num, old->qp_num);
+	waiter = use_number_again(&s, old);
 	/* the old one's, in the CQ before it was destroyed */
 	fake_srq_wc(old, s.srq, 0, IBV_WC_WR_FLUSH_ERR);
 	assert_true(rt_inbox_run_owner(&s.f->poller->inbox, s.f->poller) > 0);
@@ -483,22 +492,12 @@ static void number_reused__closed_while_it_waits(void **state)
 {
 	struct rpma_rt_conn *old;
 	struct rpma_rt_conn *waiter;
-	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct scene s;
 
 	scene_open(&s, state);
 	scene_srq(&s);
 	old = fake_established(s.f);
-	ok(rpma_rt_conn_close(old));
-	fake_finish_down(s.f);
-	sq_marker(old);
-	fake_last_wqe(old);
-	fake_round(s.f);
-	fake_control(s.f);
-	fake_qp_num = old->qp_num;
-	event.id = &s.f->id;
-	rt_conn_request_control(&s.f->listener, &event);
-	waiter = s.f->rt->conns;
+	waiter = use_number_again(&s, old);
 	rt_conn_die_control(waiter, RPMA_RT_REASON_STOPPED, 0);
 	fake_finish_down(s.f);
 	sq_marker(waiter);
