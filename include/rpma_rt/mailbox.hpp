@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * mailbox.hpp: the way into a loop from other threads, which is the one part of
- * a loop that other threads use. doc/protocols/coroutine.md.
+ * mailbox.hpp: the way into a loop from other threads, which use no other part
+ * of a loop. doc/protocols/coroutine.md.
  */
 
 #ifndef RPMA_RT_MAILBOX_HPP
@@ -21,23 +21,23 @@ namespace rpma::rt
 namespace detail
 {
 
-/* What goes on on a loop, put there by another thread. */
+/* A waiter that another thread hands to its loop. */
 class arrival : public waiter
 {
 public:
 	arrival() noexcept = default;
 	arrival(arrival &&) noexcept = default;
-	/* The loop has ended before it took the arrival. */
+	/* Called when the loop has ended and has not taken the arrival. */
 	virtual void go_back() noexcept = 0;
 
 protected:
 	~arrival() = default;
 };
 
-/* orders the destruction of an arrival and its way back */
+/* orders the destruction of an arrival and the way back */
 inline constinit std::mutex turning_back;
 
-/* Arrivals, until the loop takes them. All of it is under the lock. */
+/* Arrivals, until the loop takes them. All fields are under the lock. */
 class mailbox
 {
 public:
@@ -65,7 +65,7 @@ public:
 
 		element.unlink();
 	}
-	/* The loop: moves what came to ready. */
+	/* Moves the arrivals to ready. Thread: the loop's. */
 	void take(link &ready) noexcept
 	{
 		/* acquire: pairs with the release in put() */
@@ -78,8 +78,8 @@ public:
 		while (!list_.is_empty())
 			ready.push_back(list_.first());
 	}
-	/* The loop, whose queue is not waited for any more: waits for an
-	 * arrival. */
+	/* Waits for an arrival. Thread: the loop's, when no wake of the queue
+	 * comes any more. */
 	void wait() noexcept
 	{
 		std::unique_lock<std::mutex> guard(lock_);
@@ -89,7 +89,7 @@ public:
 			return has_some_.load(std::memory_order_relaxed);
 		});
 	}
-	/* The loop has ended: arrivals that it has not taken go back. */
+	/* Sends arrivals back: the loop has ended. */
 	void close() noexcept
 	{
 		std::lock_guard<std::mutex> guard(turning_back);

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * slots.hpp: coroutines that wait for a free slot of a pool, on any loops. One
+ * slots.hpp: coroutines that wait for a free slot of a pool, on any loops. A
  * future of the pool asks for a slot as long as a coroutine waits; the poller
- * hands the slot to the first coroutine, through the mailbox of its loop.
+ * hands the slot to the first coroutine, through the mailbox of the coroutine's
+ * loop.
  * doc/protocols/coroutine.md.
  */
 
@@ -23,14 +24,15 @@ namespace rpma::rt
 namespace detail
 {
 
-/* A coroutine that waits for a slot; until the slot is given, under the lock of
- * the line. */
+/* A coroutine in the line: under the lock of the line until the coroutine has a
+ * slot or an error. */
 class slot_waiter : public arrival
 {
 public:
 	slot_waiter() noexcept = default;
 	slot_waiter(slot_waiter &&) noexcept = default;
-	/* Nobody resumes the coroutine; its end gives the slot back. */
+	/* The coroutine is not resumed any more; the destructor gives the slot
+	 * back. */
 	void go_back() noexcept override
 	{
 		unlink();
@@ -38,7 +40,7 @@ public:
 
 	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
 	bool is_given = false;
-	rpma_rt_lease slot{}; /* pool nullptr: none */
+	rpma_rt_lease slot{}; /* pool nullptr: no slot */
 	error why;
 
 protected:
@@ -70,8 +72,8 @@ public:
 		else
 			waiter.unlink();
 	}
-	/* No coroutine waits any more: drops the future, or waits for the
-	 * poller that is about to call on_slot(). */
+	/* Drops the future, or waits for the poller, where the poller is about
+	 * to call on_slot(). The line is empty. */
 	void end() noexcept
 	{
 		std::unique_lock<std::mutex> guard(lock_);
@@ -82,7 +84,7 @@ public:
 	}
 
 private:
-	/* Until a future is on its way, or nobody waits. */
+	/* Asks for a slot, if a coroutine waits and no future has asked. */
 	void ask(rpma_rt_pool *pool) noexcept
 	{
 		const rpma_rt_source from = {nullptr, nullptr, nullptr, pool};
@@ -158,7 +160,7 @@ private:
 	 * Otherwise the waiter may be gone. */
 	static bool resume(slot_waiter &first) noexcept
 	{
-		const auto to = first.to; /* its lock outlasts the waiter */
+		const auto to = first.to; /* the lock outlasts the waiter */
 
 		return to->put(first);
 	}

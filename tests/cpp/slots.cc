@@ -107,7 +107,7 @@ static void sends__wait_for_slots(rpma_rt_mode mode)
 
 /* ------------------------------------------------------------- given up --- */
 
-/* However many give up before the poller runs: the next one gets a slot. */
+/* However many give up before the poller runs, the next gets a slot. */
 static rt::task<void> give_up(slots &s)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -137,7 +137,7 @@ static rt::task<void> wait_for_slot(const rt::loop &loop, const rt::pool &pool,
 	CHECK(!"resumed");
 }
 
-/* Waits, or has a slot that the loop has seen, or has not seen. */
+/* Waits, or has a slot, which the loop has seen or not. */
 static void line__destroyed_anywhere(rpma_rt_mode mode)
 {
 	slots s(mode);
@@ -222,7 +222,7 @@ static void shards__share_a_pool()
 	std::vector<std::thread> threads;
 	std::atomic<int> left{2};
 
-	/* the first poller serves the pool: its shard goes last */
+	/* the first poller serves the pool: the first shard goes last */
 	for (uint32_t i = 0; i < 2; i++)
 		threads.emplace_back([&, i] {
 			auto shard = must(rt::shard::make(set, i));
@@ -302,7 +302,7 @@ static rt::task<void> wait_for_the_end(slots &s, bool &waits)
 	waits = false;
 }
 
-/* Those that wait, and those that come when the runtime has stopped. */
+/* A coroutine that waits, and a coroutine that comes after the stop. */
 static void stop__ends_the_line(rpma_rt_mode mode)
 {
 	slots s(mode);

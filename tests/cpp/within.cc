@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * within.cc -- a limit of time for everything that can be awaited: in time and
- * late, with the type of each result; a quorum with a deadline; groups that
- * come late while the device holds their work.
+ * within.cc -- a limit of time for each kind of wait: in time and late, with
+ * the type of each result; a quorum with a deadline; groups that come late
+ * while the device holds their work.
  */
 
 #include "scene.hpp"
@@ -72,7 +72,7 @@ template <typename R> static void is_late(const R &value)
 
 /* ---------------------------------------------------------------- types --- */
 
-/* A result that has an error is as it was; others are in a result. */
+/* A result with an error keeps its type; others are in a result. */
 static rt::task<void> look_at_types(scene &s)
 {
 	auto both = co_await s.connect();
@@ -171,7 +171,7 @@ static void limited__in_time(rpma_rt_mode mode)
 
 /* ----------------------------------------------------------------- late --- */
 
-/* The loop looks at its timers before the loop looks at what came. */
+/* The loop looks at timers before the loop looks at completions. */
 static rt::task<void> come_late(scene &s)
 {
 	auto both = co_await s.connect();
@@ -193,7 +193,7 @@ static rt::task<void> come_late(scene &s)
 		0ms, rt::when_some(2, five(), conn.receive(), conn.closed())));
 	is_late(co_await loop.within(0ms, loop.within(1h, never(loop))));
 
-	/* what was taken back is there for the next */
+	/* the message is there for the next receive */
 	must(co_await both.server.send(s.lease("next")));
 	CHECK(must(co_await conn.receive()).text() == "next");
 }
