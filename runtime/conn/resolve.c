@@ -248,12 +248,6 @@ static void rt_lookup_delete(struct rt_lookup *lookup)
 		lookup_free(lookup);
 }
 
-/* Returns the name that the look-up was made with. */
-static const char *rt_lookup_name(const struct rt_lookup *lookup)
-{
-	return lookup->name;
-}
-
 /* Returns whether the look-up waits for the end of others. */
 static bool rt_lookup_is_waiting(const struct rt_lookup *lookup)
 {
@@ -263,28 +257,6 @@ static bool rt_lookup_is_waiting(const struct rt_lookup *lookup)
 	is_waiting = lookup->state == WAITING;
 	pthread_mutex_unlock(&lookups.lock);
 	return is_waiting;
-}
-
-/* The following are valid from answered() on. */
-
-/* Returns the addresses, or NULL: the look-up failed. */
-static const struct addrinfo *
-rt_lookup_addresses(const struct rt_lookup *lookup)
-{
-	return lookup->info;
-}
-
-/* Returns the error of getaddrinfo(); of EAI_SYSTEM, *errnum is the cause. */
-static int rt_lookup_error(const struct rt_lookup *lookup, int *errnum)
-{
-	*errnum = lookup->errnum;
-	return lookup->err;
-}
-
-/* Returns when getaddrinfo() returned, by the monotonic clock. */
-static uint64_t rt_lookup_over_ns(const struct rt_lookup *lookup)
-{
-	return lookup->over_ns;
 }
 
 void rt_lookup_forked(void)
@@ -392,8 +364,7 @@ static void fail(struct rpma_rt_conn *conn, enum rpma_rt_reason reason, int err,
 	struct rt_conn_setup *setup = conn->setup;
 
 	RT_LOG_ERROR("there is no address for host \"%s\", port \"%s\": %s. %s",
-		     rt_lookup_name(setup->resolve->lookup), setup->port, why,
-		     advice);
+		     setup->resolve->lookup->name, setup->port, why, advice);
 	setup->addr[0] = '\0';
 	setup->resolve->over(conn, reason, err);
 }
@@ -550,8 +521,8 @@ void rt_resolve_target(const struct rt_conn_setup *setup, char *text,
 		snprintf(text, size, "%s", setup->addr);
 		return;
 	}
-	snprintf(text, size, "%s", rt_lookup_name(resolve->lookup));
-	info = rt_lookup_addresses(resolve->lookup);
+	snprintf(text, size, "%s", resolve->lookup->name);
+	info = resolve->lookup->info;
 	for (; info != resolve->next; info = info->ai_next) {
 		len = strlen(text);
 		if (addr_text(info, addr, NULL))
@@ -570,23 +541,22 @@ static void answered(void *asker)
 {
 	struct rpma_rt_conn *conn = asker;
 	struct rt_resolve *resolve = conn->setup->resolve;
-	int errnum;
-	int err = rt_lookup_error(resolve->lookup, &errnum);
-	uint64_t over_ns = rt_lookup_over_ns(resolve->lookup);
+	const struct rt_lookup *lookup = resolve->lookup;
+	int err = lookup->err;
 
 	rt_thread_cancel_timer(&conn->device->control, &resolve->limit);
 	resolve->is_over = true;
 	if (err) {
-		not_found(conn, err, errnum);
+		not_found(conn, err, lookup->errnum);
 		return;
 	}
-	if (over_ns >= resolve->until_ns) {
+	if (lookup->over_ns >= resolve->until_ns) {
 		time_over(conn);
 		return;
 	}
-	resolve->left_ns = resolve->until_ns - over_ns;
+	resolve->left_ns = resolve->until_ns - lookup->over_ns;
 	resolve->since_ns = rt_now_ns();
-	resolve->next = rt_lookup_addresses(resolve->lookup);
+	resolve->next = lookup->info;
 	err = take_next(resolve);
 	if (err)
 		not_found(conn, err, errno);
