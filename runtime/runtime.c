@@ -20,7 +20,7 @@
 #include "base/self.h"
 #include "cm/device.h"
 #include "conn/create.h"
-#include "conn/drain.h"
+#include "conn/conn.h"
 #include "base/wait.h"
 #include "conn/listener.h"
 #include "conn/resolve.h"

@@ -12,7 +12,6 @@
 #include "conn/fill.h"
 #include "conn/hold.h"
 #include "conn/look.h"
-#include "conn/owing.h"
 #include "conn/route.h"
 #include "poller/callback.h"
 #include "poller/cq_pool.h"

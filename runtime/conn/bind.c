@@ -13,7 +13,6 @@
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/listener.h"
-#include "conn/owing.h"
 #include "conn/route.h"
 #include "conn/slots.h"
 #include "poller/cq_pool.h"

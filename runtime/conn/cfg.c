@@ -2,19 +2,24 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.c -- the configuration of a connection; see cfg.h.
+ * cfg.c -- the configuration of a connection, and what the device has of what
+ * the configuration asks for.
  */
 
 #include "conn/cfg.h"
 
+#include <errno.h>
+#include <infiniband/verbs.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cfg.h"
 #include "base/log.h"
+#include "base/refuse.h"
 #include "base/runtime.h"
-#include "pool/pool.h"
 #include "poller/poller.h"
+#include "pool/pool.h"
 #include "queue/queue.h"
 #include "srq/srq.h"
 
@@ -255,4 +260,197 @@ void rt_conn_cfg_unref(const struct rt_conn_cfg *cfg)
 			cfg->srqs[i]->users--;
 	}
 	rt_pool_unref(cfg->pool);
+}
+
+/* --------------------------------------------------------------- limits --- */
+
+/* A configuration that the device cannot meet is refused where it is given,
+ * with its field, its value and what the device has: a listener would refuse
+ * each of its clients. */
+
+#define CFG	   "rpma_rt_conn_cfg"
+#define CFG_MORE   "rpma_rt_conn_cfg.more"
+#define ANY_ATOMIC UINT8_MAX /* as many as both ends have */
+
+struct rt_limits rt_limits_of(const struct rt_conn_cfg *cfg)
+{
+	struct rt_limits limits = {0};
+	uint32_t sends;
+	uint32_t recvs;
+
+	rpma_conn_cfg_get_sq_size(cfg->verbs, &sends);
+	rpma_conn_cfg_get_rq_size(cfg->verbs, &recvs);
+	rpma_conn_cfg_get_max_send_sge(cfg->verbs, &limits.max_sge);
+	rpma_conn_cfg_get_max_inline_data(cfg->verbs, &limits.max_inline);
+	limits.sq = sends;
+	limits.rq = rt_conn_cfg_srq_pollers(cfg) != 0 ? 0 : recvs;
+	limits.max_send_wr = sends + 1 + (cfg->keepalive_ms > 0);
+	limits.max_recv_wr = recvs + 1;
+	return limits;
+}
+
+/* What is posted on both sides completes in one CQ. */
+static int check_cq(const struct rt_limits *limits,
+		    const struct ibv_device_attr *attr)
+{
+	bool is_sq = limits->sq >= limits->rq;
+	int64_t ours = limits->max_send_wr - limits->sq + 1;
+	int64_t left = (int64_t)attr->max_cqe - ours -
+		       (is_sq ? limits->rq : limits->sq);
+
+	if ((int64_t)limits->sq + limits->rq + ours <= attr->max_cqe)
+		return 0;
+	return rt_cfg_refuse(CFG, is_sq ? "sq_size" : "rq_size",
+			     is_sq ? limits->sq : limits->rq, 1,
+			     left > 1 ? left : 1);
+}
+
+static int check_queues(const struct rt_limits *limits,
+			const struct ibv_device_attr *attr)
+{
+	uint32_t most = (uint32_t)attr->max_qp_wr;
+	uint32_t ours = limits->max_send_wr - limits->sq;
+
+	if (limits->max_send_wr > most)
+		return rt_cfg_refuse(CFG, "sq_size", limits->sq, 1,
+				     (int64_t)most - ours);
+	if (limits->rq + 1 > most)
+		return rt_cfg_refuse(CFG, "rq_size", limits->rq, 1,
+				     (int64_t)most - 1);
+	if (limits->max_sge > (uint32_t)attr->max_sge)
+		return rt_cfg_refuse(CFG, "max_sge", limits->max_sge, 1,
+				     attr->max_sge);
+	return check_cq(limits, attr);
+}
+
+/* Reads and atomics under way. */
+static int check_atomics(const struct rpma_conn_cfg *verbs,
+			 const struct ibv_device_attr *attr)
+{
+	uint8_t depth;
+	uint8_t ours;
+
+	rpma_conn_cfg_get_responder_resources(verbs, &ours);
+	rpma_conn_cfg_get_initiator_depth(verbs, &depth);
+	if (ours != ANY_ATOMIC && ours > attr->max_qp_rd_atom)
+		return rt_cfg_refuse(CFG_MORE, "responder_resources", ours, 0,
+				     attr->max_qp_rd_atom);
+	if (depth != ANY_ATOMIC && depth > attr->max_qp_init_rd_atom)
+		return rt_cfg_refuse(CFG_MORE, "initiator_depth", depth, 0,
+				     attr->max_qp_init_rd_atom);
+	return 0;
+}
+
+int rt_limits_check(const struct rt_conn_cfg *cfg)
+{
+	struct rt_limits limits = rt_limits_of(cfg);
+	struct ibv_context *ibv_ctx;
+	struct ibv_device_attr attr;
+	int ret;
+
+	ret = rpma_peer_get_ibv_context(cfg->peer, &ibv_ctx);
+	if (ret)
+		return ret;
+	if (ibv_query_device(ibv_ctx, &attr))
+		return rt_refuse_system("ibv_query_device");
+	ret = check_queues(&limits, &attr);
+	return ret ? ret : check_atomics(cfg->verbs, &attr);
+}
+
+/* --------------------------------------------------------- a queue pair --- */
+
+static struct ibv_srq *first_srq(const struct rt_conn_cfg *cfg)
+{
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL)
+			return cfg->srqs[i]->ibv_srq;
+	}
+	return NULL;
+}
+
+/* 0, or the errno with which the device refuses. */
+static int try_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+		  uint32_t max_inline)
+{
+	struct ibv_qp_init_attr asked = *init; /* the device writes to it */
+	struct ibv_qp *qp;
+
+	asked.cap.max_inline_data = max_inline;
+	errno = 0;
+	qp = ibv_create_qp(pd, &asked);
+	if (qp == NULL)
+		return errno ? errno : EINVAL;
+	ibv_destroy_qp(qp);
+	return 0;
+}
+
+/* The most that the device takes, below a number that it does not. */
+static uint32_t find_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+			    uint32_t refused)
+{
+	uint32_t taken = 0;
+	uint32_t middle;
+
+	while (refused - taken > 1) {
+		middle = taken + (refused - taken) / 2;
+		if (try_qp(pd, init, middle))
+			refused = middle;
+		else
+			taken = middle;
+	}
+	return taken;
+}
+
+static int try_all(struct ibv_pd *pd, const struct rt_limits *limits,
+		   struct ibv_qp_init_attr *init)
+{
+	int err = try_qp(pd, init, limits->max_inline);
+
+	if (err == 0)
+		return 0;
+	if (err == EINVAL && limits->max_inline > 0 && try_qp(pd, init, 0) == 0)
+		return rt_cfg_refuse(CFG, "max_inline", limits->max_inline, 8,
+				     find_inline(pd, init, limits->max_inline));
+	if (err == ENOMEM)
+		return rt_refuse_later(RPMA_E_NOMEM,
+				       "the device has no memory for a queue "
+				       "pair with " CFG ".sq_size %ld and its "
+				       "rq_size, max_sge and max_inline",
+				       limits->sq);
+	RT_LOG_ERROR("the device refuses a queue pair with " CFG ".sq_size %u, "
+		     "rq_size %u, max_sge %u, max_inline %u: %s",
+		     limits->sq, limits->rq, limits->max_sge,
+		     limits->max_inline, strerror(err));
+	return err == EINVAL ? RPMA_E_INVAL : RPMA_E_PROVIDER;
+}
+
+int rt_limits_try(const struct rt_conn_cfg *cfg)
+{
+	struct rt_limits limits = rt_limits_of(cfg);
+	struct ibv_qp_init_attr init = {
+		.srq = first_srq(cfg),
+		.cap = {.max_send_wr = limits.max_send_wr,
+			.max_recv_wr = limits.max_recv_wr,
+			.max_send_sge = limits.max_sge,
+			.max_recv_sge = limits.max_sge},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_pd *pd;
+	int ret;
+
+	ret = rpma_peer_get_ibv_pd(cfg->peer, &pd);
+	if (ret)
+		return ret;
+	init.send_cq = ibv_create_cq(pd->context, 1, NULL, NULL, 0);
+	if (init.send_cq == NULL) {
+		RT_LOG_ERROR("the device makes no completion queue: %s",
+			     strerror(errno));
+		return RPMA_E_PROVIDER;
+	}
+	init.recv_cq = init.send_cq;
+	ret = try_all(pd, &limits, &init);
+	ibv_destroy_cq(init.send_cq);
+	return ret;
 }

@@ -20,7 +20,6 @@
 #include "conn/futures.h"
 #include "conn/hold.h"
 #include "conn/look.h"
-#include "conn/owing.h"
 #include "conn/route.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"

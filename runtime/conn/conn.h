@@ -516,6 +516,20 @@ void rt_end_begin_poller(struct rpma_rt_conn *conn);
 
 /* For a connection that is being made; 0: it has none. ERRORS: RPMA_E_NOMEM */
 int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms);
+/* --------------------------------------- its poller: messages and death --- */
+
+/* What leaves the success path of its sides. */
+extern const struct rt_side_ops rt_drain_side_ops;
+
+/* Runs conn.poll_msg: the bits that were set, in the order of life. */
+void rt_messages_poll(struct rt_msg *msg, void *owner);
+
+/* The handler of completions of the runtime's own work requests, and the slots
+ * of connections; before the poller runs, after it has ended.
+ * ERRORS: RPMA_E_NOMEM */
+int rt_internal_new(struct rt_poller *poller);
+void rt_internal_delete(struct rt_poller *poller);
+
 /* -------------------------------------------- its poller: refused posts --- */
 
 /* A refused post of a connection may be tried again: WRITABLE, in its queue or

@@ -9,7 +9,7 @@
  * doc/protocols/connection.md, ledger.md.
  */
 
-#include "conn/drain.h"
+#include "conn/conn.h"
 
 #include <stdlib.h>
 
@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/verb.h"
-#include "conn/conn.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/hold.h"

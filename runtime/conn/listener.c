@@ -24,7 +24,6 @@
 #include "cm/device.h"
 #include "conn/cfg.h"
 #include "conn/conn.h"
-#include "conn/limits.h"
 #include "conn/resolve.h"
 #include "future/future.h"
 #include "poller/place.h"

@@ -2,14 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owing.c -- see owing.h. How many work requests have to retire first
- * was read from the ledger when the route was closed, so nothing is counted
+ * owing.c -- the routes of a connection's poller: its list of them, and those
+ * that are closed and owe. How many work requests have to retire first was read from the ledger when the route was closed, so nothing is counted
  * when one is posted or completes.
  */
 
-#include "conn/owing.h"
-
 #include "conn/route.h"
+
+#include "conn/conn.h"
 #include "poller/cq_pool.h"
 
 /* ---------------------------------------------------- routes of a lane --- */

@@ -13,7 +13,6 @@
 
 #include "base/runtime.h"
 #include "conn/conn.h"
-#include "conn/owing.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/reserve.h"

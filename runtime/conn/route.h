@@ -23,6 +23,7 @@
 
 struct rpma_rt_conn;
 struct rt_lane;
+struct rt_side;
 struct rt_spill;
 struct rt_waiter;
 
@@ -164,5 +165,30 @@ void rt_route_free(struct rpma_rt_route *route);
 /* Gives place and number back. The queue's lane may be gone once the queue was
  * put: that comes after it. REQUIRES: the runtime's lock */
 void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route);
+
+/* -------------------------------------------------------- on the poller --- */
+
+/* The routes of a connection's poller: its list of them, and those that are
+ * closed and whose work requests are still under way. Their numbers come back
+ * when none is. doc/protocols/route.md. */
+
+/* A route that it did not have. */
+void rt_owing_list_poller(struct rpma_rt_conn *conn,
+			  struct rpma_rt_route *route);
+/* Takes an open route that leads to a lane out of the hash, if it is there: it
+ * is closed, or its connection ends. */
+void rt_owing_unhash_poller(struct rt_route_opened *opened);
+/* Does an open route of the connection, but its own, lead there? */
+bool rt_owing_has_lane(const struct rpma_rt_conn *conn,
+		       const struct rt_lane *lane);
+/* A closed one of that list: it owes until so many of its side retired. */
+void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired);
+/* It owes nothing: its number may be another's, its record stays. */
+void rt_owing_bury_poller(struct rpma_rt_route *route);
+/* How many routes of the connection are buried, up to that one, the top of a
+ * stack; NULL: 0. */
+uint32_t rt_owing_buried_count(const struct rpma_rt_route *buried);
+/* Some have retired on that side: those that owe nothing now are buried. */
+void rt_owing_look_poller(struct rt_side *side);
 
 #endif /* RT_CONN_ROUTE_H */

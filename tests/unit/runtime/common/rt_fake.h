@@ -35,7 +35,6 @@
 #include "conn/route.h"
 #include "base/device.h"
 #include "conn/slots.h"
-#include "conn/drain.h"
 #include "base/runtime.h"
 #include "events/events.h"
 
