@@ -14,7 +14,7 @@
 
 #include "adopt.h"
 #include "base/clock.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/runtime.h"
 #include "base/stats.h"
 #include "conn/listener.h"

@@ -9,7 +9,7 @@
 
 #include "dump_snapshot.h"
 
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/runtime.h"
 #include "base/stats.h"
 #include "shard/shard.h"

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/bell.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/mpsc.h"
 
 struct rt_msg {

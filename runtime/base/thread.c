@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fds.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/refuse.h"
 #include "base/spawn.h"
 #include "rpma_rt.h"

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/freelist.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/order.h"
 
 /* bits of rt_turn.word; above them the generation of the routes and the number

@@ -17,7 +17,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/cancel.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/order.h"
 
 /* May posting to the device be a system call? False only for devices that are

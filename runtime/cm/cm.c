@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/device.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/log.h"
 #include "base/refuse.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/fds.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/refuse.h"
 #include "base/spawn.h"
 #include "cm/cm.h"

@@ -23,8 +23,8 @@
 
 #include "rpma_rt.h"
 #include "base/clock.h"
-#include "base/from.h"
 #include "base/inbox.h"
+#include "base/lang.h"
 #include "base/order.h"
 #include "cm/cm.h"
 #include "conn/gate.h"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/line.h"
 #include "conn/conn.h"
 

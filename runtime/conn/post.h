@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/context.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/line.h"
 #include "conn/conn.h"
 #include "conn/gate.h"

@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/chunks.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/line.h"
 #include "base/refuse.h"
 #include "base/verb.h"

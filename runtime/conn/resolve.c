@@ -24,7 +24,7 @@
 #include "rpma_rt.h"
 #include "base/clock.h"
 #include "base/device.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/log.h"
 #include "base/refuse.h"
 #include "base/spawn.h"

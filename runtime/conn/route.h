@@ -17,7 +17,7 @@
 #include <urcu/hlist.h>
 
 #include "rpma_rt.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "poller/callback.h"
 #include "poller/route.h"
 

@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/runtime.h"
 #include "poller/source.h"
 #include "queue/queue.h"

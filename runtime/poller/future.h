@@ -19,8 +19,8 @@
 #include "rpma_rt.h"
 #include "base/bell.h"
 #include "base/inbox.h"
+#include "base/lang.h"
 #include "base/order.h"
-#include "base/poison.h"
 
 struct rt_poller;
 struct rt_route_entry;

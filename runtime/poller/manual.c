@@ -11,7 +11,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/owner.h"
 #include "base/refuse.h"
 #include "base/runtime.h"

@@ -32,7 +32,7 @@
 #include "base/bell.h"
 #include "base/call.h"
 #include "base/clock.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/self.h"
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/order.h"
 #include "base/runtime.h"
 #include "poller/channel.h"

@@ -7,7 +7,7 @@
 #ifndef RT_POLLER_ROUND_H
 #define RT_POLLER_ROUND_H
 
-#include "base/likely.h"
+#include "base/lang.h"
 #include "poller/cq.h"
 #include "poller/poller.h"
 

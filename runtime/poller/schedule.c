@@ -8,7 +8,7 @@
 #include "poller/schedule.h"
 
 #include "base/clock.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "poller/poller.h"
 
 #define ROUNDS_PER_CLOCK 64

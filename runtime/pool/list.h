@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/likely.h"
+#include "base/lang.h"
 
 /* the head: number of the first free slot, from 1 on, 0 for an empty list; the
  * bit; above these a count of takes, which tells an old head from a new head */

@@ -13,7 +13,7 @@
 #include <assert.h>
 
 #include "base/context.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/refuse.h"
 #include "future/future.h"
 #include "pool/feed.h"

@@ -28,11 +28,11 @@
 
 #include "rpma_rt.h"
 #include "base/bell.h"
+#include "base/lang.h"
 #include "base/mark.h"
 #include "base/order.h"
 #include "base/self.h"
 #include "base/stats.h"
-#include "base/words.h"
 #include "queue/spill.h"
 #include "queue/waiter.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/refuse.h"
 #include "base/wait.h"
 #include "queue/alone.h"

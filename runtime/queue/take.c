@@ -10,7 +10,7 @@
 #include "queue/take.h"
 
 #include "base/clock.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/refuse.h"
 #include "queue/impl.h"
 #include "queue/joint.h"

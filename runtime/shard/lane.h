@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/lang.h"
 #include "base/order.h"
-#include "base/words.h"
 
 /* messages that wait for the turn's end, a lane; a power of two */
 #define RT_SHARD_STAGED 32

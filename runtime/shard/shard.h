@@ -20,7 +20,7 @@
 
 #include "rpma_rt.h"
 #include "base/heap.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/log.h"
 #include "base/order.h"
 #include "base/self.h"

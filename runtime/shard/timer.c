@@ -14,7 +14,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/from.h"
+#include "base/lang.h"
 #include "base/refuse.h"
 #include "base/stats.h"
 

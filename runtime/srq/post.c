@@ -16,7 +16,7 @@
 #include "base/context.h"
 #include "base/device.h"
 #include "base/failure.h"
-#include "base/likely.h"
+#include "base/lang.h"
 #include "base/log.h"
 #include "base/refuse.h"
 #include "base/runtime.h"

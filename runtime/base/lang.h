@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * lang.h -- what the runtime adds to the language: likely conditions, the
+ * struct around a member, wide copies, memory that the address sanitizer
+ * guards.
+ */
+
+#ifndef RT_BASE_LANG_H
+#define RT_BASE_LANG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The way that a condition goes nearly always, for the compiler. */
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* RT_FROM(): from a member to the struct that contains the member. */
+
+#define RT_FROM(type, member, ptr) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+/*
+ * rt_two_words: two words as one, for records that are written in one place and
+ * copied to another soon after. A copy by wide loads is fed from wide stores
+ * that are on their way to the cache; from narrow stores the copy would wait
+ * until the stores have arrived.
+ */
+
+typedef uint64_t rt_two_words
+	__attribute__((vector_size(16), may_alias, aligned(8)));
+
+/*
+ * rt_poison(): memory that has no owner for a while: the address sanitizer
+ * reports whoever reads or writes the memory. Nothing in other builds. Whole 8
+ * bytes.
+ */
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RT_POISONS 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define RT_POISONS 1
+#endif
+
+#ifdef RT_POISONS
+#include <sanitizer/asan_interface.h>
+#endif
+
+/* From here on it is nobody's. */
+static inline void rt_poison(const void *memory, size_t size)
+{
+#ifdef RT_POISONS
+	__asan_poison_memory_region(memory, size);
+#else
+	(void)memory;
+	(void)size;
+#endif
+}
+
+/* It is the caller's. */
+static inline void rt_unpoison(const void *memory, size_t size)
+{
+#ifdef RT_POISONS
+	__asan_unpoison_memory_region(memory, size);
+#else
+	(void)memory;
+	(void)size;
+#endif
+}
+
+#endif /* RT_BASE_LANG_H */
