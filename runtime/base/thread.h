@@ -4,7 +4,7 @@
 /*
  * thread.h -- a thread with two inboxes, sources and timers: the loop of the
  * event thread, and of a runtime's control and destroyer threads. What another
- * thread asks of it: base/call.h.
+ * thread asks of it: base/wait.h.
  */
 
 #ifndef RT_BASE_THREAD_H
@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 #include "base/bell.h"
-#include "base/call.h"
 #include "base/heap.h"
 #include "base/inbox.h"
+#include "base/wait.h"
 
 struct rpma_rt;
 struct rt_thread;

@@ -15,6 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/inbox.h"
+
+/* ----------------------------------------------------------------- wait --- */
+
 struct rt_owned;
 
 #define RT_WAIT_ONE 1u
@@ -66,5 +70,37 @@ bool rt_wait_has_pollers(void);
 bool rt_wait_visit(struct rt_owned *first, uint64_t which);
 #define RT_WAIT_NS	100000
 #define RT_WAIT_LOOK_NS 10000000
+
+/* ----------------------------------------------------------------- call --- */
+
+/*
+ * A function that another thread runs, and its result: a message in the inbox
+ * of that thread, which the caller sends, then waits for. Calls that are sent
+ * under a lock run in the order of that lock; no thread waits under one.
+ */
+
+struct rpma_rt;
+
+/* the caller's, until rt_call_wait() has answered */
+struct rt_call {
+	struct rt_msg msg;
+	int (*fn)(void *arg);
+	void *arg;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool done;
+	int result;
+};
+
+void rt_call_send(struct rt_call *call, struct rt_inbox *inbox,
+		  int (*fn)(void *arg), void *arg);
+/* Returns the result of fn. poller: the owner of the inbox in manual mode; else
+ * NULL. */
+int rt_call_wait(struct rt_call *call, struct rt_owned *poller);
+
+/* Send and wait, for an inbox of a library thread, not from that. rt NULL:
+ * the caller runs no pollers meanwhile, so it may hold a lock. */
+int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
+		 int (*fn)(void *arg), void *arg);
 
 #endif /* RT_BASE_WAIT_H */

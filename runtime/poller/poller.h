@@ -30,7 +30,7 @@
 #include "queue/left_out.h"
 #include "base/order.h"
 #include "base/bell.h"
-#include "base/call.h"
+#include "base/wait.h"
 #include "base/clock.h"
 #include "base/lang.h"
 #include "base/self.h"
