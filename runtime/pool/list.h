@@ -4,7 +4,7 @@
 /*
  * list.h -- a list of free slots, by number: any thread takes slots and gives
  * slots back, by one compare-and-swap each. Numbers are wider than those of
- * base/freelist.h, and no bound stands in the word: a count of takes does, and
+ * base/turn.h, and no bound stands in the word: a count of takes does, and
  * whether futures wait for a slot. doc/protocols/pool.md.
  */
 
