@@ -10,8 +10,8 @@
 #include "base/owner.h"
 
 #include <assert.h>
-#include <linux/futex.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "rpma_rt.h"
+
+/* ---------------------------------------------------------------- owner --- */
 
 /* between two rounds of its own pollers, of a thread that waits for its turn */
 #define RT_OWNER_MOMENT_NS 100000
@@ -370,4 +372,50 @@ bool rt_owner_serve(struct rt_owned *owned,
 	is_whole = round(owned);
 	rt_owner_leave(owned);
 	return is_whole;
+}
+
+/* ----------------------------------------------------------------- lend --- */
+
+void rt_lend_init(struct rt_lending *lending,
+		  bool (*serve)(struct rt_owned *owned),
+		  bool (*arm)(struct rt_owned *owned))
+{
+	lending->serve = serve;
+	lending->arm = arm;
+	pthread_mutex_init(&lending->lock, NULL);
+	CDS_INIT_LIST_HEAD(&lending->bells);
+}
+
+void rt_lend_fini(struct rt_lending *lending)
+{
+	if (lending->serve != NULL)
+		pthread_mutex_destroy(&lending->lock);
+}
+
+void rt_lend_add_bell(struct rt_lending *lending, struct rt_lend_bell *place,
+		      const struct rt_bell *bell)
+{
+	place->bell = bell;
+	pthread_mutex_lock(&lending->lock);
+	cds_list_add_tail(&place->link, &lending->bells);
+	pthread_mutex_unlock(&lending->lock);
+}
+
+void rt_lend_remove_bell(struct rt_lending *lending, struct rt_lend_bell *place)
+{
+	pthread_mutex_lock(&lending->lock);
+	cds_list_del(&place->link);
+	pthread_mutex_unlock(&lending->lock);
+}
+
+bool rt_lend_has_sleeper(struct rt_lending *lending)
+{
+	const struct rt_lend_bell *place;
+	bool is_any = false;
+
+	pthread_mutex_lock(&lending->lock);
+	cds_list_for_each_entry(place, &lending->bells, link) is_any |=
+		rt_bell_is_due(place->bell);
+	pthread_mutex_unlock(&lending->lock);
+	return is_any;
 }
