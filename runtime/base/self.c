@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* self.c -- see self.h. */
+/*
+ * self.c -- what the calling thread is, and whether other threads want its CPU;
+ * see self.h.
+ */
 
 #include "base/self.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+
+/* ----------------------------------------------------------------- self --- */
 
 _Thread_local struct rt_self rt_self;
 
@@ -38,4 +46,49 @@ void rt_self_forked(void)
 	rt_self.poller = NULL;
 	rt_self.tid = 0;
 	rt_self.is_events = false;
+}
+
+/* ---------------------------------------------------------------- share --- */
+
+/* a yield of so long ran another thread: two switches take longer */
+#define SWITCH_NS UINT64_C(4000)
+/* a yield of so long met a thread that used a slice of the CPU up */
+#define SLICE_NS UINT64_C(500000)
+/* an answer holds for at least so long */
+#define HOLD_NS UINT64_C(1000000)
+/* and the answer of a long yield for so many times the yield, at most */
+#define MAX_TIMES 32
+
+_Thread_local struct rt_share_known rt_share_known = {.times = 1};
+
+static enum rt_share share_of(uint64_t away_ns)
+{
+	if (away_ns < SWITCH_NS)
+		return RT_SHARE_ALONE;
+	return away_ns < SLICE_NS ? RT_SHARE_SOME : RT_SHARE_BUSY;
+}
+
+enum rt_share rt_share_yield_now(uint64_t *now_ns)
+{
+	struct rt_share_known *known = &rt_share_known;
+	uint64_t then_ns = *now_ns;
+	enum rt_share share;
+	uint64_t hold_ns;
+
+	sched_yield();
+	*now_ns = rt_now_ns();
+	share = share_of(*now_ns - then_ns);
+	/* other threads sleep from time to time: one yield without them does
+	 * not end an answer that still holds */
+	if (share < known->share && *now_ns < known->until_ns)
+		return known->share;
+	/* one long yield may be chance, several in a row are none */
+	if (share != RT_SHARE_BUSY)
+		known->times = 1;
+	else if (known->times < MAX_TIMES)
+		known->times *= 2;
+	hold_ns = known->times * (*now_ns - then_ns);
+	known->share = share;
+	known->until_ns = *now_ns + (hold_ns > HOLD_NS ? hold_ns : HOLD_NS);
+	return share;
 }

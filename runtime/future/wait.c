@@ -14,7 +14,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "base/share.h"
+#include "base/self.h"
 #include "base/context.h"
 #include "base/order.h"
 #include "base/refuse.h"

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/runtime.h"
-#include "base/share.h"
+#include "base/self.h"
 #include "poller/arm.h"
 #include "poller/channel.h"
 #include "poller/round.h"

@@ -25,7 +25,6 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
-#include "base/share.h"
 #include "base/spawn.h"
 #include "base/wait.h"
 #include "poller/arm.h"

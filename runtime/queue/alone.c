@@ -17,7 +17,6 @@
 #include "base/context.h"
 #include "base/refuse.h"
 #include "base/self.h"
-#include "base/share.h"
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/take.h"

@@ -13,7 +13,7 @@
 #include "base/context.h"
 #include "base/owner.h"
 #include "base/refuse.h"
-#include "base/share.h"
+#include "base/self.h"
 #include "base/stats.h"
 #include "queue/wake.h"
 

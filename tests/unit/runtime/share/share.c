@@ -14,7 +14,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "base/share.h"
+#include "base/self.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
