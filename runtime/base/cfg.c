@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/log.h"
 #include "base/refuse.h"
+#include "base/thread.h"
 #include "base/wr.h"
 
 /* A size above it was not written by an initializer. */

@@ -12,16 +12,136 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "rpma_rt.h"
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/lang.h"
+#include "base/log.h"
 #include "base/refuse.h"
-#include "base/spawn.h"
-#include "rpma_rt.h"
+
+/* ------------------------------------------------------------------ cpu --- */
+
+/*
+ * The system keeps CPUs for each thread and none for the process, so the CPUs
+ * of the first thread are read when the library is loaded, before the program
+ * pins anything.
+ */
+
+#define MOST_CPUS (1 << 20) /* more than any kernel knows */
+
+/* immutable after the library is loaded; NULL: not known */
+static cpu_set_t *allowed;
+static int cpu_count; /* of the CPUs that the set has room for */
+static int cpu_error; /* why they are not known */
+
+/* The kernel refuses a set that is smaller than its own. */
+__attribute__((constructor)) static void read_allowed(void)
+{
+	for (cpu_count = CPU_SETSIZE; cpu_count <= MOST_CPUS; cpu_count *= 2) {
+		allowed = CPU_ALLOC(cpu_count);
+		if (allowed == NULL) {
+			cpu_error = ENOMEM;
+			return;
+		}
+		if (sched_getaffinity(getpid(), CPU_ALLOC_SIZE(cpu_count),
+				      allowed) == 0)
+			return;
+		cpu_error = errno;
+		CPU_FREE(allowed);
+		allowed = NULL;
+		if (cpu_error != EINVAL)
+			return;
+	}
+}
+
+int rt_cpu_check(int cpu)
+{
+	if (cpu == RPMA_RT_CPU_ANY)
+		return 0;
+	if (allowed == NULL) {
+		RT_LOG_ERROR("CPU %d cannot be named: the CPUs of this process "
+			     "are not known, sched_getaffinity() failed: %s",
+			     cpu, strerror(cpu_error));
+		return RPMA_E_PROVIDER;
+	}
+	if (cpu >= 0 && cpu < cpu_count &&
+	    CPU_ISSET_S((size_t)cpu, CPU_ALLOC_SIZE(cpu_count), allowed))
+		return 0;
+	return RPMA_E_INVAL;
+}
+
+void rt_cpu_place(pthread_t thread, int cpu)
+{
+	size_t size = CPU_ALLOC_SIZE(cpu_count);
+	cpu_set_t *set;
+
+	if (allowed == NULL)
+		return;
+	if (cpu == RPMA_RT_CPU_ANY) {
+		(void)pthread_setaffinity_np(thread, size, allowed);
+		return;
+	}
+	set = CPU_ALLOC(cpu_count);
+	if (set == NULL)
+		return;
+	CPU_ZERO_S(size, set);
+	CPU_SET_S((size_t)cpu, size, set);
+	(void)pthread_setaffinity_np(thread, size, set);
+	CPU_FREE(set);
+}
+
+/* ---------------------------------------------------------------- spawn --- */
+
+/*
+ * A thread inherits the mask of signals and the CPUs of the thread that starts
+ * it, so the mask is set around the start: no signal can come to the new thread
+ * before it would have set one itself.
+ */
+
+/* A fault is reported to the thread that made it. Blocked, it would end the
+ * process without the program's handler. */
+static void all_but_faults(sigset_t *set)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
+				     SIGILL,  SIGTRAP, SIGSYS};
+	size_t i;
+
+	sigfillset(set);
+	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(set, faults[i]);
+}
+
+int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
+	     void *arg)
+{
+	sigset_t blocked;
+	sigset_t before;
+	int err;
+
+	all_but_faults(&blocked);
+	pthread_sigmask(SIG_SETMASK, &blocked, &before);
+	err = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err) {
+		errno = err;
+		return rt_refuse_system("pthread_create");
+	}
+	/* it works without a name, too */
+	(void)pthread_setname_np(*thread, name);
+	rt_cpu_place(*thread, cpu);
+	return 0;
+}
+
+/* --------------------------------------------------------------- thread --- */
 
 #define BATCH 16 /* sources that are ready */
 /* A source that cannot be read rests, twice as long each time, up to a limit:

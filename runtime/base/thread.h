@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.h -- a thread with two inboxes, sources and timers: the loop of the
- * event thread, and of a runtime's control and destroyer threads. What another
- * thread asks of it: base/wait.h.
+ * thread.h -- threads of the library: where a thread runs, how a thread starts,
+ * and the loop of the event thread, and of a runtime's control and destroyer
+ * threads: a thread with two inboxes, sources and timers. What another thread
+ * asks of it: base/wait.h.
  */
 
 #ifndef RT_BASE_THREAD_H
@@ -19,6 +20,42 @@
 #include "base/heap.h"
 #include "base/inbox.h"
 #include "base/wait.h"
+
+/* ------------------------------------------------------------------ cpu --- */
+
+/*
+ * The CPUs that threads of the library run on: those of the process, as it was
+ * started, or the one that the program names for a poller. Where the thread
+ * that makes a runtime is pinned does not count.
+ */
+
+/* ERRORS: RPMA_E_INVAL (no such CPU, or not one of the process's),
+ * RPMA_E_PROVIDER (those are not known; logged) */
+int rt_cpu_check(int cpu);
+
+/* The thread runs on that CPU only; RPMA_RT_CPU_ANY: on any of the process's.
+ * Where the system refuses, it runs where it ran before. */
+void rt_cpu_place(pthread_t thread, int cpu);
+
+/* ---------------------------------------------------------------- spawn --- */
+
+/*
+ * The threads that the library starts: each with a name, none of the signals of
+ * the program, and a place.
+ */
+
+#define RT_SPAWN_NAME 16 /* bytes of a name, with the 0 */
+
+/*
+ * Starts fn(arg). Whatever the caller blocks, every signal is blocked in the
+ * new thread but those that report a fault of the thread itself. cpu: as
+ * rt_cpu_place().
+ * ERRORS: RPMA_E_PROVIDER
+ */
+int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
+	     void *arg);
+
+/* --------------------------------------------------------------- thread --- */
 
 struct rpma_rt;
 struct rt_thread;

@@ -15,7 +15,7 @@
 #include "base/fds.h"
 #include "base/lang.h"
 #include "base/refuse.h"
-#include "base/spawn.h"
+#include "base/thread.h"
 #include "cm/cm.h"
 
 /* Control thread. */

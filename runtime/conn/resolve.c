@@ -27,7 +27,7 @@
 #include "base/lang.h"
 #include "base/log.h"
 #include "base/refuse.h"
-#include "base/spawn.h"
+#include "base/thread.h"
 #include "conn/conn.h"
 #include "conn/reason.h"
 

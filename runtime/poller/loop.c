@@ -25,7 +25,7 @@
 #include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
-#include "base/spawn.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "poller/arm.h"
 #include "poller/channel.h"

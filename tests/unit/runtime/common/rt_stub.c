@@ -5,7 +5,7 @@
 
 #include "rt_stub.h"
 #include "base/context.h"
-#include "base/cpu.h"
+#include "base/thread.h"
 #include "base/wait.h"
 #include "queue/serve.h"
 #include "queue/list.h"

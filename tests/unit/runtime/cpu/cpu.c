@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sched.h>
 
-#include "base/cpu.h"
+#include "base/thread.h"
 #include "rt_fake.h"
 
 static int first_of(const cpu_set_t *set)
