@@ -15,7 +15,7 @@
 
 #include "base/cancel.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "poller/place.h"
 #include "poller/poller.h"

@@ -13,7 +13,7 @@
 
 #include "base/cancel.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/write.h"
 #include "dump_printers.h"
 #include "dump_snapshot.h"

@@ -15,7 +15,7 @@
 #include "adopt.h"
 #include "base/context.h"
 #include "base/cfg.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/owner.h"
 #include "base/self.h"
 #include "cm/device.h"

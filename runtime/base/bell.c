@@ -19,8 +19,8 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/order.h"
-#include "base/refuse.h"
 
 #define NS_PER_S 1000000000
 

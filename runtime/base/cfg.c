@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/thread.h"
 #include "base/wr.h"
 

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wait.h"

@@ -6,7 +6,7 @@
  * word there has the second and the count of messages in it. Any thread.
  */
 
-#include "base/limit.h"
+#include "base/log.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

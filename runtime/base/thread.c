@@ -26,7 +26,6 @@
 #include "base/fds.h"
 #include "base/lang.h"
 #include "base/log.h"
-#include "base/refuse.h"
 
 /* ------------------------------------------------------------------ cpu --- */
 

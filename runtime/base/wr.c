@@ -7,7 +7,7 @@
 
 #include "base/wr.h"
 
-#include "base/refuse.h"
+#include "base/log.h"
 
 const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 			       uint32_t max_sge)

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/refuse.h"
+#include "base/log.h"
 #include "rpma_rt.h"
 
 static const int signals[] = {SIGPIPE, SIGXFSZ};

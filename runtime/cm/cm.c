@@ -17,7 +17,6 @@
 #include "base/device.h"
 #include "base/lang.h"
 #include "base/log.h"
-#include "base/refuse.h"
 
 #define BATCH 64 /* events in a round of the control thread */
 

@@ -14,7 +14,7 @@
 
 #include "base/fds.h"
 #include "base/lang.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "cm/cm.h"
 

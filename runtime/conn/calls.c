@@ -16,7 +16,7 @@
 #include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "cm/device.h"
 #include "conn/cfg.h"

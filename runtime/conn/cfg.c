@@ -16,7 +16,6 @@
 
 #include "base/cfg.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "poller/poller.h"
 #include "pool/pool.h"

@@ -14,7 +14,7 @@
 
 #include "base/cancel.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "conn/futures.h"

@@ -20,7 +20,7 @@
 #include "base/cancel.h"
 #include "base/context.h"
 #include "base/device.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "poller/poller.h"
 

@@ -16,7 +16,6 @@
 #include "base/cfg.h"
 #include "base/device.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/verb.h"

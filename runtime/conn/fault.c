@@ -10,7 +10,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/wr.h"
 #include "conn/post.h"
 #include "pool/pool.h"

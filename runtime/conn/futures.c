@@ -10,7 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "conn/conn.h"
 #include "conn/fill.h"

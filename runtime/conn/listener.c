@@ -18,7 +18,6 @@
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "cm/device.h"

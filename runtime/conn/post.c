@@ -10,8 +10,8 @@
 #include "conn/post.h"
 
 #include "base/context.h"
+#include "base/log.h"
 #include "base/order.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wr.h"

@@ -14,7 +14,7 @@
 #include "base/chunks.h"
 #include "base/lang.h"
 #include "base/line.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/verb.h"
 #include "base/wr.h"
 #include "conn/post.h"

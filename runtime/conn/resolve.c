@@ -26,7 +26,6 @@
 #include "base/device.h"
 #include "base/lang.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/thread.h"
 #include "conn/conn.h"
 #include "conn/reason.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "rpma_rt.h"
-#include "base/refuse.h"
+#include "base/log.h"
 
 struct rpma_conn_cfg;
 struct rpma_rt_conn;

@@ -22,7 +22,6 @@
 #include "base/context.h"
 #include "base/fds.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "events/events.h"

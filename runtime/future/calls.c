@@ -9,7 +9,7 @@
 #include "future/future.h"
 
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 
 int rt_future_find(const struct rt_log_place *place,
 		   const struct rpma_rt_future *future,

@@ -17,7 +17,7 @@
 #include "base/self.h"
 #include "base/context.h"
 #include "base/order.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/wait.h"
 #include "poller/poller.h"
 

@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 
 #include "base/device.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"

@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/fds.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/thread.h"

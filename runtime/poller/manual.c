@@ -13,7 +13,7 @@
 #include "base/context.h"
 #include "base/lang.h"
 #include "base/owner.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/stats.h"
 #include "poller/poller.h"

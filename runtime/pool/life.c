@@ -17,7 +17,6 @@
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "future/future.h"

@@ -14,7 +14,7 @@
 
 #include "base/context.h"
 #include "base/lang.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "future/future.h"
 #include "pool/feed.h"
 

@@ -15,7 +15,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/self.h"
 #include "queue/count.h"
 #include "queue/impl.h"

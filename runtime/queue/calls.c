@@ -16,7 +16,7 @@
 #include "base/cfg.h"
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/wait.h"
 #include "queue/alone.h"
 #include "queue/count.h"

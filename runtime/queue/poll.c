@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/lang.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/wait.h"
 #include "queue/alone.h"
 #include "queue/count.h"

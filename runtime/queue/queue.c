@@ -9,7 +9,7 @@
 #include "queue/queue.h"
 
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "queue/impl.h"
 #include "queue/serve.h"

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/lang.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "queue/impl.h"
 #include "queue/joint.h"
 #include "queue/push.h"

@@ -10,7 +10,7 @@
 #include "shard/shard.h"
 
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 
 void rt_shard_end_begin(struct rpma_rt_shards *set)
 {

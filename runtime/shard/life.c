@@ -15,8 +15,8 @@
 #include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
+#include "base/log.h"
 #include "base/owner.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "queue/queue.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/cancel.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/stats.h"
 
 void rt_shard_ring_wake(const struct rpma_rt_shard *shard)

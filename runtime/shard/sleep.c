@@ -17,7 +17,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/stats.h"
 
 #define NS_PER_S 1000000000u

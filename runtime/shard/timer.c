@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/lang.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/stats.h"
 
 #define NS_PER_US 1000u

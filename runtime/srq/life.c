@@ -15,7 +15,7 @@
 #include "base/cfg.h"
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/refuse.h"
+#include "base/log.h"
 #include "base/runtime.h"
 #include "base/verb.h"
 #include "base/wait.h"

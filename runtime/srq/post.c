@@ -18,7 +18,6 @@
 #include "base/failure.h"
 #include "base/lang.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/verb.h"

@@ -18,9 +18,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/limit.h"
 #include "base/log.h"
-#include "base/refuse.h"
 #include "rpma_rt.h"
 
 #define SECOND	UINT64_C(1000000000)
