@@ -298,7 +298,6 @@ void mistakes(void **state)
 	death_expect("calls.c", get_after_put, conn);
 	fake_bury(f, &conn);
 	sweep_begin("rpma_rt_completion_to_wc");
-	death_expect("completion.c", convert_nothing, NULL);
-	death_expect("completion.c", convert_into_nothing,
-		     (void *)(uintptr_t)&item);
+	death_expect("text.c", convert_nothing, NULL);
+	death_expect("text.c", convert_into_nothing, (void *)(uintptr_t)&item);
 }
