@@ -16,7 +16,6 @@
 #include "rpma_rt.h"
 #include "base/bell.h"
 #include "base/inbox.h"
-#include "base/mark.h"
 #include "base/owner.h"
 #include "base/stats.h"
 #include "queue/lane.h"

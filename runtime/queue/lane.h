@@ -29,7 +29,6 @@
 #include "rpma_rt.h"
 #include "base/bell.h"
 #include "base/lang.h"
-#include "base/mark.h"
 #include "base/order.h"
 #include "base/self.h"
 #include "base/stats.h"

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/mark.h"
+#include "base/stats.h"
 
 /* An item of that number is written at ms, when so many were taken. */
 static void write_item(struct rt_mark *mark, uint32_t number, uint32_t ms,
