@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/device.h"
 #include "base/log.h"
+#include "base/runtime.h"
 
 #define LOOK_MS 500 /* between two looks at the descriptors */
 

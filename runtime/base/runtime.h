@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <urcu/list.h>
 
@@ -20,17 +21,19 @@
 #include "base/cfg.h"
 #include "base/thread.h"
 
+/* -------------------------------------------------------------- runtime --- */
+
 struct rpma_rt {
 	/* immutable after new */
 	unsigned fork_generation; /* first: see rt_context_check() */
 	struct rpma_rt_cfg cfg;
 	void (*drop_item)(const struct rpma_rt_completion *item);
-	const struct rt_device_ops *device_ops; /* see base/device.h */
+	const struct rt_device_ops *device_ops; /* see base/runtime.h */
 	struct rt_poller *pollers;
 	struct rt_owned *owned;	  /* all of them in manual mode; else NULL */
 	struct rt_owned *lending; /* all of them in adaptive mode; else NULL */
 
-	/* grows under the lock, shrinks in a stop: see base/device.h */
+	/* grows under the lock, shrinks in a stop: see base/runtime.h */
 	_Atomic(struct rt_device *) devices;
 	_Atomic uint32_t devices_made; /* numbers their threads */
 
@@ -84,5 +87,58 @@ struct rpma_rt {
 	/* errno of descriptors that the program closed, or 0: base/fds.h */
 	_Atomic int fds_error;
 };
+
+/* --------------------------------------------------------------- device --- */
+
+/*
+ * A runtime's part of one ibv_context: a thread for calls that may block, and
+ * another one for calls that destroy, which may block for seconds. So a slow
+ * device delays no other device, and a slow destroy no other connection. Made
+ * by cm/device.c at first use, until stop. doc/protocols/threads.md.
+ */
+
+struct ibv_context;
+struct rt_device;
+
+/* What becomes of all that a runtime has on a device. On its control thread,
+ * with no lock. */
+struct rt_device_ops {
+	/* DEVICE_FATAL: connections learn of it from their CQs */
+	void (*fatal)(struct rt_device *device);
+	/* its CM events are read no more, see rt_cm_error() */
+	void (*deaf)(struct rt_device *device);
+	/* the program closed descriptors of the runtime, see base/fds.h */
+	void (*lost)(struct rt_device *device);
+};
+
+struct rt_device {
+	/* immutable */
+	struct rpma_rt *rt;
+	struct ibv_context *ibv_ctx;
+	struct rt_thread control;   /* messages get rt */
+	struct rt_thread destroyer; /* likewise */
+	struct rt_cm *cm;	    /* its events: cm/cm.h */
+	/* descriptors were lost, as a poller or the event thread noticed */
+	struct rt_msg lost_msg;
+	_Atomic bool lost_sent;
+	/* a queue pair of an SRQ ended without LAST_WQE_REACHED: it is waited
+	 * for shortly, until one comes */
+	_Atomic bool no_last_wqe;
+	struct rt_device *next;
+};
+
+/* The runtime's device of that context; NULL: it has not been used. Any thread
+ * that keeps the runtime from stopping. */
+static inline struct rt_device *
+rt_device_find(const struct rpma_rt *rt, const struct ibv_context *ibv_ctx)
+{
+	/* acquire: pairs with the release in cm/device.c */
+	struct rt_device *device =
+		atomic_load_explicit(&rt->devices, memory_order_acquire);
+
+	while (device != NULL && device->ibv_ctx != ibv_ctx)
+		device = device->next;
+	return device;
+}
 
 #endif /* RT_BASE_RUNTIME_H */

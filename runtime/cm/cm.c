@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/device.h"
 #include "base/lang.h"
 #include "base/log.h"
+#include "base/runtime.h"
 
 #define BATCH 64 /* events in a round of the control thread */
 

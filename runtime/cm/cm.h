@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
-#include "base/device.h"
 #include "base/fds.h"
+#include "base/runtime.h"
 #include "base/thread.h"
 #include "events/async.h"
 

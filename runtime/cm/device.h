@@ -2,14 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.h -- the devices of a runtime (base/device.h): made by the thread that
+ * device.h -- the devices of a runtime (base/runtime.h): made by the thread that
  * uses them first, and ended by stop.
  */
 
 #ifndef RT_CM_DEVICE_H
 #define RT_CM_DEVICE_H
 
-#include "base/device.h"
+#include "base/runtime.h"
 
 /*
  * The runtime's device of that context, made if it is new. The caller keeps the

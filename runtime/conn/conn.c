@@ -19,7 +19,6 @@
 
 #include "base/cancel.h"
 #include "base/context.h"
-#include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "poller/poller.h"

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/context.h"
-#include "base/device.h"
 #include "base/fds.h"
 #include "base/log.h"
 #include "base/runtime.h"

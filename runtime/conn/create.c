@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/cfg.h"
-#include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"

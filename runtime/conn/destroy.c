@@ -10,7 +10,7 @@
 
 #include "conn/conn.h"
 
-#include "base/device.h"
+#include "base/runtime.h"
 
 /* Destroyer; or the control thread, where the id could not be silenced. */
 static void destroy_qp(struct rt_msg *msg, void *owner)

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/verb.h"

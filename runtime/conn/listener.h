@@ -17,8 +17,8 @@
 #include <urcu/list.h>
 
 #include "rpma_rt.h"
-#include "base/device.h"
 #include "base/inbox.h"
+#include "base/runtime.h"
 #include "cm/cm.h"
 #include "conn/cfg.h"
 #include "queue/joint.h"

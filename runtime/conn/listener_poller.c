@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/context.h"
-#include "base/device.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "base/runtime.h"

@@ -23,9 +23,9 @@
 
 #include "rpma_rt.h"
 #include "base/clock.h"
-#include "base/device.h"
 #include "base/lang.h"
 #include "base/log.h"
+#include "base/runtime.h"
 #include "base/thread.h"
 #include "conn/conn.h"
 #include "conn/reason.h"

@@ -18,7 +18,6 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "base/device.h"
 #include "base/fds.h"
 #include "base/runtime.h"
 #include "poller/cq.h"

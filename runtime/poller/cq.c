@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "base/device.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "poller/cq_pool.h"

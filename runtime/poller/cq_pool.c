@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "base/device.h"
 #include "base/runtime.h"
 #include "base/wait.h"
 #include "poller/channel.h"

@@ -14,7 +14,6 @@
 
 #include "base/chunks.h"
 #include "base/context.h"
-#include "base/device.h"
 #include "base/failure.h"
 #include "base/lang.h"
 #include "base/log.h"

@@ -33,7 +33,6 @@
 #include "queue/queue.h"
 #include "conn/create.h"
 #include "conn/route.h"
-#include "base/device.h"
 #include "conn/slots.h"
 #include "base/runtime.h"
 #include "events/events.h"
