@@ -21,8 +21,7 @@
 #include "poller/poller.h"
 #include "poller/reserve.h"
 #include "queue/queue.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
+#include "poller/cq_pool.h"
 
 /* ----------------------------------------------------------- the poller --- */
 

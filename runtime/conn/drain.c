@@ -22,7 +22,6 @@
 #include "conn/hold.h"
 #include "conn/slots.h"
 #include "poller/cq_pool.h"
-#include "poller/cqs.h"
 #include "poller/poller.h"
 #include "pool/pool.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/runtime.h"
-#include "poller/cqs.h"
 #include "poller/poller.h"
 #include "poller/round.h"
 

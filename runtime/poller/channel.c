@@ -7,7 +7,7 @@
  * doc/protocols/channel.md.
  */
 
-#include "poller/channel.h"
+#include "poller/cq_pool.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,8 +20,6 @@
 #include "base/clock.h"
 #include "base/fds.h"
 #include "base/runtime.h"
-#include "poller/cq.h"
-#include "poller/cqs.h"
 #include "poller/poller.h"
 
 #define LET_GO_BATCH 64 /* CQs that a round lets go */

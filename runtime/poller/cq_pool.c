@@ -14,9 +14,6 @@
 
 #include "base/runtime.h"
 #include "base/wait.h"
-#include "poller/channel.h"
-#include "poller/cq.h"
-#include "poller/cqs.h"
 #include "poller/poller.h"
 
 static struct rpma_rt *runtime_of(const struct rt_channel *channel)

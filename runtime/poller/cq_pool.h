@@ -2,10 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq_pool.h -- a poller's completion channels and shared CQs, the room in them
- * and the holders of that room. Room is reserved when a connection request is
- * made, under the runtime's lock, so an overrun cannot happen. A CQ is made
- * without the lock, and goes with its last user: doc/protocols/channel.md.
+ * cq_pool.h -- a poller's completion channels and shared CQs: the room in them
+ * and the holders of that room, the verbs that make and destroy them, and the
+ * events of the channels.
+ *
+ * Room is reserved when a connection request is made, under the runtime's lock,
+ * so an overrun cannot happen. A CQ is made without the lock, and goes with its
+ * last user: doc/protocols/channel.md.
  */
 
 #ifndef RT_POLLER_CQ_POOL_H
@@ -16,15 +19,18 @@
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
+
 #include <urcu/hlist.h>
 #include <urcu/list.h>
 
 #include "rpma_rt.h"
-#include "events/async.h"
 #include "base/inbox.h"
+#include "events/async.h"
+#include "poller/numbers.h"
 #include "poller/route.h"
 #include "queue/lane.h"
-#include "poller/numbers.h"
+
+/* -------------------------------------------------------------- cq_pool --- */
 
 struct rt_poller;
 
@@ -98,7 +104,7 @@ struct rt_cq {
 	struct rt_qp_table *qps;  /* of connections with an SRQ; or NULL */
 	_Atomic uint32_t unacked; /* events read and not yet acknowledged */
 	uint64_t taken;		  /* completions polled */
-	uint32_t empty_polls;	  /* in a row; see poller/cqs.h */
+	uint32_t empty_polls;	  /* in a row; see poller/poller.h */
 	/* tasks that wait until all that the CQ held was taken, in the order in
 	 * which they came; and others that wait only for its death */
 	struct cds_list_head sweeping;
@@ -176,5 +182,61 @@ void rt_cq_pool_unwatch(struct rt_poller *poller);
 /* Destroys all CQs and channels of a poller that does not run any more, after
  * the control thread's end. Answers the first error. */
 int rt_cq_pool_fini(struct rt_poller *poller);
+
+/* ------------------------------------------------------------------- cq --- */
+
+/*
+ * Makes and destroys channels and CQs. All of these calls may block in the
+ * device, so no caller holds a lock or runs on a poller.
+ */
+
+struct rt_channel;
+struct rt_cq;
+
+/* In the poller's epoll set; its messages and its watch are the caller's.
+ * ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
+int rt_cq_channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+		      struct rt_channel **channel_ptr);
+/* Frees the channel even on an error. ERRORS: RPMA_E_PROVIDER */
+int rt_cq_channel_delete(struct rt_channel *channel);
+
+/* Makes a CQ: with that room at least, as large as configured at least, and as
+ * large as wanted where the device has so many entries. A size that the device
+ * refuses is halved. ERRORS: RPMA_E_NOMEM (more than the device has),
+ * RPMA_E_PROVIDER */
+int rt_cq_new(struct rt_channel *channel, uint32_t room, uint32_t wanted,
+	      struct rt_cq **cq_ptr);
+/* REQUIRES: every event that was read of the CQ was acknowledged, or its poller
+ * does it. ERRORS: RPMA_E_AGAIN (the device still uses the CQ, which is as it
+ * was), RPMA_E_PROVIDER */
+int rt_cq_destroy(struct rt_cq *cq);
+/* Frees the record of a CQ that is destroyed or given up. */
+void rt_cq_free(struct rt_cq *cq);
+
+/* Any thread: the CQ has failed. Calls its users; it gets no new ones. */
+void rt_cq_fail_mt(struct rt_cq *cq);
+/* The poller: nothing on the channel wakes it any more; new connections get
+ * another channel. The CQs are failed one by one, after this. */
+void rt_cq_fail_channel_poller(struct rt_channel *channel);
+/* The poller has let go of a CQ that left: sends it to be destroyed. The record
+ * may be gone when this returns. */
+void rt_cq_gone_poller(struct rt_cq *cq);
+
+/* -------------------------------------------------------------- channel --- */
+
+/* Events of a poller's channels, and CQs that the poller lets go. */
+
+struct rt_msg;
+
+/* The program closed the poller's descriptors, or one of a channel. */
+void rt_channel_lose_fds(struct rt_poller *poller, int err);
+/* What follows a sleep: bell off, channel events read; how many. */
+int rt_channel_wake(struct rt_poller *poller);
+/* A CQ is to be let go; the message is in the rt_cq. */
+void rt_channel_leave_message(struct rt_msg *msg, void *owner);
+/* Lets go of those CQs, not while a batch is routed; how many. */
+int rt_channel_let_go(struct rt_poller *poller);
+/* Gives an adopted CQ back to its owner, armed, its events acknowledged. */
+void rt_channel_give_back_poller(struct rt_poller *poller, struct rt_cq *cq);
 
 #endif /* RT_POLLER_CQ_POOL_H */

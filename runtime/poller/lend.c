@@ -15,7 +15,7 @@
 #include "base/runtime.h"
 #include "base/self.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
+#include "poller/cq_pool.h"
 #include "poller/round.h"
 
 /* the thread looks whether a consumer still runs rounds */

@@ -28,7 +28,7 @@
 #include "base/thread.h"
 #include "base/wait.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
+#include "poller/cq_pool.h"
 #include "poller/lend.h"
 #include "poller/round.h"
 

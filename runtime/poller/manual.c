@@ -18,7 +18,7 @@
 #include "base/stats.h"
 #include "poller/poller.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
+#include "poller/cq_pool.h"
 #include "poller/round.h"
 
 /* Does the runtime have a poller of this index? */

@@ -17,23 +17,23 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/bell.h"
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/inbox.h"
+#include "base/lang.h"
+#include "base/order.h"
+#include "base/owner.h"
+#include "base/self.h"
+#include "base/wait.h"
 #include "poller/callback.h"
 #include "poller/cq_pool.h"
 #include "poller/future.h"
 #include "poller/reserved.h"
 #include "poller/schedule.h"
 #include "poller/side.h"
-#include "base/cancel.h"
-#include "base/inbox.h"
-#include "base/owner.h"
 #include "queue/lane.h"
 #include "queue/left_out.h"
-#include "base/order.h"
-#include "base/bell.h"
-#include "base/wait.h"
-#include "base/clock.h"
-#include "base/lang.h"
-#include "base/self.h"
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */
 
@@ -62,7 +62,7 @@ struct rt_poller {
 	/* the poller's own; what each round looks at comes first */
 	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
 	int cqs_count;
-	int cqs_awake; /* the first, polled in each round: cqs.h */
+	int cqs_awake; /* the first, polled in each round: see rt_cqs_*() */
 	int cqs_max;
 	int cqs_first;	  /* where the next round begins */
 	int cqs_rested;	  /* which was polled last of those that rest */
@@ -310,5 +310,46 @@ static inline void rt_deliver_mark_lane(struct rt_lane *lane, uint32_t number)
 {
 	lane->from_numbers[number / 64] |= UINT64_C(1) << number % 64;
 }
+
+/* ------------------------------------------------------------------ cqs --- */
+
+/*
+ * The CQs that a poller polls. Those that are awake are polled in each round;
+ * of those that rest, because many polls in a row found nothing, one is polled
+ * in a round, in turn. doc/protocols/channel.md.
+ */
+
+#define RT_CQS_EMPTY_POLLS 64 /* in a row: then the CQ rests */
+
+struct rt_cq;
+struct rt_msg;
+struct rt_task;
+
+static inline bool rt_cqs_is_awake_poller(const struct rt_poller *poller,
+					  const struct rt_cq *cq)
+{
+	return cq->place < poller->cqs_awake;
+}
+
+/* The CQ is polled in each round from here on. */
+void rt_cqs_wake_poller(struct rt_poller *poller, struct rt_cq *cq);
+/* The CQ rests. REQUIRES: it is awake */
+void rt_cqs_rest_poller(struct rt_poller *poller, struct rt_cq *cq);
+/* All CQs are polled in the next round: before the poller sleeps. */
+static inline void rt_cqs_wake_all_poller(struct rt_poller *poller)
+{
+	poller->cqs_awake = poller->cqs_count;
+}
+/* The poller polls the CQ no more. A CQ without a place: nothing. */
+void rt_cqs_take_out_poller(struct rt_poller *poller, struct rt_cq *cq);
+
+/* Takes a CQ in; the message is in the rt_cq. */
+void rt_cqs_add_message(struct rt_msg *msg, void *owner);
+/* The task becomes ready when what the CQ holds now was taken: a poll of it
+ * finds nothing, or as many as it can hold are taken; or when it dies. */
+void rt_cqs_await_sweep_poller(struct rt_poller *poller, struct rt_cq *cq,
+			       struct rt_task *task);
+/* A CQ of the poller has failed: its connections die. */
+void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq);
 
 #endif /* RT_POLLER_POLLER_H */

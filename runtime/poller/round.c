@@ -18,8 +18,7 @@
 #include "base/lang.h"
 #include "base/order.h"
 #include "base/runtime.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
+#include "poller/cq_pool.h"
 #include "poller/poller.h"
 
 #define ROUNDS_PER_TICK 1024 /* while it is never idle */

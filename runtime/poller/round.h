@@ -8,7 +8,7 @@
 #define RT_POLLER_ROUND_H
 
 #include "base/lang.h"
-#include "poller/cq.h"
+#include "poller/cq_pool.h"
 #include "poller/poller.h"
 
 /* One round; items handled. */

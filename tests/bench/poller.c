@@ -31,9 +31,6 @@
 #include "base/runtime.h"
 #include "poller/round.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
-#include "poller/cq.h"
 
 #define WCS	   8192
 #define IN_FLIGHT  1024

@@ -9,9 +9,8 @@
 #include "rt_fake.h"
 #include "poller/round.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
-#include "poller/cq.h"
+#include "poller/poller.h"
+#include "poller/cq_pool.h"
 
 /* a connection made elsewhere: a CQ, an RCQ, one channel */
 struct plain {

@@ -15,9 +15,8 @@
 #include "future/future.h"
 #include "poller/round.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
-#include "poller/cq.h"
+#include "poller/poller.h"
+#include "poller/cq_pool.h"
 
 int __real_rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 			int (*fn)(void *arg), void *arg);

@@ -20,9 +20,8 @@
 #include "dump_printers.h"
 #include "poller/round.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
-#include "poller/cq.h"
+#include "poller/poller.h"
+#include "poller/cq_pool.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR

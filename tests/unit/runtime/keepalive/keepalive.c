@@ -9,9 +9,8 @@
 #include "rt_fake.h"
 #include "poller/round.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
-#include "poller/cq.h"
+#include "poller/poller.h"
+#include "poller/cq_pool.h"
 
 #define ALWAYS	RPMA_F_COMPLETION_ALWAYS
 #define HOUR_MS 3600000

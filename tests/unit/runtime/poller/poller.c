@@ -15,9 +15,8 @@
 #include "base/self.h"
 #include "poller/round.h"
 #include "poller/arm.h"
-#include "poller/channel.h"
-#include "poller/cqs.h"
-#include "poller/cq.h"
+#include "poller/poller.h"
+#include "poller/cq_pool.h"
 #include "queue/impl.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
