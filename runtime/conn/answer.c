@@ -13,7 +13,6 @@
 #include "conn/hold.h"
 #include "conn/look.h"
 #include "conn/route.h"
-#include "poller/callback.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "queue/lane.h"

@@ -18,7 +18,6 @@
 #include "conn/hold.h"
 #include "conn/look.h"
 #include "future/future.h"
-#include "poller/callback.h"
 #include "poller/poller.h"
 
 /* --------------------------------------------------------------- places --- */

@@ -18,7 +18,7 @@
 
 #include "rpma_rt.h"
 #include "base/lang.h"
-#include "poller/callback.h"
+#include "poller/poller.h"
 #include "poller/route.h"
 
 struct rpma_rt_conn;

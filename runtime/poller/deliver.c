@@ -12,10 +12,57 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/lang.h"
 #include "base/runtime.h"
 #include "poller/source.h"
 #include "queue/queue.h"
+
+/* ------------------------------------------------------------- callback --- */
+
+/*
+ * Collects the calls of a batch and makes the calls at its end.
+ * doc/protocols/callback.md.
+ */
+
+/* The function gets the item at the batch's end. REQUIRES: room; callers are
+ * rt_deliver_call() alone */
+static void rt_callback_add(struct rt_poller *poller,
+			    struct rt_callback *callback,
+			    const struct rpma_rt_completion *item)
+{
+	struct rt_callbacks *calls = &poller->calls;
+
+	/* no call that a function may make adds items */
+	assert(calls->running == NULL);
+	assert(calls->count < RT_CALLBACKS);
+	calls->due[calls->count].callback = callback;
+	calls->due[calls->count].item = *item;
+	calls->count++;
+	poller->written++;
+}
+
+/* Calls what is due, in order. */
+static void rt_callback_run(struct rt_poller *poller)
+{
+	struct rt_callbacks *calls = &poller->calls;
+	int cancel = rt_poller_disable_cancel(poller);
+	uint32_t i;
+
+	assert(calls->running == NULL);
+	rt_callback_date(calls);
+	for (i = 0; i < calls->count; i++) {
+		calls->running = calls->due[i].callback;
+		rt_callback_show(calls, calls->running);
+		calls->running->fn(&calls->due[i].item, calls->running->arg);
+	}
+	rt_callback_show(calls, NULL);
+	calls->running = NULL;
+	calls->count = 0;
+	rt_poller_restore_cancel(poller, cancel);
+}
+
+/* -------------------------------------------------------------- deliver --- */
 
 #define ANSWERS 64 /* to those that wait for lanes, in a round */
 #define SPILLS	64 /* lanes that get items of their spills, in a round */

@@ -26,7 +26,6 @@
 #include "base/owner.h"
 #include "base/self.h"
 #include "base/wait.h"
-#include "poller/callback.h"
 #include "poller/cq_pool.h"
 #include "poller/future.h"
 #include "poller/reserved.h"
@@ -34,6 +33,53 @@
 #include "poller/side.h"
 #include "queue/lane.h"
 #include "queue/left_out.h"
+
+/* ------------------------------------------------------------- callback --- */
+
+/*
+ * Routes that lead to a function of the application: a poller collects their
+ * items while it routes and calls at the end of the batch. Runs on the poller.
+ * doc/protocols/callback.md.
+ */
+
+struct rt_poller;
+
+#define RT_CALLBACKS 64 /* collected at most before the batch ends early */
+
+/* a function of the application; immutable */
+struct rt_callback {
+	rpma_rt_route_fn *fn;
+	void *arg;
+};
+
+/* a poller's; its own */
+struct rt_callbacks {
+	/* read by the dump: what the function that runs belongs to, a callback
+	 * or an SRQ, NULL: none runs; the batch's functions since when */
+	_Atomic(const void *) shown;
+	_Atomic uint32_t since_ms;
+	uint32_t count;
+	struct rt_callback *running; /* its function runs now */
+	struct {
+		struct rt_callback *callback;
+		struct rpma_rt_completion item;
+	} due[RT_CALLBACKS];
+};
+
+/* Functions of a batch begin to run: one of them, of callback or SRQ. */
+static inline void rt_callback_date(struct rt_callbacks *calls)
+{
+	/* relaxed: rt_callback_show() publishes it */
+	atomic_store_explicit(&calls->since_ms, rt_now_ms(),
+			      memory_order_relaxed);
+}
+static inline void rt_callback_show(struct rt_callbacks *calls, const void *of)
+{
+	/* release: the date, to the dump */
+	atomic_store_explicit(&calls->shown, of, memory_order_release);
+}
+
+/* --------------------------------------------------------------- poller --- */
 
 #define RT_BATCH 32 /* completions taken from a CQ at once */
 
