@@ -19,7 +19,7 @@
 #include "base/runtime.h"
 #include "poller/place.h"
 #include "poller/poller.h"
-#include "poller/reserve.h"
+#include "poller/route.h"
 #include "queue/queue.h"
 #include "poller/cq_pool.h"
 

@@ -20,7 +20,7 @@
 #include "conn/conn.h"
 #include "future/future.h"
 #include "poller/poller.h"
-#include "poller/reserve.h"
+#include "poller/route.h"
 #include "poller/source.h"
 #include "queue/lane.h"
 #include "queue/queue.h"

@@ -15,7 +15,7 @@
 #include "conn/conn.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
-#include "poller/reserve.h"
+#include "poller/route.h"
 #include "queue/lane.h"
 #include "queue/queue.h"
 #include "srq/srq.h"

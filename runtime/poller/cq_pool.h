@@ -26,7 +26,6 @@
 #include "rpma_rt.h"
 #include "base/inbox.h"
 #include "events/async.h"
-#include "poller/numbers.h"
 #include "poller/route.h"
 #include "queue/lane.h"
 

@@ -28,7 +28,7 @@
 #include "base/wait.h"
 #include "poller/cq_pool.h"
 #include "poller/future.h"
-#include "poller/reserved.h"
+#include "poller/route.h"
 #include "poller/schedule.h"
 #include "poller/side.h"
 #include "queue/lane.h"

@@ -12,13 +12,49 @@
 #ifndef RT_POLLER_ROUTE_H
 #define RT_POLLER_ROUTE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <infiniband/verbs.h>
 
 #include <urcu/hlist.h>
 
 #include "rpma_rt.h"
 #include "base/wr.h"
+
+/* -------------------------------------------------------------- numbers --- */
+
+/*
+ * Free numbers of one CQ's routes. Under the runtime's lock, but for the
+ * numbers that the poller gives back: these are in a ring that the poller
+ * writes and that the thread with the lock reads. doc/protocols/route.md.
+ */
+
+struct rt_numbers {
+	uint16_t *returned; /* a stack, with room for all handed out */
+	uint32_t returned_count;
+	uint32_t returned_max;
+	uint32_t next; /* never handed out yet from here on */
+	/* given back by the poller: a place for each; NULL: none yet */
+	uint16_t *back;
+	uint32_t back_head;
+	_Atomic uint32_t back_tail; /* written by the poller */
+};
+
+void rt_numbers_init(struct rt_numbers *numbers);
+void rt_numbers_fini(struct rt_numbers *numbers);
+/* How many can be taken. */
+uint32_t rt_numbers_left(const struct rt_numbers *numbers);
+/* ERRORS: RPMA_E_NOMEM (also: all 32512 in use) */
+int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
+void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
+/* From now on the poller may give numbers back. ERRORS: RPMA_E_NOMEM */
+int rt_numbers_let_poller(struct rt_numbers *numbers);
+/* Without the lock. REQUIRES: the message about the above was run */
+void rt_numbers_return_poller(struct rt_numbers *numbers, uint32_t number);
+
+/* ---------------------------------------------------------------- route --- */
 
 struct rt_callback;
 struct rt_futures;
@@ -135,5 +171,64 @@ static inline struct rpma_rt_completion rt_item_of_wc(const struct ibv_wc *wc,
 		     (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
 	return item;
 }
+
+/* ------------------------------------------------------------- reserved --- */
+
+/*
+ * The route numbers below RT_ROUTE_FIRST, the same in all CQs of a poller: 0 is
+ * for the own work requests of the runtime, from 2 on for SRQs, which take part
+ * in a batch as sides do. doc/protocols/wr_id.md, srq.md.
+ */
+
+struct rt_cq;
+struct rt_poller;
+
+/* of a kind of number; all on the poller */
+struct rt_reserved_ops {
+	/* a completion with that number; may run the poller's inbox */
+	void (*completion)(struct rt_poller *poller, struct rt_cq *cq,
+			   const struct ibv_wc *wc);
+	/* the rest is NULL for numbers that are never touched. At the end of a
+	 * batch in which it was: its credits go back, before the lanes are
+	 * published; refused posters are answered, after the fence */
+	void (*publish)(void *arg);
+	void (*answer)(void *arg);
+	/* a lane that got its items in this batch is over its limit, before
+	 * publish; that lane is under its limit again */
+	void (*held)(void *arg);
+	void (*eased)(void *arg);
+};
+
+/* one number; free while ops is NULL */
+struct rt_reserved {
+	const struct rt_reserved_ops *ops;
+	void *arg;
+	bool touched; /* in this batch */
+	struct rt_reserved *touched_next;
+};
+
+/* -------------------------------------------------------------- reserve --- */
+
+/*
+ * Room in the lane of a poller and a queue for all items that may be delivered
+ * there. Under the lock of the runtime.
+ */
+
+struct rt_spill;
+
+/* Room for entries more in the lane's spill; *spill_ptr is a larger one for the
+ * poller to take, or NULL. ERRORS: RPMA_E_NOMEM */
+int rt_reserve_spill(struct rt_lane *lane, uint32_t entries,
+		     struct rt_spill **spill_ptr);
+
+/*
+ * Reserves room for entries more in the lane between the poller and the queue,
+ * and references the queue; *spill_ptr as above. The caller gives both back.
+ * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_RT_E_BUSY (the
+ * queue's consumer is behind), RPMA_RT_E_CLOSED (the queue is)
+ */
+int rt_reserve_lane(struct rt_poller *poller, struct rpma_rt_queue *queue,
+		    uint32_t entries, struct rt_lane **lane_ptr,
+		    struct rt_spill **spill_ptr);
 
 #endif /* RT_POLLER_ROUTE_H */

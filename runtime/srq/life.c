@@ -24,7 +24,7 @@
 #include "future/future.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
-#include "poller/reserve.h"
+#include "poller/route.h"
 #include "queue/queue.h"
 
 /* ---------------------------------------------------------------- limit --- */

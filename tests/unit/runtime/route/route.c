@@ -4,7 +4,7 @@
 /* The 64 bits of a work request, the numbers of routes, their table. */
 
 #include "rt_fake.h"
-#include "poller/numbers.h"
+#include "poller/route.h"
 
 static void wr_id__there_and_back(void **state)
 {

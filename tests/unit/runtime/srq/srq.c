@@ -15,7 +15,7 @@
 #include "poller/want.h"
 #include "poller/qp_table.h"
 #include "srq/srq.h"
-#include "poller/numbers.h"
+#include "poller/route.h"
 
 #define SIZE	  8
 #define END_ITEMS 64 /* given back at once when an SRQ ends */
