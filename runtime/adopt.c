@@ -17,7 +17,6 @@
 #include "base/context.h"
 #include "base/log.h"
 #include "base/runtime.h"
-#include "poller/place.h"
 #include "poller/poller.h"
 #include "poller/route.h"
 #include "queue/queue.h"

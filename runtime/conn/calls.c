@@ -23,7 +23,6 @@
 #include "conn/create.h"
 #include "conn/resolve.h"
 #include "pool/pool.h"
-#include "poller/place.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
 

@@ -28,7 +28,6 @@
 #include "conn/route.h"
 #include "conn/slots.h"
 #include "poller/cq_pool.h"
-#include "poller/place.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
 #include "pool/pool.h"

@@ -25,7 +25,7 @@
 #include "conn/conn.h"
 #include "conn/resolve.h"
 #include "future/future.h"
-#include "poller/place.h"
+#include "poller/poller.h"
 #include "poller/source.h"
 #include "queue/queue.h"
 #include "srq/srq.h"

@@ -17,7 +17,6 @@
 #include "base/runtime.h"
 #include "base/stats.h"
 #include "poller/poller.h"
-#include "poller/arm.h"
 #include "poller/cq_pool.h"
 #include "poller/round.h"
 

@@ -398,4 +398,18 @@ void rt_cqs_await_sweep_poller(struct rt_poller *poller, struct rt_cq *cq,
 /* A CQ of the poller has failed: its connections die. */
 void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq);
 
+/* ---------------------------------------------------------------- place --- */
+
+/* An index, or one of RPMA_RT_POLLER_*? */
+bool rt_place_is_valid(const struct rpma_rt *rt, int poller);
+/* The poller of that index or by that rule; among: bits of those that may be,
+ * 0: all. REQUIRES: the runtime's lock, a valid index. */
+struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
+				  uint64_t among);
+
+/* ------------------------------------------------------------------ arm --- */
+
+/* Arms the CQs; true: nothing to do, sleep on epfd; false: there is work. */
+bool rt_arm_poller(struct rt_poller *poller);
+
 #endif /* RT_POLLER_POLLER_H */

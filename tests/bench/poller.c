@@ -30,7 +30,6 @@
 #include "poller/route.h"
 #include "base/runtime.h"
 #include "poller/round.h"
-#include "poller/arm.h"
 
 #define WCS	   8192
 #define IN_FLIGHT  1024

@@ -14,7 +14,6 @@
 #include "base/wait.h"
 #include "future/future.h"
 #include "poller/round.h"
-#include "poller/arm.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 

@@ -8,7 +8,6 @@
 
 #include "rt_fake.h"
 #include "poller/round.h"
-#include "poller/arm.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 

@@ -19,7 +19,6 @@
 #include "dump_names.h"
 #include "dump_printers.h"
 #include "poller/round.h"
-#include "poller/arm.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 

@@ -14,7 +14,6 @@
 #include "rt_fake.h"
 #include "base/self.h"
 #include "poller/round.h"
-#include "poller/arm.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 #include "queue/impl.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "rt_fake.h"
 #include "cm/device.h"
-#include "poller/place.h"
+#include "poller/poller.h"
 
 static struct rpma_rt_cfg cfg;
 
