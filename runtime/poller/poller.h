@@ -32,7 +32,6 @@
 #include "poller/schedule.h"
 #include "poller/side.h"
 #include "queue/lane.h"
-#include "queue/left_out.h"
 
 /* ------------------------------------------------------------- callback --- */
 

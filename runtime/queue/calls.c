@@ -21,7 +21,7 @@
 #include "queue/alone.h"
 #include "queue/count.h"
 #include "queue/impl.h"
-#include "queue/left_out.h"
+#include "queue/lane.h"
 #include "queue/list.h"
 #include "queue/push.h"
 #include "queue/queue.h"

@@ -19,6 +19,7 @@
 #ifndef RT_QUEUE_LANE_H
 #define RT_QUEUE_LANE_H
 
+#include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,8 +33,57 @@
 #include "base/order.h"
 #include "base/self.h"
 #include "base/stats.h"
-#include "queue/spill.h"
-#include "queue/waiter.h"
+
+/* ---------------------------------------------------------------- spill --- */
+
+/* The ring behind a lane that is full: doc/protocols/lane.md, "Memory". */
+
+struct rt_spill {
+	uint32_t announced_before; /* of its lane, should it be undone */
+	uint32_t entries;
+	uint32_t first;
+	uint32_t count;
+	struct rpma_rt_completion items[];
+};
+
+/* entries > 0; NULL: no memory. */
+struct rt_spill *rt_spill_new(uint32_t entries);
+void rt_spill_delete(struct rt_spill *spill);
+
+/* Adds at the end; returns for how many there was room. */
+uint32_t rt_spill_put(struct rt_spill *spill,
+		      const struct rpma_rt_completion *items, uint32_t count);
+/* The longest piece from items[first] on that does not wrap, up to max. */
+uint32_t rt_spill_front(const struct rt_spill *spill, uint32_t max);
+/* Removes so many from the front. */
+void rt_spill_drop(struct rt_spill *spill, uint32_t count);
+
+/* --------------------------------------------------------------- waiter --- */
+
+/*
+ * What waits for a lane's backlog to clear: a list of the poller's, which lists
+ * and answers. doc/protocols/ledger.md, "Waiters of a lane".
+ */
+
+struct rt_waiter {
+	struct cds_list_head link; /* of a lane's list; empty: not listed */
+	void (*eased)(void *arg);
+	void *arg;
+};
+
+/* NULL: no memory. */
+struct rt_waiter *rt_waiter_new(void (*eased)(void *arg), void *arg);
+/* Takes the waiter off its list, if the waiter is listed, and frees the waiter.
+ * waiter may be NULL. The poller, or before the poller knows the waiter. */
+void rt_waiter_delete(struct rt_waiter *waiter);
+
+/* The rest: the poller. */
+
+/* Lists the waiter, unless it is listed: it is answered when the backlog has
+ * cleared. A waiter waits for one lane at a time. */
+void rt_waiter_add(struct cds_list_head *waiters, struct rt_waiter *waiter);
+
+/* ----------------------------------------------------------------- lane --- */
 
 /* completions; as many as a poller takes from a CQ at once */
 #define RT_LANE_STAGE 32
@@ -358,5 +408,49 @@ uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane);
 /* After the consumer's rt_fence_dekker(), having found the lane empty: if the
  * poller sleeps on its spill, rings it [LANE-4]. */
 void rt_lane_ring_poller_consumer(struct rt_lane *lane);
+
+/* ------------------------------------------------------------- left_out --- */
+
+/*
+ * Lanes whose consumer a poller of manual mode did not ring: the thread that
+ * runs the poller is the thread that armed their queue, and polls the queue
+ * next. Until then the poller does not sleep. doc/protocols/lane.md, "A ring
+ * that is left out".
+ */
+
+/* a poller's */
+struct rt_left_out {
+	_Atomic uint32_t count;	    /* written under the lock */
+	uint64_t by;		    /* the thread that left them out */
+	pthread_mutex_t lock;	    /* a leaf: the poller, and delete */
+	struct cds_list_head lanes; /* under it */
+};
+
+void rt_left_out_init(struct rt_left_out *list);
+void rt_left_out_fini(struct rt_left_out *list);
+
+/* After the poller's fence, in place of rt_lane_bell_poller(), for a thread
+ * that runs it by hand: may its ring be left out? */
+static inline bool rt_left_out_may(const struct rt_lane *lane, uint64_t thread)
+{
+	return thread != 0 && rt_bell_is_armed_by(lane->consumer, thread);
+}
+void rt_left_out_add_poller(struct rt_left_out *list, struct rt_lane *lane,
+			    uint64_t thread);
+
+/* Before that thread sleeps: are there items that it did not take? Rings the
+ * thread that is to take them now, if that is another. */
+bool rt_left_out_is_due_poller(struct rt_left_out *list, uint64_t thread);
+/* Another thread runs the poller next, or none does: rings all lanes. */
+void rt_left_out_ring_poller(struct rt_left_out *list);
+
+static inline bool rt_left_out_is_empty(const struct rt_left_out *list)
+{
+	/* relaxed: only the poller adds */
+	return atomic_load_explicit(&list->count, memory_order_relaxed) == 0;
+}
+
+/* The lane's queue is deleted: no poller writes to the lane any more. */
+void rt_left_out_forget(struct rt_lane *lane);
 
 #endif /* RT_QUEUE_LANE_H */

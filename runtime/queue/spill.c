@@ -5,7 +5,7 @@
  * spill.c -- the ring behind a full lane; see spill.h.
  */
 
-#include "queue/spill.h"
+#include "queue/lane.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "conn/ledger.h"
 #include "poller/route.h"
 #include "librpma.h"
-#include "queue/spill.h"
+#include "queue/lane.h"
 
 #define WORD	   8 /* of malloc() before each block */
 #define TABLE_SIZE (RT_ROUTE_COUNT * sizeof(struct rt_route_entry))

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "queue/impl.h"
-#include "queue/spill.h"
+#include "queue/lane.h"
 #include "rt_fake.h"
 
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS

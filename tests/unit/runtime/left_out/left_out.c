@@ -16,7 +16,7 @@
 
 #include "base/self.h"
 #include "queue/impl.h"
-#include "queue/left_out.h"
+#include "queue/lane.h"
 #include "queue/queue.h"
 #include "rt_stub.h"
 
