@@ -21,8 +21,6 @@
 #include "queue/impl.h"
 #include "queue/take.h"
 #include "queue/queue.h"
-#include "queue/serve.h"
-#include "queue/wake.h"
 
 #define NS_PER_US     1000
 #define SPINS_A_LOOK  64 /* takes between two reads of the clock */

@@ -22,13 +22,9 @@
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/lane.h"
-#include "queue/list.h"
-#include "queue/push.h"
 #include "queue/queue.h"
-#include "queue/serve.h"
 #include "queue/shared.h"
 #include "queue/take.h"
-#include "queue/wake.h"
 
 /* ------------------------------------------------------ new and delete --- */
 

@@ -3,15 +3,17 @@
 
 /*
  * impl.h -- the inside of a queue, for the files of this folder: queue.c
- * (lanes, users, end), push.c (messages), take.c (taking), alone.c and shared.c
- * (one consumer, several), wake.c, calls.c (the public calls). Who owns which
- * word: doc/protocols/lane.md, shared-queue.md.
+ * (lanes, users, messages, end), take.c (taking), alone.c and shared.c (one
+ * consumer, several), poll.c and calls.c (the public calls), list.c (queues of
+ * a runtime). Who owns which word: doc/protocols/lane.md, shared-queue.md.
  */
 
 #ifndef RT_QUEUE_IMPL_H
 #define RT_QUEUE_IMPL_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "rpma_rt.h"
 #include "base/bell.h"
@@ -19,6 +21,8 @@
 #include "base/owner.h"
 #include "base/stats.h"
 #include "queue/lane.h"
+
+/* ---------------------------------------------------------------- queue --- */
 
 /* the word of the consumers */
 #define RT_CONSUMER_INSIDE 1 /* a thread is inside: the consumer; */
@@ -119,5 +123,81 @@ static inline bool rt_queue_has_tokens(const struct rpma_rt_queue *queue)
 	 * count */
 	return atomic_load_explicit(&queue->joints, memory_order_relaxed) > 0;
 }
+
+/* ----------------------------------------------------------------- wake --- */
+
+/*
+ * The word of a queue by which rpma_rt_queue_wake() brings a consumer back
+ * without an item. doc/protocols/lane.md, "A wake".
+ */
+
+/* Has somebody woken it, and no consumer come back for that? To a consumer that
+ * armed its bell, and fenced: what decides whether it sleeps. */
+static inline bool rt_wake_is_due(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: whoever takes the wake acquires */
+	return (atomic_load_explicit(&queue->woken, memory_order_relaxed) &
+		RT_QUEUE_WOKEN) != 0;
+}
+
+/* True: there was one, and the consumer comes back for it. */
+static inline bool rt_wake_take_consumer(struct rpma_rt_queue *queue)
+{
+	if (!rt_wake_is_due(queue))
+		return false;
+	/* acquire: pairs with rpma_rt_queue_wake(): what its callers did */
+	atomic_fetch_and_explicit(&queue->woken, ~(uint32_t)RT_QUEUE_WOKEN,
+				  memory_order_acquire);
+	return true;
+}
+
+/* Until nobody is inside a wake. For the thread that deletes the queue, which
+ * no further call will name. */
+void rt_wake_await_leave(const struct rpma_rt_queue *queue);
+
+/* ----------------------------------------------------------------- push --- */
+
+/* Messages of a queue, for its consumer. */
+
+/* Up to max messages; how many. */
+uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
+					 struct rpma_rt_completion *cmpl,
+					 uint32_t max);
+/* Frees the messages that were not taken. */
+void rt_queue_free_messages(struct rpma_rt_queue *queue);
+
+/* ---------------------------------------------------------------- serve --- */
+
+/*
+ * A consumer that runs rounds of pollers that are lent. Runs on the thread of
+ * the consumer. doc/protocols/lend.md.
+ */
+
+struct rpma_rt_queue;
+struct rt_queue_lane;
+
+/* Asks the threads of all pollers with a lane to the queue to lend these. */
+void rt_serve_ask(const struct rpma_rt_queue *queue);
+/* Is any of these pollers lent? */
+bool rt_serve_is_due(const struct rpma_rt_queue *queue);
+/* Runs a round of each that is lent. Returns false if none is, or if the thread
+ * of one is needed. */
+bool rt_serve_run(const struct rpma_rt_queue *queue);
+/* After the caller's fence, before the caller sleeps: likewise, and completions
+ * that come later wake the poller's thread. */
+void rt_serve_arm(const struct rpma_rt_queue *queue);
+
+/* A lane to a queue was made, under the lock of the queue; is deleted. */
+void rt_serve_remove(struct rt_queue_lane *lane);
+
+/* ----------------------------------------------------------------- list --- */
+
+/* A runtime's list of queues. */
+
+/* A queue that is made now; one that was is finished if the runtime stopped. */
+void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue);
+/* rt_queue_finish() is called under the same lock, so a queue is on the list
+ * or not being finished. */
+void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue);
 
 #endif /* RT_QUEUE_IMPL_H */

@@ -6,7 +6,7 @@
  * directory's. doc/protocols/directory.md.
  */
 
-#include "queue/list.h"
+#include "queue/impl.h"
 
 #include "base/context.h"
 #include "base/runtime.h"

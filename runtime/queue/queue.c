@@ -8,15 +8,114 @@
 
 #include "queue/queue.h"
 
-#include "base/context.h"
-#include "base/log.h"
-#include "base/runtime.h"
-#include "queue/impl.h"
-#include "queue/serve.h"
-
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
+#include "base/context.h"
+#include "base/log.h"
+#include "base/owner.h"
+#include "base/runtime.h"
+#include "queue/impl.h"
+
+/* ---------------------------------------------------------------- serve --- */
+
+/*
+ * A consumer that runs rounds of pollers that are lent. doc/protocols/lend.md.
+ */
+
+/* REQUIRES: the pollers lend */
+static struct rt_owned *owned_of(const struct rt_queue_lane *lane)
+{
+	struct rt_owned *owned = rt_context_lending(lane->queue->rt);
+	int i;
+
+	for (i = 0; i < lane->poller; i++)
+		owned = owned->next;
+	return owned;
+}
+
+/* Returns the number of lanes whose pollers may be lent. */
+static uint32_t lanes_of(const struct rpma_rt_queue *queue)
+{
+	if (rt_context_lending(queue->rt) == NULL)
+		return 0;
+	/* acquire [LANE-6] */
+	return atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+}
+
+static struct rt_owned *poller_of(const struct rpma_rt_queue *queue, uint32_t i)
+{
+	return owned_of((const struct rt_queue_lane *)queue->lanes[i]);
+}
+
+void rt_serve_ask(const struct rpma_rt_queue *queue)
+{
+	uint32_t lanes = lanes_of(queue);
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++)
+		rt_lend_ask(poller_of(queue, i)->lending);
+}
+
+bool rt_serve_is_due(const struct rpma_rt_queue *queue)
+{
+	uint32_t lanes = lanes_of(queue);
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++) {
+		if (rt_lend_is_lent(poller_of(queue, i)->lending))
+			return true;
+	}
+	return false;
+}
+
+bool rt_serve_run(const struct rpma_rt_queue *queue)
+{
+	uint32_t lanes = lanes_of(queue);
+	struct rt_owned *owned;
+	bool is_any = false;
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++) {
+		owned = poller_of(queue, i);
+		if (!rt_lend_is_lent(owned->lending))
+			continue;
+		if (!rt_owner_serve(owned, owned->lending->serve))
+			return false;
+		is_any = true;
+	}
+	return is_any;
+}
+
+void rt_serve_arm(const struct rpma_rt_queue *queue)
+{
+	uint32_t lanes = lanes_of(queue);
+	struct rt_owned *owned;
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++) {
+		owned = poller_of(queue, i);
+		(void)rt_owner_serve(owned, owned->lending->arm);
+	}
+}
+
+/* A lane to a queue was made, under the lock of the queue; is deleted. */
+static void rt_serve_add(struct rt_queue_lane *lane)
+{
+	if (rt_context_lending(lane->queue->rt) != NULL)
+		rt_lend_add_bell(owned_of(lane)->lending, &lane->sleeps,
+				 &lane->queue->bell);
+}
+
+void rt_serve_remove(struct rt_queue_lane *lane)
+{
+	if (rt_context_lending(lane->queue->rt) != NULL)
+		rt_lend_remove_bell(owned_of(lane)->lending, &lane->sleeps);
+}
+
+/* ---------------------------------------------------------------- queue --- */
 
 /* -------------------------------------------------------- idle lanes --- */
 
@@ -261,7 +360,8 @@ bool rt_queue_is_closed(const struct rpma_rt_queue *queue)
 		RT_QUEUE_CLOSED) != 0;
 }
 
-void rt_queue_close_gate(struct rpma_rt_queue *queue)
+/* Refuses further pushes. */
+static void rt_queue_close_gate(struct rpma_rt_queue *queue)
 {
 	/* release: a consumer that sees it closed sees what came before */
 	atomic_fetch_or_explicit(&queue->gate, RT_QUEUE_CLOSED,
@@ -337,4 +437,154 @@ struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue)
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
 {
 	return queue->id;
+}
+
+/* ----------------------------------------------------------------- push --- */
+
+/*
+ * Messages of a queue: pushes, and the end of the pushes. Labels in brackets:
+ * doc/protocols/lane.md.
+ */
+
+struct message {
+	struct cds_wfcq_node node;
+	struct rpma_rt_completion item;
+};
+
+static void leave_gate(struct rpma_rt_queue *queue)
+{
+	/* release [QUEUE-1]: our message, and our last touch of the queue */
+	atomic_fetch_sub_explicit(&queue->gate, RT_QUEUE_PUSHER,
+				  memory_order_release);
+}
+
+/* True: inside, and the queue cannot be deleted until we left. */
+static bool enter_gate(struct rpma_rt_queue *queue)
+{
+	uint32_t gate;
+
+	if (rt_queue_is_closed(queue))
+		return false;
+	/* acquire [QUEUE-1]: we come after all that left, or closed, before */
+	gate = atomic_fetch_add_explicit(&queue->gate, RT_QUEUE_PUSHER,
+					 memory_order_acquire);
+	if ((gate & RT_QUEUE_CLOSED) == 0)
+		return true;
+	leave_gate(queue);
+	return false;
+}
+
+/* False: there are as many as may be. Pushed before it is counted as taken, so
+ * never more, and a few less while others are refused. */
+static bool count_message(struct rpma_rt_queue *queue)
+{
+	uint32_t ms = rt_now_ms();
+	bool is_due = rt_mark_date(&queue->waits, ms);
+	/* relaxed, but for one: counts; what was taken was counted before.
+	 * Release: the date, to rt_queue_snapshot() */
+	uint64_t taken = atomic_load_explicit(&queue->stats.messages_taken,
+					      memory_order_relaxed);
+	uint64_t before = atomic_fetch_add_explicit(&queue->stats.messages, 1,
+						    memory_order_release);
+
+	if (is_due)
+		rt_mark_put(&queue->waits, (uint32_t)before, ms,
+			    (uint32_t)taken);
+	if (before - taken < RPMA_RT_MAX_MESSAGES)
+		return true;
+	/* relaxed: likewise */
+	atomic_fetch_sub_explicit(&queue->stats.messages, 1,
+				  memory_order_relaxed);
+	return false;
+}
+
+uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
+					 struct rpma_rt_completion *cmpl,
+					 uint32_t max)
+{
+	struct cds_wfcq_node *node;
+	struct message *msg;
+	uint32_t count = 0;
+
+	while (count < max) {
+		node = rt_mpsc_pop_owner(&queue->messages);
+		if (node == NULL)
+			break;
+		msg = caa_container_of(node, struct message, node);
+		cmpl[count++] = msg->item;
+		free(msg);
+	}
+	if (count > 0)
+		rt_stat_add(&queue->stats.messages_taken, count);
+	return count;
+}
+
+void rt_queue_free_messages(struct rpma_rt_queue *queue)
+{
+	struct cds_wfcq_node *node;
+
+	while ((node = rt_mpsc_pop_owner(&queue->messages)) != NULL)
+		free(caa_container_of(node, struct message, node));
+}
+
+/* --------------------------------------------------------------- public --- */
+
+int rpma_rt_queue_push(struct rpma_rt_queue *queue,
+		       const struct rpma_rt_completion *item)
+{
+	struct message *msg;
+	int ret;
+
+	ret = RT_REFUSE_NULL(queue, item);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
+	if (ret)
+		return ret;
+	msg = malloc(sizeof(*msg));
+	if (msg == NULL)
+		return RT_REFUSED(RPMA_E_NOMEM, "the message is not pushed");
+	msg->item = (struct rpma_rt_completion){
+		.context = item->context,
+		.user = item->user,
+		.byte_len = item->byte_len,
+		.imm = item->imm,
+		.kind = RPMA_RT_MESSAGE,
+	};
+	if (!enter_gate(queue)) {
+		free(msg);
+		return RT_REFUSE(RPMA_RT_E_CLOSED,
+				 "queue %u (%s) is closed: the message is not "
+				 "pushed",
+				 queue->id, queue->name);
+	}
+	if (!count_message(queue)) {
+		leave_gate(queue);
+		free(msg);
+		return RT_REFUSE(RPMA_RT_E_BUSY,
+				 "queue %u (%s) has as many messages as it "
+				 "holds: poll it; the message is not pushed",
+				 queue->id, queue->name);
+	}
+	rt_mpsc_push_mt(&queue->messages, &msg->node);
+	rt_queue_ring(queue);
+	leave_gate(queue);
+	return 0;
+}
+
+int rpma_rt_queue_close(struct rpma_rt_queue *queue)
+{
+	int ret;
+
+	ret = RT_REFUSE_NULL(queue);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(queue->rt);
+	if (ret)
+		return ret;
+	if (!enter_gate(queue))
+		return 0; /* another has closed it */
+	rt_queue_close_gate(queue);
+	rt_queue_ring(queue);
+	/* until here no call answers CLOSED, after which it may be deleted */
+	leave_gate(queue);
+	return 0;
 }

@@ -74,8 +74,6 @@ void rt_queue_finish_all(struct rpma_rt_queue *list);
 bool rt_queue_is_of(const struct rpma_rt_queue *queue,
 		    const struct rpma_rt *rt);
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
-/* Refuses further pushes. */
-void rt_queue_close_gate(struct rpma_rt_queue *queue);
 /* Rings after a fence of its own; counted. */
 void rt_queue_ring(struct rpma_rt_queue *queue);
 

@@ -19,7 +19,6 @@
 #include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
-#include "queue/wake.h"
 
 #define NS_PER_US    1000
 #define SPINS_A_LOOK 64 /* looks between two reads of the clock */

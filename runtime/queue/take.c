@@ -14,10 +14,7 @@
 #include "base/log.h"
 #include "queue/impl.h"
 #include "queue/joint.h"
-#include "queue/push.h"
 #include "queue/queue.h"
-#include "queue/serve.h"
-#include "queue/wake.h"
 
 static inline uint32_t take_lane(struct rpma_rt_queue *queue,
 				 struct rt_lane *lane,

@@ -7,7 +7,7 @@
  * doc/protocols/lane.md, "A wake".
  */
 
-#include "queue/wake.h"
+#include "queue/impl.h"
 
 #include <errno.h>
 #include <sched.h>

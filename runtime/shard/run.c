@@ -15,7 +15,7 @@
 #include "base/owner.h"
 #include "base/self.h"
 #include "base/stats.h"
-#include "queue/wake.h"
+#include "queue/impl.h"
 
 #define NS_PER_MS 1000000u
 

@@ -3,7 +3,7 @@
 
 /*
  * A poller of adaptive mode whose thread lends the poller to its consumers, as
- * in doc/protocols/lend.md and in poller/loop.c and queue/serve.c, for every
+ * in doc/protocols/lend.md and in poller/loop.c and queue/queue.c, for every
  * interleaving of the thread, two consumers with a queue each, a device that
  * completes for both, and another thread, which sends a message and later stops
  * the poller.

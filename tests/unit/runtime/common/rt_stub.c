@@ -7,8 +7,7 @@
 #include "base/context.h"
 #include "base/thread.h"
 #include "base/wait.h"
-#include "queue/serve.h"
-#include "queue/list.h"
+#include "queue/impl.h"
 #include "queue/queue.h"
 
 #include <poll.h>
@@ -98,36 +97,32 @@ uint64_t rt_context_spin_ns(const struct rpma_rt *rt)
 }
 
 /* No poller here lends itself. */
-void rt_serve_ask(const struct rpma_rt_queue *queue)
+struct rt_owned *rt_context_lending(const struct rpma_rt *rt)
 {
-	(void)queue;
+	(void)rt;
+	return NULL;
 }
 
-bool rt_serve_is_due(const struct rpma_rt_queue *queue)
+bool rt_owner_serve(struct rt_owned *owned,
+		    bool (*round)(struct rt_owned *owned))
 {
-	(void)queue;
+	(void)owned;
+	(void)round;
 	return false;
 }
 
-bool rt_serve_run(const struct rpma_rt_queue *queue)
+void rt_lend_add_bell(struct rt_lending *lending, struct rt_lend_bell *place,
+		      const struct rt_bell *bell)
 {
-	(void)queue;
-	return false;
+	(void)lending;
+	(void)place;
+	(void)bell;
 }
 
-void rt_serve_arm(const struct rpma_rt_queue *queue)
+void rt_lend_remove_bell(struct rt_lending *lending, struct rt_lend_bell *place)
 {
-	(void)queue;
-}
-
-void rt_serve_add(struct rt_queue_lane *lane)
-{
-	(void)lane;
-}
-
-void rt_serve_remove(struct rt_queue_lane *lane)
-{
-	(void)lane;
+	(void)lending;
+	(void)place;
 }
 
 bool rt_context_has_shards(const struct rpma_rt *rt)

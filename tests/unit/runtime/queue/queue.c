@@ -25,7 +25,6 @@
 #include "queue/impl.h"
 #include "queue/joint.h"
 #include "queue/queue.h"
-#include "queue/wake.h"
 #include "rt_stub.h"
 
 #define SIZE	64
