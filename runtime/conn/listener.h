@@ -21,7 +21,7 @@
 #include "base/runtime.h"
 #include "cm/cm.h"
 #include "conn/cfg.h"
-#include "queue/joint.h"
+#include "queue/queue.h"
 
 struct rpma_rt_conn;
 struct rt_futures;

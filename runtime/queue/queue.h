@@ -13,11 +13,14 @@
 #ifndef RT_QUEUE_QUEUE_H
 #define RT_QUEUE_QUEUE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "rpma_rt.h"
 #include "queue/lane.h"
+
+/* ---------------------------------------------------------------- queue --- */
 
 /* The lane between a poller (its index and bell) and this queue, made when
  * they first meet. NULL: no memory. Any thread that holds the queue. */
@@ -112,5 +115,32 @@ int rt_queue_check_of(const struct rpma_rt_queue *queue,
 /* The next one of the runtime's list. */
 struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue);
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue);
+
+/* ---------------------------------------------------------------- joint --- */
+
+/*
+ * An item that comes behind everything in several lanes of a queue. A token
+ * goes into each of the lanes; the consumer drops all but the token that it
+ * takes last, in whose place it sees the item. doc/protocols/lane.md.
+ */
+
+/* kind of a token: no value of enum rpma_rt_kind */
+#define RT_JOINT_KIND 255
+
+/* freed by the consumer that takes the last token */
+struct rt_joint {
+	_Atomic uint32_t lanes; /* whose tokens were not taken yet */
+	struct rpma_rt_completion item;
+};
+
+/* Any thread that holds the queue, before the first token: they come. */
+void rt_joint_announce(struct rpma_rt_queue *queue);
+/* What a poller writes into its lane. */
+static inline struct rpma_rt_completion
+rt_joint_token(const struct rt_joint *joint)
+{
+	return (struct rpma_rt_completion){.context = (uintptr_t)joint,
+					   .kind = RT_JOINT_KIND};
+}
 
 #endif /* RT_QUEUE_QUEUE_H */

@@ -23,7 +23,6 @@
 #include <cmocka.h>
 
 #include "queue/impl.h"
-#include "queue/joint.h"
 #include "queue/queue.h"
 #include "rt_stub.h"
 
