@@ -18,12 +18,9 @@
 #include "base/context.h"
 #include "base/log.h"
 #include "base/wait.h"
-#include "queue/alone.h"
-#include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/lane.h"
 #include "queue/queue.h"
-#include "queue/shared.h"
 #include "queue/take.h"
 
 /* ------------------------------------------------------ new and delete --- */

@@ -9,14 +9,13 @@
  * doc/protocols/shared-queue.md.
  */
 
-#include "queue/shared.h"
+#include "queue/take.h"
 
 #include <sched.h>
 
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/self.h"
-#include "queue/count.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
 

@@ -11,6 +11,10 @@
 
 #include "rpma_rt.h"
 #include "base/clock.h"
+#include "base/self.h"
+#include "queue/impl.h"
+
+/* ----------------------------------------------------------------- take --- */
 
 /* How a take that found nothing ends. */
 enum rt_take_end {
@@ -50,5 +54,148 @@ static inline int64_t rt_queue_end_ns(int64_t timeout_ns)
 {
 	return timeout_ns < 0 ? -1 : (int64_t)rt_now_ns() + timeout_ns;
 }
+
+/* ---------------------------------------------------------------- count --- */
+
+/*
+ * Statistics of a consumer's calls. Inline: each call that takes from a queue
+ * counts.
+ */
+
+#define RT_LOOKS_A_DATE 64
+#define RT_TAKES_A_DATE 16
+
+/* After a call that may have slept: records how long its wake-up took. */
+static inline void rt_queue_time_wakeup(struct rpma_rt_queue *queue)
+{
+	uint64_t ns;
+
+	if (!queue->bell.timed)
+		return;
+	ns = rt_bell_take_rung_ns(&queue->bell);
+	if (ns != 0)
+		rt_histogram_add_mt(&queue->wakeup, rt_now_ns() - ns);
+}
+
+static inline void rt_queue_count(const struct rpma_rt_queue *queue,
+				  _Atomic uint64_t *stat, uint64_t n)
+{
+	if (queue->params.shared)
+		rt_stat_add_mt(stat, n);
+	else
+		rt_stat_add(stat, n);
+}
+
+/* The calling thread is the consumer from here on. */
+static inline void rt_queue_go_in(struct rpma_rt_queue *queue)
+{
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&queue->inside, rt_self_tid(),
+			      memory_order_relaxed);
+}
+
+/* The calling thread, whose tid is known, looked, or took, at ms. */
+static inline void rt_queue_date_at(_Atomic uint64_t *when, uint32_t ms)
+{
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(when, (uint64_t)rt_self_known_tid() << 32 | ms,
+			      memory_order_relaxed);
+}
+
+/* The calling thread did so now. */
+static inline void rt_queue_date(_Atomic uint64_t *when)
+{
+	(void)rt_self_tid();
+	rt_queue_date_at(when, rt_now_ms());
+}
+
+/* The calling thread found nothing now, after many looks or a wait. */
+static inline void rt_queue_date_look(struct rpma_rt_queue *queue)
+{
+	rt_queue_date(&queue->stats.last_look);
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&queue->stats.date_due, true,
+			      memory_order_relaxed);
+}
+
+/* The calling thread will sleep. */
+static inline void rt_queue_count_sleep(struct rpma_rt_queue *queue)
+{
+	rt_stat_add_mt(&queue->stats.sleeps, 1);
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&queue->stats.date_due, true,
+			      memory_order_relaxed);
+}
+
+/* The calling thread took something now. */
+static inline void rt_queue_date_take(struct rpma_rt_queue *queue)
+{
+	/* relaxed: statistic, orders nothing */
+	atomic_store_explicit(&queue->stats.date_due, false,
+			      memory_order_relaxed);
+	rt_queue_date(&queue->stats.last_take);
+}
+
+/* Calls that found something: those that went in, without the empty ones, which
+ * are read first since a call counts itself first. */
+static inline uint64_t rt_queue_batches(const struct rpma_rt_queue *queue)
+{
+	uint64_t empty = rt_stat_read(&queue->stats.empty);
+
+	return rt_stat_read(&queue->stats.polls) +
+	       rt_stat_read(&queue->stats.waits) - empty;
+}
+
+/*
+ * A take is dated after a look that was, after a sleep, and every
+ * RT_TAKES_A_DATE times else: where items come all the time the clock would
+ * cost more than all else that is counted.
+ */
+static inline bool rt_queue_is_date_due(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: statistic, orders nothing */
+	return atomic_load_explicit(&queue->stats.date_due,
+				    memory_order_relaxed) ||
+	       rt_queue_batches(queue) % RT_TAKES_A_DATE == 1;
+}
+
+/* A call, and what it found; a consumer, of a shared queue any. */
+static inline void rt_queue_count_take(struct rpma_rt_queue *queue,
+				       _Atomic uint64_t *calls, uint32_t count)
+{
+	rt_queue_count(queue, calls, 1);
+	if (count == 0) {
+		rt_queue_count(queue, &queue->stats.empty, 1);
+		if (calls == &queue->stats.waits ||
+		    rt_stat_read(&queue->stats.empty) % RT_LOOKS_A_DATE == 0)
+			rt_queue_date_look(queue);
+		return;
+	}
+	rt_queue_count(queue, &queue->stats.taken, count);
+	if (rt_queue_is_date_due(queue))
+		rt_queue_date_take(queue);
+}
+
+/* ---------------------------------------------------------------- alone --- */
+
+/* The calls of a queue's one consumer. */
+
+/* RT_TAKE_EMPTY: armed, a ring makes the fd readable. ERRORS: likewise */
+int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end);
+
+/* --------------------------------------------------------------- shared --- */
+
+/* The calls of several workers of one queue. */
+
+/* end_ns < 0: never, otherwise of rt_now_ns(). spins: before the caller sleeps.
+ * How many; 0: why. */
+uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			enum rt_take_end *why);
+uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, uint32_t max,
+			int64_t end_ns, bool spins, enum rt_take_end *why);
+/* RT_TAKE_EMPTY: armed, a ring makes the fd readable. */
+enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue);
 
 #endif /* RT_QUEUE_TAKE_H */

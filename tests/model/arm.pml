@@ -3,7 +3,7 @@
 
 /*
  * Arming a queue's fd, and the rings that a poller leaves out, as in
- * doc/protocols/lane.md, queue/alone.c and queue/lane.c: a thread FIRST
+ * doc/protocols/lane.md, queue/poll.c and queue/lane.c: a thread FIRST
  * runs a poller of manual mode and takes from the queue into which it
  * delivers, in any order of its four calls, and sleeps on both fds. At any
  * moment it may leave the queue to the thread SECOND, and the thread RUNNER

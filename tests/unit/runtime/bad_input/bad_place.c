@@ -292,7 +292,7 @@ void mistakes(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
-	death_expect("alone.c", take_while_another_does, f);
+	death_expect("poll.c", take_while_another_does, f);
 	conn = fake_established(f);
 	death_expect("calls.c", put_twice, conn);
 	death_expect("calls.c", get_after_put, conn);
