@@ -151,10 +151,6 @@ static inline bool rt_wake_take_consumer(struct rpma_rt_queue *queue)
 	return true;
 }
 
-/* Until nobody is inside a wake. For the thread that deletes the queue, which
- * no further call will name. */
-void rt_wake_await_leave(const struct rpma_rt_queue *queue);
-
 /* ----------------------------------------------------------------- push --- */
 
 /* Messages of a queue, for its consumer. */
