@@ -6,11 +6,16 @@
  * directory's. doc/protocols/directory.md.
  */
 
-#include "queue/impl.h"
+#include "queue/queue.h"
 
+#include <string.h>
+
+#include "base/clock.h"
 #include "base/context.h"
 #include "base/runtime.h"
-#include "queue/queue.h"
+#include "queue/impl.h"
+
+/* ----------------------------------------------------------------- list --- */
 
 void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
@@ -34,4 +39,86 @@ void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 	pthread_mutex_unlock(&rt->lock);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
+}
+
+/* ------------------------------------------------------------- snapshot --- */
+
+/*
+ * The state of a queue as a dump shows it. Any thread that keeps the queue
+ * alive; the thread waits for no other. doc/protocols/directory.md.
+ */
+
+/* An item that waits since then. */
+static void add_waiting(struct rt_queue_state *view, uint32_t ms)
+{
+	if (!view->has_waiting || ms > view->waiting_ms)
+		view->waiting_ms = ms;
+	view->has_waiting = true;
+}
+
+static void take_lanes(const struct rpma_rt_queue *queue, uint32_t now_ms,
+		       struct rt_queue_state *view)
+{
+	const struct rt_lane *lane;
+	uint32_t since_ms;
+	uint32_t i;
+
+	/* acquire [LANE-6] */
+	view->lanes =
+		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
+	for (i = 0; i < view->lanes; i++) {
+		lane = queue->lanes[i];
+		view->spilled += rt_stat_read32(&lane->spill_now);
+		view->backlogged += rt_lane_is_backlogged(lane);
+		if (rt_lane_waits_mt(lane, &since_ms))
+			add_waiting(view, rt_ms_between(since_ms, now_ms));
+	}
+}
+
+static void take_messages(const struct rpma_rt_queue *queue, uint32_t now_ms,
+			  struct rt_queue_state *view)
+{
+	/* taken first: it never counts more than was pushed */
+	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
+
+	/* acquire: pairs with count_message(), for the date */
+	if (atomic_load_explicit(&queue->stats.messages,
+				 memory_order_acquire) != taken)
+		add_waiting(view, rt_ms_between(rt_mark_since(&queue->waits,
+							      (uint32_t)taken),
+						now_ms));
+}
+
+static struct rt_queue_date date_of(const _Atomic uint64_t *when,
+				    uint32_t now_ms)
+{
+	uint64_t word = rt_stat_read(when);
+
+	return (struct rt_queue_date){
+		.tid = (uint32_t)(word >> 32),
+		.ago_ms = rt_ms_between((uint32_t)word, now_ms),
+	};
+}
+
+void rt_queue_snapshot(const struct rpma_rt_queue *queue, uint32_t now_ms,
+		       struct rt_queue_state *view)
+{
+	uint32_t consumers = rt_stat_read32(&queue->consumers);
+
+	*view = (struct rt_queue_state){
+		.id = queue->id,
+		.shared = queue->params.shared,
+		.closed = rt_queue_is_closed(queue),
+		.finished = rt_stat_is(&queue->finished),
+		.inside = (consumers & RT_CONSUMER_INSIDE) != 0,
+		.inside_tid = rt_stat_read32(&queue->inside),
+		.asleep = rt_bell_ways(&queue->bell) != RT_BELL_AWAKE,
+		.waiters = consumers / RT_CONSUMER_WAITER,
+		.delete_refused = rt_stat_is(&queue->delete_refused),
+		.look = date_of(&queue->stats.last_look, now_ms),
+		.take = date_of(&queue->stats.last_take, now_ms),
+	};
+	memcpy(view->name, queue->name, sizeof(view->name));
+	take_lanes(queue, now_ms, view);
+	take_messages(queue, now_ms, view);
 }
