@@ -183,7 +183,7 @@ bool rt_serve_run(const struct rpma_rt_queue *queue);
  * that come later wake the poller's thread. */
 void rt_serve_arm(const struct rpma_rt_queue *queue);
 
-/* A lane to a queue was made, under the lock of the queue; is deleted. */
+/* The lane is deleted. */
 void rt_serve_remove(struct rt_queue_lane *lane);
 
 /* ----------------------------------------------------------------- list --- */

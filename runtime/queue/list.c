@@ -17,6 +17,38 @@
 
 /* ----------------------------------------------------------------- list --- */
 
+void rt_queue_finish_all(struct rpma_rt_queue *list)
+{
+	struct rpma_rt_queue *next;
+
+	for (; list != NULL; list = next) {
+		/* a finished queue that is empty may be deleted at once, but
+		 * leaves the list only under the lock that the caller holds */
+		next = list->next;
+		rt_queue_finish(list);
+	}
+}
+
+static void rt_queue_link(struct rpma_rt_queue *queue,
+			  struct rpma_rt_queue **list)
+{
+	queue->next = *list;
+	*list = queue;
+}
+
+static void rt_queue_unlink(const struct rpma_rt_queue *queue,
+			    struct rpma_rt_queue **list)
+{
+	while (*list != queue)
+		list = &(*list)->next;
+	*list = queue->next;
+}
+
+struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue)
+{
+	return queue->next;
+}
+
 void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&rt->lock);

@@ -102,6 +102,7 @@ void rt_serve_arm(const struct rpma_rt_queue *queue)
 }
 
 /* A lane to a queue was made, under the lock of the queue; is deleted. */
+/* A lane to a queue was made, under the lock of the queue. */
 static void rt_serve_add(struct rt_queue_lane *lane)
 {
 	if (rt_context_lending(lane->queue->rt) != NULL)
@@ -401,37 +402,6 @@ void rt_queue_finish(struct rpma_rt_queue *queue)
 	}
 	rt_queue_ring(queue);
 	pthread_mutex_unlock(&queue->lock);
-}
-
-void rt_queue_finish_all(struct rpma_rt_queue *list)
-{
-	struct rpma_rt_queue *next;
-
-	for (; list != NULL; list = next) {
-		/* a finished queue that is empty may be deleted at once, but
-		 * leaves the list only under the lock that the caller holds */
-		next = list->next;
-		rt_queue_finish(list);
-	}
-}
-
-void rt_queue_link(struct rpma_rt_queue *queue, struct rpma_rt_queue **list)
-{
-	queue->next = *list;
-	*list = queue;
-}
-
-void rt_queue_unlink(const struct rpma_rt_queue *queue,
-		     struct rpma_rt_queue **list)
-{
-	while (*list != queue)
-		list = &(*list)->next;
-	*list = queue->next;
-}
-
-struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue)
-{
-	return queue->next;
 }
 
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue)

@@ -67,10 +67,7 @@ void rt_queue_unref_spill_poller(struct rt_lane *lane);
  * in rings and spills and then gets RPMA_RT_E_CLOSED. */
 void rt_queue_finish(struct rpma_rt_queue *queue);
 
-/* The runtime's list of queues; under the runtime's lock. */
-void rt_queue_link(struct rpma_rt_queue *queue, struct rpma_rt_queue **list);
-void rt_queue_unlink(const struct rpma_rt_queue *queue,
-		     struct rpma_rt_queue **list);
+/* Finishes each queue of the list; under the runtime's lock. */
 void rt_queue_finish_all(struct rpma_rt_queue *list);
 
 /* Was it made with that runtime? Lanes are known by the poller's index. */
