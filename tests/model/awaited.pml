@@ -3,7 +3,7 @@
 
 /*
  * Futures of the next free slot, as in doc/protocols/pool.md, Waiting for a
- * slot, in pool/list.h, pool/slots.c, pool/waits.c and poller/source.c, for
+ * slot, in pool/pool.h, pool/slots.c, pool/life.c and poller/source.c, for
  * every interleaving of the poller, threads that ask for a future and give
  * futures up, a thread that takes slots without a future, and a connection with
  * the slots for receives, which goes. A list of free slots is a count and the
