@@ -9,11 +9,98 @@
 #include "shard/shard.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/context.h"
 #include "base/log.h"
 #include "base/stats.h"
+
+/* ----------------------------------------------------------------- lane --- */
+
+/*
+ * The memory of a lane is its set's; the lane is made by the sender, under the
+ * lock of the set.
+ */
+
+/* The memory of one, for that many messages that are no answers; NULL. */
+static struct rt_shard_lane *rt_shard_lane_new(uint32_t limit)
+{
+	struct rt_shard_lane *lane;
+	/* the room of the answers is reserved beside that of all others */
+	size_t size =
+		sizeof(*lane) + 2 * (size_t)limit * sizeof(lane->slots[0]);
+
+	lane = aligned_alloc(RT_APART,
+			     (size + RT_APART - 1) / RT_APART * RT_APART);
+	if (lane == NULL)
+		return NULL;
+	memset(lane, 0, size);
+	lane->limit = limit;
+	return lane;
+}
+
+uint32_t rt_shard_lane_left(const struct rt_shard_lane *lane, uint32_t next)
+{
+	/* relaxed: the caller is alone */
+	return next - atomic_load_explicit(&lane->head, memory_order_relaxed);
+}
+
+/* ----------------------------------------------------------------- ring --- */
+
+/*
+ * A shard wakes another: by its eventfd, once for each sleep; and which thread
+ * may speak for a shard.
+ */
+
+void rt_shard_ring_wake(const struct rpma_rt_shard *shard)
+{
+	RT_NOT_CANCELLED;
+	const uint64_t one = 1;
+	ssize_t ret;
+
+	/* a full counter (EAGAIN) is readable too, so nothing is lost */
+	ret = write(shard->eventfd, &one, sizeof(one));
+	(void)ret;
+}
+
+void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other,
+		   const struct rt_shard_lane *wanted)
+{
+	struct rpma_rt_shard *sleeper = &shard->set->shards[other];
+	struct rt_shard_out *out = &shard->out[other];
+	/* acquire: wants, stored before it; the caller's fence orders it behind
+	 * what was handed over [SHARD-4] */
+	uint32_t asleep =
+		atomic_load_explicit(&sleeper->asleep, memory_order_acquire);
+
+	if (likely((asleep & 1) == 0) || asleep == out->rung)
+		return;
+	/* relaxed: asleep carries it */
+	if (wanted != NULL &&
+	    !atomic_load_explicit(&wanted->wants, memory_order_relaxed))
+		return;
+	out->rung = asleep;
+	rt_shard_ring_wake(sleeper);
+	rt_stat_add(&shard->counters.rings, 1);
+}
+
+int rt_shard_refuse_thread(const struct rt_log_place *place,
+			   const struct rpma_rt_shard *shard)
+{
+	int ret = rt_context_check_here(place, shard->rt);
+
+	if (ret || shard->thread == 0 || shard->thread == rt_self_number())
+		return ret;
+	return rt_refuse(place, RPMA_E_INVAL,
+			 "shard %u is run by another thread: only that one "
+			 "sends in its name and sets its timers",
+			 shard->index);
+}
+
+/* ----------------------------------------------------------------- send --- */
 
 /* ----------------------------------------------------------- lanes --- */
 
