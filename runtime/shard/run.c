@@ -6,16 +6,534 @@
  * its queue, what it sends itself; and how long it spins before it sleeps.
  */
 
+#define _GNU_SOURCE
 #include "shard/shard.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/context.h"
+#include "base/lang.h"
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/self.h"
 #include "base/stats.h"
 #include "queue/impl.h"
+
+/* ------------------------------------------------------------------ end --- */
+
+/*
+ * How shards stop: each goes through phases, the next of which waits until all
+ * others are in the one before, so that whatever was sent is delivered.
+ * doc/protocols/shard.md.
+ */
+
+void rt_shard_end_begin(struct rpma_rt_shards *set)
+{
+	uint32_t i;
+
+	/* release: what the caller did before */
+	atomic_store_explicit(&set->stopping, true, memory_order_release);
+	/* behind the store, as a system call; also those that are awake */
+	for (i = 0; i < set->count; i++)
+		rt_shard_ring_wake(&set->shards[i]);
+}
+
+int rpma_rt_shards_stop(struct rpma_rt_shards *shards)
+{
+	int ret = RT_REFUSE_NULL(shards);
+
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(shards->rt);
+	if (ret == 0)
+		rt_shard_end_begin(shards);
+	return ret;
+}
+
+/* The least phase of all others. */
+static enum rt_shard_phase phase_of_others(const struct rpma_rt_shard *shard)
+{
+	enum rt_shard_phase least = RT_SHARD_ENDED;
+	enum rt_shard_phase phase;
+	uint32_t i;
+
+	for (i = 0; i < shard->count; i++) {
+		if (i == shard->index)
+			continue;
+		phase = rt_shard_phase_of(&shard->set->shards[i]);
+		if (phase < least)
+			least = phase;
+	}
+	return least;
+}
+
+static void enter_phase(struct rpma_rt_shard *shard, enum rt_shard_phase phase)
+{
+	uint32_t i;
+
+	/* release [SHARD-5]: what the shard sent before */
+	atomic_store_explicit(&shard->phase, phase, memory_order_release);
+	/* [SHARD-4]: the phase before asleep, as a message */
+	rt_fence_dekker();
+	for (i = 0; i < shard->count; i++) {
+		if (i != shard->index)
+			rt_shard_ring(shard, i, NULL);
+	}
+}
+
+/* Of a runtime that is stopped everything has come; else the queue is the
+ * program's from here on. */
+static bool is_queue_through(const struct rpma_rt_shard *shard)
+{
+	return !shard->is_poller_over || shard->is_queue_over;
+}
+
+/* Does what a stop is due for, behind the turn's look at the lanes, which
+ * found so many messages. True: the shard has ended. */
+static bool rt_shard_end_step(struct rpma_rt_shard *shard, int messages)
+{
+	enum rt_shard_phase phase = rt_shard_phase_of(shard);
+	/* as it was before this turn's look at the lanes */
+	bool is_time = shard->others >= phase && messages == 0;
+
+	if (phase == RT_SHARD_RUNS) {
+		rt_shard_send_close(shard);
+		enter_phase(shard, RT_SHARD_QUIET);
+	} else if (phase == RT_SHARD_QUIET && is_time) {
+		enter_phase(shard, RT_SHARD_DRAINED);
+	} else if (phase == RT_SHARD_DRAINED && is_time &&
+		   is_queue_through(shard)) {
+		enter_phase(shard, RT_SHARD_ENDED);
+	}
+	shard->others = phase_of_others(shard);
+	return rt_shard_phase_of(shard) == RT_SHARD_ENDED;
+}
+
+/* Would a turn bring the stop on? */
+static bool rt_shard_end_is_due(const struct rpma_rt_shard *shard)
+{
+	enum rt_shard_phase phase;
+
+	if (!rt_shard_is_stopping(shard->set))
+		return false;
+	phase = rt_shard_phase_of(shard);
+	if (phase == RT_SHARD_DRAINED && !is_queue_through(shard))
+		return false;
+	return phase == RT_SHARD_RUNS || phase_of_others(shard) >= phase;
+}
+
+/* ----------------------------------------------------------------- take --- */
+
+/*
+ * What comes to a shard: each message is read where it lies, by the shard's
+ * function; then the room goes back to the sender. The shard's thread.
+ */
+
+/* Lanes that were made since the last look. */
+__attribute__((noinline)) static void meet(struct rpma_rt_shard *shard,
+					   uint64_t met)
+{
+	struct rpma_rt_shards *set = shard->set;
+	struct rt_shard_lane *lane;
+	uint32_t from;
+
+	for (from = 0; from < shard->count; from++) {
+		if (!(met & ~shard->known & rt_shard_bit(from)))
+			continue;
+		lane = set->lanes[from * set->count + shard->index];
+		shard->out[from].back = lane;
+		shard->in[shard->in_count++] = (struct rt_shard_in){
+			.lane = lane,
+			.from = from,
+		};
+	}
+	shard->known = met;
+}
+
+static inline void look_for_lanes(struct rpma_rt_shard *shard)
+{
+	/* acquire [SHARD-1]: the lane behind a bit */
+	uint64_t met = atomic_load_explicit(&shard->met, memory_order_acquire);
+
+	if (unlikely(met != shard->known))
+		meet(shard, met);
+}
+
+/* Up to there; answers: how many of them were. */
+static void call(struct rpma_rt_shard *shard, const struct rt_shard_in *in,
+		 uint32_t end, uint32_t *answers)
+{
+	RT_NOT_CANCELLED;
+	rpma_rt_shard_message_fn *message_fn = shard->set->message_fn;
+	const struct rt_shard_lane *lane = in->lane;
+	uint32_t mask = 2 * lane->limit - 1;
+	const struct rpma_rt_shard_message *message;
+	uint32_t at;
+
+	for (at = in->head; at != end; at++) {
+		message = &lane->slots[at & mask];
+		if (message->kind == RPMA_RT_SHARD_REQUEST) {
+			shard->out[in->from].owed++;
+			rt_stat_add(&shard->counters.asked, 1);
+		} else if (message->kind == RPMA_RT_SHARD_ANSWER) {
+			(*answers)++;
+		}
+		message_fn(shard, message, shard->arg);
+	}
+}
+
+static uint32_t take_lane(struct rpma_rt_shard *shard, struct rt_shard_in *in)
+{
+	uint32_t tail = rt_shard_lane_tail(in);
+	uint32_t count = tail - in->head;
+	uint32_t answers = 0;
+
+	if (count == 0)
+		return 0;
+	if (count > RT_SHARD_BATCH) {
+		count = RT_SHARD_BATCH;
+		tail = in->head + count;
+	}
+	call(shard, in, tail, &answers);
+	rt_shard_lane_advance(in, tail);
+	/* behind head: a request sent for this credit is answered into the room
+	 * that we have just given back */
+	shard->out[in->from].unanswered -= answers;
+	if (answers > 0)
+		rt_stat_add(&shard->counters.answered, answers);
+	shard->drained |= rt_shard_bit(in->from);
+	return count;
+}
+
+/* Calls the functions of messages; returns how many. */
+static int rt_shard_take(struct rpma_rt_shard *shard)
+{
+	uint32_t total = 0;
+	uint32_t i;
+
+	look_for_lanes(shard);
+	for (i = 0; i < shard->in_count; i++)
+		total += take_lane(shard, &shard->in[i]);
+	if (total > 0)
+		rt_stat_add(&shard->counters.messages, total);
+	return (int)total;
+}
+
+/* Are there any messages? */
+static bool rt_shard_take_has_some(struct rpma_rt_shard *shard)
+{
+	uint32_t i;
+
+	look_for_lanes(shard);
+	for (i = 0; i < shard->in_count; i++) {
+		if (rt_shard_lane_tail(&shard->in[i]) != shard->in[i].head)
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- sleep --- */
+
+/*
+ * A shard sleeps: one word that the shard alone writes, an eventfd that others
+ * write (send.c), and one epoll set of all that the shard sleeps on.
+ */
+
+#define NS_PER_S 1000000000u
+#define NAP_NS	 10000000 /* where there is no descriptor to sleep on */
+
+/* --------------------------------------------------------- the fds --- */
+
+static int watch(struct rpma_rt_shard *shard, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (epoll_ctl(shard->epfd, EPOLL_CTL_ADD, fd, &event))
+		return rt_refuse_system("epoll_ctl");
+	return 0;
+}
+
+static int watch_all(struct rpma_rt_shard *shard)
+{
+	int fd;
+	int ret = watch(shard, shard->eventfd);
+
+	if (ret == 0)
+		ret = rpma_rt_queue_get_fd(shard->queue, &fd);
+	if (ret == 0)
+		ret = watch(shard, fd);
+	if (ret == 0)
+		ret = rpma_rt_poller_get_fd(shard->rt, shard->index, &fd);
+	if (ret == 0)
+		ret = watch(shard, fd);
+	return ret;
+}
+
+int rt_shard_sleep_init(struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	shard->eventfd = -1;
+	shard->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (shard->epfd < 0)
+		return rt_refuse_system("epoll_create1");
+	shard->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (shard->eventfd < 0)
+		ret = rt_refuse_system("eventfd");
+	else
+		ret = watch_all(shard);
+	if (ret)
+		rt_shard_sleep_fini(shard);
+	return ret;
+}
+
+void rt_shard_sleep_fini(struct rpma_rt_shard *shard)
+{
+	if (shard->epfd >= 0)
+		close(shard->epfd);
+	if (shard->eventfd >= 0)
+		close(shard->eventfd);
+	shard->epfd = -1;
+	shard->eventfd = -1;
+}
+
+/* -------------------------------------------------------- sleeping --- */
+
+/* Writes that came late make it readable again, once for nothing. */
+static void read_rings(struct rpma_rt_shard *shard)
+{
+	uint64_t writes;
+	ssize_t ret;
+
+	if (!shard->is_rung)
+		return;
+	shard->is_rung = false;
+	ret = read(shard->eventfd, &writes, sizeof(writes));
+	(void)ret; /* nothing to read is quiet too */
+}
+
+/* The next number: odd, it sleeps. */
+static void count_asleep(struct rpma_rt_shard *shard)
+{
+	/* relaxed: the shard alone writes it */
+	uint32_t asleep =
+		atomic_load_explicit(&shard->asleep, memory_order_relaxed);
+
+	/* release: wants of the lanes, before it */
+	atomic_store_explicit(&shard->asleep, asleep + 1, memory_order_release);
+}
+
+static bool has_work(struct rpma_rt_shard *shard)
+{
+	return rt_shard_take_has_some(shard) || rt_shard_send_is_eased(shard) ||
+	       rt_shard_end_is_due(shard);
+}
+
+/* 0: armed; 1: there is something, or there was a wake; or an error. */
+static int arm_queue(struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	if (shard->is_queue_over)
+		return 0;
+	ret = rpma_rt_queue_arm(shard->queue);
+	/* the next turn finds that it is closed */
+	return ret == RPMA_RT_E_CLOSED ? 1 : ret;
+}
+
+/* 0: armed; 1: there is work; or an error. */
+static int arm_poller(struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	if (shard->is_poller_over)
+		return 0;
+	ret = rpma_rt_poller_arm(shard->rt, shard->index);
+	return ret == RPMA_RT_E_CLOSED ? 1 : ret;
+}
+
+static void sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
+{
+	struct pollfd fd = {.fd = shard->epfd, .events = POLLIN};
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	struct timespec timeout = {0, 0};
+	uint64_t now;
+
+	if (until_ns != UINT64_MAX) {
+		now = rt_now_ns();
+		if (until_ns <= now)
+			return;
+		timeout.tv_sec = (time_t)((until_ns - now) / NS_PER_S);
+		timeout.tv_nsec = (long)((until_ns - now) % NS_PER_S);
+	}
+	rt_stat_add(&shard->counters.sleeps, 1);
+	/* on a signal it looks again, too */
+	if (ppoll(&fd, 1, until_ns == UINT64_MAX ? NULL : &timeout, NULL) != 0)
+		shard->is_rung = true;
+	/* the program closed the descriptor: no ring comes, so turns go on */
+	if (fd.revents & POLLNVAL)
+		nanosleep(&nap, NULL);
+}
+
+/* Sleeps until there is something, or that time of the monotonic clock, or for
+ * no reason. 0; 1: the queue said that there is something, or was woken; or an
+ * error of the calls that arm. */
+static int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
+{
+	RT_NOT_CANCELLED;
+	int armed = 0;
+	int ret = 0;
+
+	/* before asleep: a ring that this takes away was for what the look
+	 * finds */
+	read_rings(shard);
+	count_asleep(shard);
+	/* [SHARD-4]: asleep before the look */
+	rt_fence_dekker();
+	if (!has_work(shard)) {
+		ret = arm_queue(shard);
+		if (ret == 0)
+			armed = arm_poller(shard);
+		if (ret == 0 && armed == 0)
+			sleep_on_fd(shard, until_ns);
+	}
+	count_asleep(shard);
+	if (armed < 0)
+		return armed;
+	return ret;
+}
+
+/* ---------------------------------------------------------------- timer --- */
+
+/*
+ * Timers of a shard: a heap by time, of structs of the program's. The shard's
+ * thread.
+ */
+
+#define NS_PER_US 1000u
+
+/* struct rpma_rt_timer, inside */
+struct __attribute__((may_alias)) timer {
+	rpma_rt_timer_fn *fn;
+	void *arg;
+	struct rpma_rt_shard *shard; /* where it is set; NULL: nowhere */
+	struct rt_heap_node node;
+};
+_Static_assert(sizeof(struct timer) == sizeof(struct rpma_rt_timer),
+	       "one is the other");
+_Static_assert(offsetof(struct timer, shard) ==
+		       offsetof(struct rpma_rt_timer, opaque),
+	       "behind the program's fields");
+
+static void unset(struct timer *timer)
+{
+	rt_heap_remove(&timer->shard->timers, &timer->node);
+	rt_stat_add(&timer->shard->counters.timers_set, (uint64_t)-1);
+	timer->shard = NULL;
+}
+
+/* of one that is set, or was never */
+static int check(const struct rt_log_place *place,
+		 const struct rpma_rt_shard *shard, const struct timer *timer)
+{
+	int ret = rt_shard_refuse_thread(place, shard);
+
+	if (ret == 0 && timer->shard != NULL && timer->shard != shard)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "the timer is set on another shard than %u, "
+				 "or was not zeroed",
+				 shard->index);
+	return ret;
+}
+
+/* The time of a delay; one that lies beyond the clock is the last. */
+static uint64_t due_ns(uint64_t delay_us)
+{
+	uint64_t now = rt_now_ns();
+
+	if (delay_us > (UINT64_MAX - 1 - now) / NS_PER_US)
+		return UINT64_MAX - 1;
+	return now + delay_us * NS_PER_US;
+}
+
+int rpma_rt_timer_start(struct rpma_rt_shard *shard,
+			struct rpma_rt_timer *timer, uint64_t delay_us)
+{
+	struct timer *inside = (struct timer *)(void *)timer;
+	int ret = RT_REFUSE_NULL(shard, timer);
+
+	if (ret == 0)
+		ret = check(RT_LOG_HERE, shard, inside);
+	if (ret)
+		return ret;
+	if (inside->fn == NULL)
+		return RT_REFUSE(RPMA_E_INVAL, "rpma_rt_timer.fn is missing");
+	if (inside->shard != NULL)
+		unset(inside);
+	inside->shard = shard;
+	rt_heap_insert(&shard->timers, &inside->node, due_ns(delay_us));
+	rt_stat_add(&shard->counters.timers_set, 1);
+	return 0;
+}
+
+int rpma_rt_timer_cancel(struct rpma_rt_shard *shard,
+			 struct rpma_rt_timer *timer)
+{
+	struct timer *inside = (struct timer *)(void *)timer;
+	int ret = RT_REFUSE_NULL(shard, timer);
+
+	if (ret == 0)
+		ret = check(RT_LOG_HERE, shard, inside);
+	if (ret || inside->shard == NULL)
+		return ret;
+	unset(inside);
+	return 1;
+}
+
+void rt_shard_timer_end(struct rpma_rt_shard *shard)
+{
+	while (shard->timers.first != NULL)
+		unset(RT_FROM(struct timer, node, shard->timers.first));
+}
+
+/* When the first is due; UINT64_MAX: there is none. */
+static uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard)
+{
+	return shard->timers.first == NULL ? UINT64_MAX
+					   : shard->timers.first->key;
+}
+
+/* Calls the timers that are due; returns how many. */
+static int rt_shard_timer_call(struct rpma_rt_shard *shard)
+{
+	struct timer *timer;
+	uint64_t now;
+	int called = 0;
+
+	if (likely(shard->timers.first == NULL))
+		return 0;
+	now = rt_now_ns();
+	while (called < RT_SHARD_BATCH && rt_shard_timer_next(shard) <= now) {
+		RT_NOT_CANCELLED;
+		timer = RT_FROM(struct timer, node, shard->timers.first);
+		unset(timer);
+		/* it may be set again, or freed, inside */
+		timer->fn(shard, (struct rpma_rt_timer *)(void *)timer);
+		called++;
+	}
+	if (called > 0)
+		rt_stat_add(&shard->counters.timers, (uint64_t)called);
+	return called;
+}
+
+/* ------------------------------------------------------------------ run --- */
 
 #define NS_PER_MS 1000000u
 

@@ -310,7 +310,7 @@ int rt_shard_refuse_thread(const struct rt_log_place *place,
 
 /* ------------------------------------------------------- in a turn --- */
 
-/* send.c: publishes what was sent, and wakes those that sleep on it. */
+/* Publishes what was sent, and wakes those that sleep on it. */
 void rt_shard_send_hand_over(struct rpma_rt_shard *shard);
 /* Tells the shard's function where room came back; how often. */
 int rt_shard_send_tell(struct rpma_rt_shard *shard);
@@ -319,35 +319,16 @@ bool rt_shard_send_is_eased(struct rpma_rt_shard *shard);
 /* No posts and requests any more. */
 void rt_shard_send_close(struct rpma_rt_shard *shard);
 
-/* take.c: calls the functions of messages; how many. */
-int rt_shard_take(struct rpma_rt_shard *shard);
-/* Are there any? */
-bool rt_shard_take_has_some(struct rpma_rt_shard *shard);
-
-/* timer.c: calls those that are due; how many. */
-int rt_shard_timer_call(struct rpma_rt_shard *shard);
-/* When the first is due; UINT64_MAX: there is none. */
-uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard);
-
 /* The shard goes: its timers are set nowhere, and none is called. */
 void rt_shard_timer_end(struct rpma_rt_shard *shard);
 
-/* end.c: what a stop is due for, behind the turn's look at the lanes, which
- * found so many messages. True: the shard has ended. */
-bool rt_shard_end_step(struct rpma_rt_shard *shard, int messages);
-/* Would a turn bring the stop on? */
-bool rt_shard_end_is_due(const struct rpma_rt_shard *shard);
 /* The set stops; any thread. */
 void rt_shard_end_begin(struct rpma_rt_shards *set);
 
-/* --------------------------------------------------------- sleep.c --- */
+/* ---------------------------------------------------------------- sleep --- */
 
 int rt_shard_sleep_init(struct rpma_rt_shard *shard);
 void rt_shard_sleep_fini(struct rpma_rt_shard *shard);
-/* Sleeps until there is something, or that time of the monotonic clock, or for
- * no reason. 0; 1: the queue said that there is something, or was woken; or an
- * error of the calls that arm. */
-int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns);
 
 /* ----------------------------------------------------------------- ring --- */
 
