@@ -3,9 +3,8 @@
 
 /*
  * future.h -- futures as their holders and their connections see them: blocks
- * of slots (life.c), what is asked of the poller (ask.c), what is asked for
- * (source.c), the public calls (calls.c, wait.c). The slots: poller/future.h.
- * doc/protocols/future.md.
+ * of slots, what is asked of the poller, what is asked for (life.c), the public
+ * calls (calls.c, wait.c). The slots: poller/future.h. doc/protocols/future.md.
  */
 
 #ifndef RT_FUTURE_FUTURE_H
@@ -44,8 +43,6 @@ void rt_future_free_all(struct rpma_rt *rt);
 
 /* Any thread that holds it: has the poller do that. */
 void rt_future_ask_mt(struct rt_future *slot, uint32_t asked);
-/* The block's message: runs the following. */
-void rt_future_message(struct rt_msg *msg, void *owner);
 /* The poller: what was asked of the block's slots so far. */
 void rt_future_run_poller(struct rt_futures *futures);
 

@@ -3,8 +3,9 @@
 
 /*
  * life.c -- blocks of slots: made for a side of a connection, used again by
- * another of the same poller when all slots are free, freed with the runtime.
- * A future may outlive its connection, never its runtime.
+ * another side of the same poller when all slots are free, freed with the
+ * runtime. A future may outlive its connection, never its runtime. What holders
+ * ask of the poller, and the sources of futures.
  */
 
 #include "future/future.h"
@@ -14,9 +15,186 @@
 
 #include "base/cfg.h"
 #include "base/context.h"
+#include "base/order.h"
 #include "base/runtime.h"
 #include "base/wr.h"
 #include "poller/poller.h"
+#include "poller/route.h"
+#include "poller/source.h"
+
+/* ------------------------------------------------------------------ ask --- */
+
+/*
+ * What holders ask of the poller that completes their future: a stack of slots
+ * in each block, and one message for all that is on it.
+ * doc/protocols/future.md.
+ */
+
+/* What is on the stack is the caller's: index + 1 of the one that was put there
+ * first, and so on. Futures of the next message get it in this order. */
+static uint32_t take_all(struct rt_futures *futures)
+{
+	/* acquire [FUTURE-6]: the slots' next, as push() left them */
+	uint32_t at = atomic_exchange_explicit(&futures->requests, 0,
+					       memory_order_acq_rel);
+	uint32_t first = 0;
+	struct rt_future *slot;
+	uint32_t next;
+
+	while (at != 0) {
+		slot = &futures->slots[at - 1];
+		next = slot->next;
+		slot->next = first;
+		first = at;
+		at = next;
+	}
+	return first;
+}
+
+/* What was asked of it; from here on it may be put on the stack again. */
+static uint32_t take_asked(struct rt_future *slot)
+{
+	/* acq_rel [FUTURE-6]: pairs with the holder's fetch_or */
+	return atomic_exchange_explicit(&slot->asked, 0, memory_order_acq_rel);
+}
+
+static void run_ended_once(struct rt_futures *futures)
+{
+	uint32_t at = take_all(futures);
+	struct rt_future *slot;
+
+	while (at != 0) {
+		slot = &futures->slots[at - 1];
+		at = slot->next;
+		rt_future_ask_ended(slot, take_asked(slot));
+	}
+}
+
+static bool has_requests(const struct rt_futures *futures)
+{
+	/* relaxed: after the fence of run_ended() */
+	return atomic_load_explicit(&futures->requests, memory_order_relaxed) !=
+	       0;
+}
+
+/* In place of the poller, which has ended: one thread at a time. One that finds
+ * another inside leaves its request to that, which looks again [FUTURE-7]. */
+static void run_ended(struct rt_futures *futures)
+{
+	do {
+		/* acquire: what the last one inside did with the slots */
+		if (atomic_exchange_explicit(&futures->ending, true,
+					     memory_order_acq_rel))
+			return;
+		run_ended_once(futures);
+		/* release: to the next one inside */
+		atomic_store_explicit(&futures->ending, false,
+				      memory_order_release);
+		/* pairs with the one of a thread that has put a request there
+		 * and then finds this one inside */
+		rt_fence_dekker();
+	} while (has_requests(futures));
+}
+
+void rt_future_run_poller(struct rt_futures *futures)
+{
+	struct rt_poller *poller = futures->poller;
+	const struct rt_route_entry *to;
+	struct rpma_rt_completion left;
+	struct rt_future *slot;
+	bool may_serve = false;
+	uint32_t asked;
+	uint32_t at;
+
+	/* each slot is either not complete, or published */
+	if (poller->futures.count > 0)
+		rt_deliver_flush(poller);
+	at = take_all(futures);
+	while (at != 0) {
+		slot = &futures->slots[at - 1];
+		at = slot->next;
+		rt_deliver_futures(poller);
+		asked = take_asked(slot);
+		/* before it is done: the block may be another's then */
+		may_serve = rt_source_may_serve(slot, asked);
+		to = rt_future_ask_poller(poller, slot, asked, &left);
+		if (to != NULL)
+			rt_deliver_item(poller, to, &left);
+	}
+	/* behind the requests: a slot that is complete now may be among those.
+	 * What keeps the source keeps the block */
+	if (may_serve)
+		rt_deliver_asked(poller, futures, 0);
+}
+
+static void push(struct rt_futures *futures, struct rt_future *slot)
+{
+	/* relaxed: the compare-and-swap decides */
+	uint32_t first =
+		atomic_load_explicit(&futures->requests, memory_order_relaxed);
+
+	do {
+		slot->next = first;
+		/* acq_rel [FUTURE-6]: the slot, to whoever takes the stack;
+		 * what the last one to take it is through with */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&futures->requests, &first,
+		(uint32_t)(slot - futures->slots) + 1, memory_order_acq_rel,
+		memory_order_relaxed));
+}
+
+/* The block's message: runs the following. */
+static void rt_future_message(struct rt_msg *msg, void *owner)
+{
+	struct rt_futures *futures = RT_FROM(struct rt_futures, msg, msg);
+
+	(void)owner;
+	/* acq_rel [FUTURE-6]: pairs with the exchange of the sender: what is
+	 * put on the stack from here on sends it again */
+	atomic_exchange_explicit(&futures->msg_sent, false,
+				 memory_order_acq_rel);
+	/* acquire: pairs with the release in rt_poller_stop(). No batch may
+	 * follow that would publish it: it is the stop's [FUTURE-7] */
+	if (atomic_load_explicit(&futures->poller->stopping,
+				 memory_order_acquire))
+		return;
+	rt_future_run_poller(futures);
+}
+
+void rt_future_ask_mt(struct rt_future *slot, uint32_t asked)
+{
+	struct rt_futures *futures = slot->of;
+
+	/* acq_rel [FUTURE-6]: pairs with take_asked() */
+	if (atomic_fetch_or_explicit(&slot->asked, (uint8_t)asked,
+				     memory_order_acq_rel) != 0)
+		return; /* it is on the stack */
+	push(futures, slot);
+	/* acq_rel [FUTURE-6]: it is on its way, and will see the slot; or it is
+	 * sent */
+	if (!atomic_exchange_explicit(&futures->msg_sent, true,
+				      memory_order_acq_rel))
+		rt_inbox_push_mt(&futures->poller->inbox, &futures->msg);
+	/* pairs with the one in rt_future_finish_all(): either that finds the
+	 * slot, or this finds that the poller has ended [FUTURE-7] */
+	rt_fence_dekker();
+	if (__builtin_expect(rt_context_is_stopped(futures->rt), 0))
+		run_ended(futures);
+}
+
+void rt_future_finish_all(struct rpma_rt *rt)
+{
+	struct rt_futures *futures;
+
+	/* pairs with the one in rt_future_ask_mt() [FUTURE-7] */
+	rt_fence_dekker();
+	/* no connection is made any more: the list stays as it is */
+	for (futures = rt->futures; futures != NULL;
+	     futures = futures->all_next)
+		run_ended(futures);
+}
+
+/* ----------------------------------------------------------------- life --- */
 
 static uint32_t count_out(const struct rt_futures *futures)
 {
@@ -179,4 +357,134 @@ void rt_future_free_all(struct rpma_rt *rt)
 		rt->futures = futures->all_next;
 		free_block(futures);
 	}
+}
+
+/* --------------------------------------------------------------- source --- */
+
+/*
+ * Sources of futures: made, asked, ended, dropped. The list of a source is in
+ * poller/source.c.
+ */
+
+/* Returns the slot that the owner drops: the first slot that was taken. */
+static struct rt_future *keeper_of(const struct rt_futures *futures)
+{
+	return &futures->slots[0];
+}
+
+/* Makes a node for each item that is listed or that a slot got last: no more
+ * than cfg->messages are listed or in receives, but for items put back. */
+static struct rt_future_source *make_source(const struct rt_source_cfg *cfg)
+{
+	size_t nodes = cfg->messages > 0 ? cfg->messages + cfg->futures : 0;
+	struct rt_future_source *source =
+		calloc(1, sizeof(*source) + nodes * sizeof(*source->nodes) +
+				  (cfg->futures + 1) * sizeof(*source->held));
+
+	if (source == NULL)
+		return NULL;
+	source->last = &source->first;
+	source->taken = cfg->taken;
+	source->fetch = cfg->fetch;
+	source->arg = cfg->owner;
+	source->has_nodes = nodes > 0;
+	source->held = (struct rt_source_node **)(source->nodes + nodes);
+	while (nodes-- > 0) {
+		source->nodes[nodes].next = source->free;
+		source->free = &source->nodes[nodes];
+	}
+	return source;
+}
+
+struct rt_futures *rt_source_new(const struct rt_source_cfg *cfg)
+{
+	struct rt_future_source *source = make_source(cfg);
+	struct rt_futures *futures;
+
+	if (source == NULL)
+		return NULL;
+	futures = rt_future_block_take(cfg->poller, cfg->kind, NULL,
+				       cfg->futures + 1);
+	if (futures == NULL) {
+		free(source);
+		return NULL;
+	}
+	source->futures = futures;
+	futures->source = source;
+	rt_source_take(futures, RT_FUTURE_KEEPER, cfg->owner);
+	return futures;
+}
+
+void rt_source_undo(struct rt_futures *futures)
+{
+	if (futures == NULL)
+		return;
+	free(futures->source);
+	futures->source = NULL;
+	rt_future_free_holder(keeper_of(futures));
+	rt_future_block_return(futures);
+}
+
+void rt_source_drop_mt(struct rt_futures *futures)
+{
+	struct rt_future *keeper;
+
+	if (futures == NULL)
+		return;
+	keeper = keeper_of(futures);
+	/* relaxed: the owner's; even: it was dropped before */
+	if (atomic_load_explicit(&keeper->generation, memory_order_relaxed) %
+		    2 ==
+	    0)
+		return;
+	rt_future_end_generation(keeper);
+	rt_future_ask_mt(keeper, RT_FUTURE_DROP);
+}
+
+void rt_source_wake_mt(struct rt_futures *futures)
+{
+	rt_future_ask_mt(keeper_of(futures), RT_FUTURE_WATCH);
+}
+
+void rt_source_end_poller(struct rt_futures *futures,
+			  const struct rpma_rt_completion *end)
+{
+	futures->source->taken = NULL;
+	futures->source->fetch = NULL;
+	rt_future_run_poller(futures);
+	rt_source_set_end_poller(futures, 0, end);
+	rt_deliver_asked(futures->poller, futures, 0);
+}
+
+struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t event,
+				 const void *owner)
+{
+	struct rt_future *slot = rt_future_take(futures, (uintptr_t)owner);
+
+	if (slot == NULL)
+		return NULL;
+	slot->tag = event;
+	/* no item yet */
+	slot->result = (struct rpma_rt_completion){
+		.context = (uintptr_t)owner,
+		.kind = RPMA_RT_COMPLETION,
+		.status = IBV_WC_GENERAL_ERR,
+		.opcode = (uint8_t)(futures->kind->opcode + event),
+	};
+	return slot;
+}
+
+int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future)
+{
+	struct rt_future *slot;
+
+	/* of two threads one takes a slot */
+	pthread_mutex_lock(&futures->rt->ask_lock);
+	slot = rt_source_take(futures, 0, futures->source->arg);
+	pthread_mutex_unlock(&futures->rt->ask_lock);
+	if (slot == NULL)
+		return RPMA_RT_E_BUSY;
+	rt_future_name(future, slot);
+	rt_future_ask_mt(slot, RT_FUTURE_WATCH);
+	return 0;
 }

@@ -3,7 +3,7 @@
 
 /*
  * Futures of receives, as in doc/protocols/future.md and in poller/future.c,
- * future/ask.c, calls.c and wait.c: a slot, its poller, and a holder that posts
+ * future/life.c, calls.c and wait.c: a slot, its poller, and a holder that posts
  * it up to USES times. Each time it may arm a function, have the result
  * delivered to a queue, cancel, sleep until it is complete, read, and drops in
  * the end, at any moment; the message of each use comes at any moment too. So

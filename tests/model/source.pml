@@ -3,7 +3,7 @@
 
 /*
  * A source, as in doc/protocols/future.md, Sources, and in poller/source.c and
- * future/source.c, here the messages of a connection (conn/fill.c, pool/): slots
+ * future/life.c, here the messages of a connection (conn/fill.c, pool/): slots
  * of the pool are posted, come as messages, wait in the list or are given to
  * futures, are leases of the program, and are free again, so posted again. One
  * holder asks for futures of messages, reads, cancels and drops them in any
