@@ -31,7 +31,6 @@
 #include "pool/pool.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
-#include "events/async.h"
 
 #define PAGE 4096
 

@@ -19,7 +19,7 @@
 #include "base/fds.h"
 #include "base/runtime.h"
 #include "base/thread.h"
-#include "events/async.h"
+#include "events/events.h"
 
 struct rdma_cm_id;
 struct rdma_event_channel;

@@ -29,7 +29,7 @@
 #include "cm/cm.h"
 #include "conn/gate.h"
 #include "conn/route.h"
-#include "events/async.h"
+#include "events/events.h"
 #include "poller/cq_pool.h"
 #include "poller/route.h"
 #include "poller/schedule.h"

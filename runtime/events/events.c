@@ -2,17 +2,35 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * events.c -- the process's event thread: its count, and calls to it. Sources
- * are added from any thread and removed on the event thread itself, between two
- * batches, so that ready() never runs on a removed one.
+ * events.c -- the event thread of the process, and the asynchronous events that
+ * the thread reads.
  */
 
 #include "events/events.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "rpma_rt.h"
+#include "base/cancel.h"
+#include "base/context.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "base/runtime.h"
 #include "base/self.h"
+#include "base/thread.h"
+
+/* --------------------------------------------------------------- events --- */
+
+/*
+ * The process's event thread: its count, and calls to it. Sources are added
+ * from any thread and removed on the event thread itself, between two batches,
+ * so that ready() never runs on a removed one.
+ */
 
 static struct {
 	pthread_mutex_t lock; /* of count: start and stop */
@@ -89,4 +107,352 @@ static int remove_source(void *arg)
 void rt_events_remove(struct rt_source *source)
 {
 	rt_events_call(remove_source, source);
+}
+
+/* ---------------------------------------------------------------- async --- */
+
+/*
+ * Finds the owner of the object that an asynchronous event names, and calls it
+ * and the handlers. Lists change under the lock. Devices are listed by any
+ * thread, in front, and taken off by the event thread only: so that thread
+ * reads the head under the lock and walks on without the lock, and handlers may
+ * call the runtime.
+ */
+
+#define BUCKETS 1024
+#define BATCH	64 /* events in a round of the event thread */
+
+/* the reading of one context */
+struct reader {
+	struct rt_source source; /* first */
+	struct ibv_context *ibv_ctx;
+	unsigned users; /* devices of runtimes that do not feed */
+	struct reader *next;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct rt_async_object *objects[BUCKETS];
+	struct rt_async_device *devices;
+	struct reader *readers;
+} async = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void rt_async_forked(void)
+{
+	struct reader *reader;
+	size_t i;
+
+	pthread_mutex_init(&async.lock, NULL);
+	for (i = 0; i < BUCKETS; i++)
+		async.objects[i] = NULL;
+	async.devices = NULL;
+	/* memory only: the fd is watched by the parent's epoll set, which is
+	 * the parent's also here */
+	while ((reader = async.readers) != NULL) {
+		async.readers = reader->next;
+		free(reader);
+	}
+}
+
+/* -------------------------------------------------------------- objects --- */
+
+static struct rt_async_object **bucket_of(const void *object)
+{
+	uint64_t hash = (uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &async.objects[hash >> 54];
+}
+
+void rt_async_own(struct rt_async_object *object)
+{
+	struct rt_async_object **bucket = bucket_of(object->object);
+
+	pthread_mutex_lock(&async.lock);
+	object->owned = true;
+	object->next = *bucket;
+	*bucket = object;
+	pthread_mutex_unlock(&async.lock);
+}
+
+void rt_async_disown(struct rt_async_object *object)
+{
+	struct rt_async_object **link = bucket_of(object->object);
+
+	pthread_mutex_lock(&async.lock);
+	while (object->owned && *link != object)
+		link = &(*link)->next;
+	if (object->owned)
+		*link = object->next;
+	object->owned = false;
+	pthread_mutex_unlock(&async.lock);
+}
+
+/* The object of the event, if it may be the runtime's; NULL: a port, the
+ * device, what the runtime never makes. */
+static const void *object_of(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return event->element.cq;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return event->element.qp;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return event->element.srq;
+	default: /* of a port, the device, a WQ, or newer than this list */
+		return NULL;
+	}
+}
+
+/* Calls the owner of the object that the event names. False: it has none. */
+static bool tell_owner(const struct ibv_async_event *event)
+{
+	const void *object = object_of(event);
+	struct rt_async_object *owned;
+
+	if (object == NULL)
+		return false;
+	pthread_mutex_lock(&async.lock);
+	owned = *bucket_of(object);
+	while (owned != NULL && owned->object != object)
+		owned = owned->next;
+	if (owned != NULL)
+		owned->event(owned, event->event_type);
+	pthread_mutex_unlock(&async.lock);
+	return owned != NULL;
+}
+
+/* -------------------------------------------------------------- devices --- */
+
+/* Calls the users of the device, rt NULL: of every runtime; how many. */
+static int tell_fatal(const struct ibv_context *ibv_ctx,
+		      const struct rpma_rt *rt)
+{
+	struct rt_async_device *device;
+	int told = 0;
+
+	pthread_mutex_lock(&async.lock);
+	for (device = async.devices; device != NULL; device = device->next) {
+		if (device->ibv_ctx != ibv_ctx ||
+		    (rt != NULL && device->rt != rt))
+			continue;
+		device->fatal(device);
+		told++;
+	}
+	pthread_mutex_unlock(&async.lock);
+	return told;
+}
+
+/* Is it the first of its runtime on that device, from that head on? */
+static bool is_first(const struct rt_async_device *head,
+		     const struct rt_async_device *device)
+{
+	const struct rt_async_device *other;
+
+	for (other = head; other != device; other = other->next) {
+		if (other->rt == device->rt &&
+		    other->ibv_ctx == device->ibv_ctx)
+			return false;
+	}
+	return true;
+}
+
+/* Event thread: calls the handler of every runtime that has one, once. */
+static void call_handlers(struct ibv_context *ibv_ctx,
+			  const struct ibv_async_event *event)
+{
+	const struct rt_async_device *device;
+	const struct rt_async_device *head;
+	const struct rpma_rt_cfg *cfg;
+
+	pthread_mutex_lock(&async.lock);
+	head = async.devices;
+	pthread_mutex_unlock(&async.lock);
+	for (device = head; device != NULL; device = device->next) {
+		cfg = &device->rt->cfg;
+		if (device->ibv_ctx == ibv_ctx && cfg->async_fn != NULL &&
+		    is_first(head, device))
+			cfg->async_fn(ibv_ctx, event, cfg->async_arg);
+	}
+}
+
+/* -------------------------------------------------------------- reading --- */
+
+/* One event: passed to its owner, acknowledged, shown to handlers. Not 0: the
+ * errno of a read without event. */
+static int read_event(struct ibv_context *ibv_ctx)
+{
+	struct ibv_async_event event;
+	struct ibv_async_event copy;
+	bool ours;
+
+	if (ibv_get_async_event(ibv_ctx, &event))
+		return errno ? errno : EIO;
+	ours = tell_owner(&event);
+	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+		tell_fatal(ibv_ctx, NULL);
+	copy = event;
+	ibv_ack_async_event(&event);
+	if (!ours)
+		call_handlers(ibv_ctx, &copy);
+	return 0;
+}
+
+/* For good: a device that is gone has its fd readable for ever. */
+static void give_up(const struct ibv_context *ibv_ctx, int err)
+{
+	RT_LOG_ERROR("asynchronous events of %s can be read no more: %s. All "
+		     "that runtimes have on it ends",
+		     ibv_ctx->device->name, strerror(err));
+	tell_fatal(ibv_ctx, NULL);
+}
+
+static void reader_ready(struct rt_source *source)
+{
+	struct reader *reader = (struct reader *)source;
+	int err = 0;
+	int i;
+
+	/* what is left keeps the fd readable: then other sources, and calls,
+	 * have had their turn */
+	for (i = 0; i < BATCH && (err == 0 || err == EINTR); i++)
+		err = read_event(reader->ibv_ctx);
+	if (err == 0 || err == EINTR || err == EAGAIN)
+		rt_thread_succeeded(source);
+	else if (rt_thread_failed(source, err))
+		give_up(reader->ibv_ctx, err);
+}
+
+/* REQUIRES of the following: the lock */
+static int reader_new(struct ibv_context *ibv_ctx, struct reader **reader_ptr)
+{
+	int flags = fcntl(ibv_ctx->async_fd, F_GETFL);
+	struct reader *reader;
+
+	if (flags < 0 || fcntl(ibv_ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
+		return rt_refuse_system("fcntl");
+	reader = calloc(1, sizeof(*reader));
+	if (reader == NULL)
+		return RPMA_E_NOMEM;
+	reader->source.fd = ibv_ctx->async_fd;
+	reader->source.ready = reader_ready;
+	reader->ibv_ctx = ibv_ctx;
+	if (rt_events_add(&reader->source)) {
+		free(reader);
+		return RPMA_E_PROVIDER;
+	}
+	*reader_ptr = reader;
+	return 0;
+}
+
+static struct reader **find_reader(const struct ibv_context *ibv_ctx)
+{
+	struct reader **link = &async.readers;
+
+	while (*link != NULL && (*link)->ibv_ctx != ibv_ctx)
+		link = &(*link)->next;
+	return link;
+}
+
+static int get_reader(struct ibv_context *ibv_ctx)
+{
+	struct reader **link = find_reader(ibv_ctx);
+	int ret = 0;
+
+	if (*link == NULL)
+		ret = reader_new(ibv_ctx, link);
+	if (ret == 0)
+		(*link)->users++;
+	return ret;
+}
+
+static void put_reader(const struct ibv_context *ibv_ctx)
+{
+	struct reader **link = find_reader(ibv_ctx);
+	struct reader *reader = *link;
+
+	if (--reader->users > 0)
+		return;
+	*link = reader->next;
+	rt_thread_mute(&reader->source);
+	free(reader);
+}
+
+static int unwatch(void *arg)
+{
+	struct rt_async_device *device = arg;
+	struct rt_async_device **link = &async.devices;
+
+	pthread_mutex_lock(&async.lock);
+	while (*link != device)
+		link = &(*link)->next;
+	*link = device->next;
+	if (!device->rt->cfg.async_feed)
+		put_reader(device->ibv_ctx);
+	pthread_mutex_unlock(&async.lock);
+	return 0;
+}
+
+int rt_async_watch(struct rt_async_device *device)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&async.lock);
+	if (!device->rt->cfg.async_feed)
+		ret = get_reader(device->ibv_ctx);
+	if (ret == 0) {
+		device->next = async.devices;
+		async.devices = device;
+	}
+	pthread_mutex_unlock(&async.lock);
+	return ret;
+}
+
+void rt_async_unwatch(struct rt_async_device *device)
+{
+	rt_events_call(unwatch, device);
+}
+
+void rt_async_lost(struct rt_thread *thread, int err)
+{
+	const struct rt_async_device *device;
+
+	(void)thread;
+	/* no message of the log while the lock is held */
+	rpma_log_hold();
+	pthread_mutex_lock(&async.lock);
+	for (device = async.devices; device != NULL; device = device->next)
+		rt_fds_lost_mt(device->rt, err);
+	pthread_mutex_unlock(&async.lock);
+	rpma_log_release();
+}
+
+/* -------------------------------------------------------------- feeding --- */
+
+int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
+			     const struct ibv_async_event *event)
+{
+	RT_NOT_CANCELLED;
+	int ret;
+
+	ret = RT_REFUSE_NULL(rt, ibv_ctx, event);
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(rt);
+	if (ret)
+		return ret;
+	if (!rt->cfg.async_feed)
+		return RT_REFUSE(RPMA_E_NOSUPP,
+				 "the runtime reads these events itself: "
+				 "rpma_rt_cfg.async_feed is 0");
+	/* one that concerns no object of ours is an answer, no refusal */
+	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
+		return tell_fatal(ibv_ctx, rt) > 0 ? 0 : RPMA_E_UNKNOWN;
+	return tell_owner(event) ? 0 : RPMA_E_UNKNOWN;
 }

@@ -25,7 +25,7 @@
 
 #include "rpma_rt.h"
 #include "base/inbox.h"
-#include "events/async.h"
+#include "events/events.h"
 #include "poller/route.h"
 #include "queue/lane.h"
 

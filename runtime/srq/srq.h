@@ -21,7 +21,7 @@
 #include <urcu/list.h>
 
 #include "rpma_rt.h"
-#include "events/async.h"
+#include "events/events.h"
 #include "base/inbox.h"
 #include "base/line.h"
 #include "base/turn.h"

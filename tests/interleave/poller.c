@@ -21,7 +21,7 @@
 #include "base/runtime.h"
 #include "cm/device.h"
 #include "poller/poller.h"
-#include "events/async.h"
+#include "events/events.h"
 #include "poller/cq_pool.h"
 
 #define ENTRIES 16

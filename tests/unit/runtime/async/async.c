@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "events/async.h"
+#include "events/events.h"
 #include "rt_fake.h"
 #include "base/self.h"
 
