@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/self.h"
-#include "cm/device.h"
+#include "cm/cm.h"
 #include "conn/create.h"
 #include "conn/conn.h"
 #include "base/wait.h"
@@ -242,7 +242,7 @@ static void close_all(struct rpma_rt *rt)
 	struct rpma_rt_listener *listener;
 	struct rt_device *device;
 
-	/* acquire: pairs with the release in cm/device.c */
+	/* acquire: pairs with the release in cm/cm.c */
 	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
 	for (; device != NULL; device = device->next)
 		rt_call_sync(rt, &device->control.inbox, close_conns, device);

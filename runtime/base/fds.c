@@ -64,7 +64,7 @@ void rt_fds_lost_mt(struct rpma_rt *rt, int err)
 	struct rt_device *device;
 
 	rt_fds_note_lost(rt, err);
-	/* acquire: pairs with the release in cm/device.c */
+	/* acquire: pairs with the release in cm/cm.c */
 	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
 	for (; device != NULL; device = device->next) {
 		/* relaxed: the first thread sends the message, once; the inbox

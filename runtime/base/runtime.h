@@ -94,7 +94,7 @@ struct rpma_rt {
  * A runtime's part of one ibv_context: a thread for calls that may block, and
  * another one for calls that destroy, which may block for seconds. So a slow
  * device delays no other device, and a slow destroy no other connection. Made
- * by cm/device.c at first use, until stop. doc/protocols/threads.md.
+ * by cm/cm.c at first use, until stop. doc/protocols/threads.md.
  */
 
 struct ibv_context;
@@ -132,7 +132,7 @@ struct rt_device {
 static inline struct rt_device *
 rt_device_find(const struct rpma_rt *rt, const struct ibv_context *ibv_ctx)
 {
-	/* acquire: pairs with the release in cm/device.c */
+	/* acquire: pairs with the release in cm/cm.c */
 	struct rt_device *device =
 		atomic_load_explicit(&rt->devices, memory_order_acquire);
 

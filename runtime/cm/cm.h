@@ -2,10 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cm.h -- the CM channel of a runtime on one device, read by that device's
- * control thread: an event is copied, acknowledged, and handled at once by the
- * target that its id's context names. And the watch for that device's end.
- * doc/protocols/connection.md, threads.md.
+ * cm.h -- the CM channel of a runtime on one device, and the devices of a
+ * runtime.
  */
 
 #ifndef RT_CM_CM_H
@@ -20,6 +18,15 @@
 #include "base/runtime.h"
 #include "base/thread.h"
 #include "events/events.h"
+
+/* ------------------------------------------------------------------- cm --- */
+
+/*
+ * The CM channel of a runtime on one device, read by that device's control
+ * thread: an event is copied, acknowledged, and handled at once by the target
+ * that its id's context names. And the watch for that device's end.
+ * doc/protocols/connection.md, threads.md.
+ */
 
 struct rdma_cm_id;
 struct rdma_event_channel;
@@ -93,5 +100,27 @@ void rt_cm_keep_control(struct rt_cm *cm, struct rt_cm_target *target);
 int rt_cm_silence_control(struct rt_cm *cm, struct rdma_cm_id *id);
 /* Reads no more events; drops the references to targets that were kept. */
 void rt_cm_end_control(struct rt_cm *cm);
+
+/* --------------------------------------------------------------- device --- */
+
+/*
+ * The devices of a runtime (base/runtime.h): made by the thread that uses them
+ * first, and ended by stop.
+ */
+
+/*
+ * The runtime's device of that context, made if it is new. The caller keeps the
+ * runtime from stopping, and holds no lock.
+ * ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER
+ */
+int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
+		  struct rt_device **device_ptr);
+
+/* The following are called by stop: no other thread uses the devices. */
+
+/* Ends the reading of CM events, and the watch for asynchronous ones. */
+void rt_device_end_reading(struct rpma_rt *rt);
+/* Runs what is in their inboxes, ends their threads, deletes them. */
+void rt_device_delete_all(struct rpma_rt *rt);
 
 #endif /* RT_CM_CM_H */

@@ -18,7 +18,7 @@
 #include "base/context.h"
 #include "base/log.h"
 #include "base/runtime.h"
-#include "cm/device.h"
+#include "cm/cm.h"
 #include "conn/cfg.h"
 #include "conn/create.h"
 #include "conn/resolve.h"

@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/thread.h"
-#include "cm/device.h"
+#include "cm/cm.h"
 #include "conn/cfg.h"
 #include "conn/conn.h"
 #include "conn/resolve.h"

@@ -19,7 +19,7 @@
 #include "base/runtime.h"
 #include "base/verb.h"
 #include "base/wait.h"
-#include "cm/device.h"
+#include "cm/cm.h"
 #include "pool/pool.h"
 #include "future/future.h"
 #include "poller/cq_pool.h"

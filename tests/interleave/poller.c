@@ -19,7 +19,7 @@
 #include <stdio.h>
 
 #include "base/runtime.h"
-#include "cm/device.h"
+#include "cm/cm.h"
 #include "poller/poller.h"
 #include "events/events.h"
 #include "poller/cq_pool.h"

@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "rt_fake.h"
-#include "cm/device.h"
+#include "cm/cm.h"
 #include "poller/poller.h"
 
 static struct rpma_rt_cfg cfg;
