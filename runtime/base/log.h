@@ -4,7 +4,7 @@
 /*
  * log.h -- messages of the runtime, in librpma's log, with its threshold and
  * its function. Never while a lock is held: the function is the program's. A
- * place in the source logs at most ten messages a second (limit.h); the next
+ * place in the source logs at most ten messages a second (limit.c); the next
  * one says how many were left out.
  */
 

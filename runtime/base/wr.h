@@ -43,7 +43,7 @@ const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr,
 			     uint32_t max_sge);
 /* Notes what is wrong with the work request of that index, for the end of the
- * call (refuse.h), and returns RPMA_E_INVAL. */
+ * call (log.h), and returns RPMA_E_INVAL. */
 int rt_wr_refuse(int index, const char *fault);
 /* Likewise of one that librpma refused with that error, which it returns. */
 int rt_wr_refuse_for(int index, int error);

@@ -20,7 +20,7 @@
 
 /*
  * The event thread: one in the process, counted, shared by all runtimes. It
- * reads the asynchronous events (async.h) of every ibv_context in use; what it
+ * reads the asynchronous events of every ibv_context in use; what it
  * waits for are sources (base/thread.h).
  */
 

@@ -162,7 +162,7 @@ struct rt_poller {
 	 * ring; its last, NULL: none */
 	struct rt_futures *idle_futures[RT_FUTURE_SIZES];
 
-	/* of a poller that lends itself, see lend.h */
+	/* of a poller that lends itself: doc/protocols/lend.md */
 	alignas(RT_CACHE_LINE) struct rt_lending lending;
 	/* the poller's own: completions came that consumers do not handle, and
 	 * when that was noticed last */

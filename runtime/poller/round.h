@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /* round.h -- a round of a poller, and the steps of a round that a consumer has
- * as well, see lend.h. */
+ * as well: doc/protocols/lend.md. */
 
 #ifndef RT_POLLER_ROUND_H
 #define RT_POLLER_ROUND_H

@@ -3,9 +3,9 @@
 
 /*
  * impl.h -- the inside of a queue, for the files of this folder: queue.c
- * (lanes, users, messages, end), take.c (taking), alone.c and shared.c (one
- * consumer, several), poll.c and calls.c (the public calls), list.c (queues of
- * a runtime). Who owns which word: doc/protocols/lane.md, shared-queue.md.
+ * (lanes, users, messages, end), take.c (taking), poll.c and shared.c
+ * (one consumer, several), calls.c (the public calls), list.c (queues of a
+ * runtime). Who owns which word: doc/protocols/lane.md, shared-queue.md.
  */
 
 #ifndef RT_QUEUE_IMPL_H
@@ -63,7 +63,7 @@ struct rpma_rt_queue {
 	uint64_t shard; /* bit: the shard whose queue this is; 0: no shard */
 	_Atomic uint32_t lane_count; /* grows under lock */
 	_Atomic bool finished;
-	_Atomic uint32_t joints; /* whose tokens may be in lanes, see joint.h */
+	_Atomic uint32_t joints; /* whose tokens may be in lanes */
 	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS]; /* in order of making */
 
 	/* the consumer's own */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * spill.c -- the ring behind a full lane; see spill.h.
+ * spill.c -- the ring behind a full lane; see lane.h.
  */
 
 #include "queue/lane.h"

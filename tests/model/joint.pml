@@ -3,7 +3,7 @@
 
 /*
  * The end of a listener in its queues, as in doc/protocols/lane.md and
- * connection.md and in joint.c, take.c and listener_poller.c, for every
+ * connection.md and in take.c and listener_poller.c, for every
  * interleaving of the thread that ends it, the pollers and the consumers.
  *
  * Pollers 0 and 1 share a queue, so its LISTENER_CLOSED is a joint item: a token
