@@ -36,12 +36,6 @@ static inline uint32_t rt_stat_read32(const _Atomic uint32_t *stat)
 	return atomic_load_explicit(stat, memory_order_relaxed);
 }
 
-static inline uint8_t rt_stat_read8(const _Atomic uint8_t *stat)
-{
-	/* relaxed: see above */
-	return atomic_load_explicit(stat, memory_order_relaxed);
-}
-
 static inline bool rt_stat_is(const _Atomic bool *stat)
 {
 	/* relaxed: see above */

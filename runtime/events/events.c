@@ -98,17 +98,6 @@ int rt_events_add(struct rt_source *source)
 	return rt_thread_add(&events.thread, source);
 }
 
-static int remove_source(void *arg)
-{
-	rt_thread_mute(arg);
-	return 0;
-}
-
-void rt_events_remove(struct rt_source *source)
-{
-	rt_events_call(remove_source, source);
-}
-
 /* ---------------------------------------------------------------- async --- */
 
 /*

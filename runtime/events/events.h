@@ -33,8 +33,6 @@ void rt_events_unref(void);
 
 /* ERRORS: RPMA_E_PROVIDER */
 int rt_events_add(struct rt_source *source);
-/* When it returns, ready() does not run and will not. */
-void rt_events_remove(struct rt_source *source);
 
 /* In the child of a fork: there is no thread. */
 void rt_events_forked(void);

@@ -53,6 +53,18 @@ static void counter_ready(struct rt_source *source)
 			 sizeof(value));
 }
 
+static int mute(void *source)
+{
+	rt_thread_mute(source);
+	return 0;
+}
+
+/* When it returns, ready() does not run and will not. */
+static void remove_source(struct rt_source *source)
+{
+	rt_events_call(mute, source);
+}
+
 static void source__ready_until_removed(void **state)
 {
 	struct counter counter = {.source = {.ready = counter_ready}};
@@ -69,10 +81,10 @@ static void source__ready_until_removed(void **state)
 	fd.fd = counter.answer;
 	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
 	assert_int_equal(read(counter.answer, &one, sizeof(one)), sizeof(one));
-	rt_events_remove(&counter.source);
+	remove_source(&counter.source);
 	assert_int_equal(write(counter.source.fd, &one, sizeof(one)),
 			 sizeof(one));
-	rt_events_remove(&counter.source); /* a round of the thread later */
+	remove_source(&counter.source); /* a round of the thread later */
 	assert_int_equal(poll(&fd, 1, 0), 0);
 	close(counter.source.fd);
 	close(counter.answer);
@@ -128,7 +140,7 @@ static void rest__goes_on_later(void **state)
 	poor_init(&poor, GIVEN_UP + 4);
 	fd.fd = poor.answer;
 	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
-	rt_events_remove(&poor.source);
+	remove_source(&poor.source);
 	assert_int_equal(poor.calls, GIVEN_UP + 5);
 	close(poor.source.fd);
 	close(poor.answer);
@@ -145,7 +157,7 @@ static void rest__not_in_every_round(void **state)
 	poor_init(&poor, INT_MAX);
 	for (rounds = 0; rounds < 1000; rounds++)
 		ok(rt_events_call(nothing, NULL));
-	rt_events_remove(&poor.source); /* while it rests */
+	remove_source(&poor.source); /* while it rests */
 	assert_true(poor.calls < 500);
 	close(poor.source.fd);
 	close(poor.answer);
@@ -183,7 +195,7 @@ static void failed__not_for_ever(void **state)
 		assert_int_equal(sem_wait(&broken.called), 0);
 	for (i = 0; i < 100; i++)
 		ok(rt_events_call(nothing, NULL));
-	rt_events_remove(&broken.source);
+	remove_source(&broken.source);
 	/* relaxed: no other thread calls it any more */
 	assert_int_equal(
 		atomic_load_explicit(&broken.calls, memory_order_relaxed),
