@@ -10,7 +10,6 @@
 #include "base/runtime.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "adopt.h"
 #include "base/context.h"

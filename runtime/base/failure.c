@@ -6,9 +6,7 @@
 #include "base/failure.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #define BIT(step) (1u << RT_STEP_##step)
 

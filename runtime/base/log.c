@@ -15,7 +15,6 @@
 
 #include "rpma_rt.h"
 #include "base/clock.h"
-#include "base/context.h"
 
 /* ------------------------------------------------------------------ log --- */
 

@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "base/owner.h"
 
-#include <assert.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>

@@ -12,7 +12,6 @@
 #include "base/thread.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>

@@ -10,10 +10,7 @@
 #include "poller/cq_pool.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/cancel.h"

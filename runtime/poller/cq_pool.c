@@ -10,7 +10,6 @@
 #include "poller/cq_pool.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "base/runtime.h"
 #include "base/wait.h"

@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "poller/poller.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>

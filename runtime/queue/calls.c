@@ -6,7 +6,6 @@
  * its statistics. Those that take from it are in poll.c.
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -16,7 +15,6 @@
 
 #include "base/cancel.h"
 #include "base/cfg.h"
-#include "base/clock.h"
 #include "base/context.h"
 #include "base/log.h"
 #include "base/wait.h"

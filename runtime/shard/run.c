@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "shard/shard.h"
 
-#include <assert.h>
 #include <poll.h>
 #include <stddef.h>
 #include <sys/epoll.h>
