@@ -3,8 +3,9 @@
 
 /*
  * owing.c -- the routes of a connection's poller: its list of them, and those
- * that are closed and owe. How many work requests have to retire first was read from the ledger when the route was closed, so nothing is counted
- * when one is posted or completes.
+ * that are closed and owe. How many work requests have to retire first was read
+ * from the ledger when the route was closed, so nothing is counted when one is
+ * posted or completes.
  */
 
 #include "conn/route.h"
