@@ -247,7 +247,7 @@ static uint64_t backlog(const struct rpma_rt_queue *queue)
 		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
 	/* taken first: it never counts more than was pushed */
 	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
-	uint64_t total = rt_stat_read(&queue->stats.messages) - taken;
+	uint64_t total = rt_stat_read(&queue->pushed) - taken;
 	uint32_t i;
 
 	for (i = 0; i < lanes; i++)
@@ -288,7 +288,7 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 	READ(empty);
 	READ(busy);
 	READ(taken);
-	READ(messages);
+	known.messages = rt_stat_read(&queue->pushed);
 	READ(sleeps);
 #undef READ
 	idle = rt_stat_read(&queue->stats.idle_polls);

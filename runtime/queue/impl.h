@@ -72,6 +72,9 @@ struct rpma_rt_queue {
 	_Atomic bool owes_pollers;
 	/* messages stay until it takes them again */
 	_Atomic bool holds_messages;
+	/* messages that were copied, not shown to pushers yet; how many */
+	struct rt_message *copied;
+	uint32_t copied_count;
 
 	/* those who consume, or want to */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */
@@ -83,14 +86,21 @@ struct rpma_rt_queue {
 
 	/* messages, and the threads inside push */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;
+	_Atomic bool is_taking;	 /* a pusher takes a message from spares */
+	_Atomic uint64_t pushed; /* messages in all */
+	/* messages_taken, as a pusher saw it last */
+	_Atomic uint64_t taken_seen;
+	struct rt_message *spares; /* of the pusher that is taking */
 	struct rt_mpsc messages;
 	struct rt_mark waits; /* for the dump */
+	/* spare messages: from the consumer, all at once to a pusher */
+	alignas(RT_CACHE_LINE) _Atomic(struct rt_message *) returned;
 
 	/* written by the consumer, some by anyone, read by anyone */
 	alignas(RT_CACHE_LINE) struct {
 		/* polls that did not go in are counted apart */
 		_Atomic uint64_t idle_polls, polls, waits, empty, taken,
-			messages_taken, busy, messages, sleeps, wakes;
+			messages_taken, busy, sleeps, wakes;
 		/* the last to take something, or of many that found nothing:
 		 * tid, then when in ms; 0: none yet */
 		_Atomic uint64_t last_look, last_take;

@@ -114,8 +114,7 @@ static void take_messages(const struct rpma_rt_queue *queue, uint32_t now_ms,
 	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
 
 	/* acquire: pairs with count_message(), for the date */
-	if (atomic_load_explicit(&queue->stats.messages,
-				 memory_order_acquire) != taken)
+	if (atomic_load_explicit(&queue->pushed, memory_order_acquire) != taken)
 		add_waiting(view, rt_ms_between(rt_mark_since(&queue->waits,
 							      (uint32_t)taken),
 						now_ms));

@@ -415,9 +415,14 @@ uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
  * doc/protocols/lane.md.
  */
 
-struct message {
+#define SPARES_SHOWN 32	  /* messages that a consumer shows at once */
+#define SPARES_MOST  1024 /* spare messages of a queue, at most */
+
+struct rt_message {
 	struct cds_wfcq_node node;
 	struct rpma_rt_completion item;
+	struct rt_message *next; /* of a spare one */
+	uint32_t count; /* of the first spare one: how many there are */
 };
 
 static void leave_gate(struct rpma_rt_queue *queue)
@@ -443,28 +448,112 @@ static bool enter_gate(struct rpma_rt_queue *queue)
 	return false;
 }
 
+/* Are there as many as may be, when so many were pushed before? */
+static bool is_full(struct rpma_rt_queue *queue, uint64_t pushed)
+{
+	uint64_t taken;
+
+	/* relaxed, all: counts; what was taken was counted before. The
+	 * consumer's own count is read again only where the old one promises
+	 * too little */
+	taken = atomic_load_explicit(&queue->taken_seen, memory_order_relaxed);
+	if (pushed - taken < RPMA_RT_MAX_MESSAGES)
+		return false;
+	taken = atomic_load_explicit(&queue->stats.messages_taken,
+				     memory_order_relaxed);
+	atomic_store_explicit(&queue->taken_seen, taken, memory_order_relaxed);
+	return pushed - taken >= RPMA_RT_MAX_MESSAGES;
+}
+
 /* False: there are as many as may be. Pushed before it is counted as taken, so
  * never more, and a few less while others are refused. */
 static bool count_message(struct rpma_rt_queue *queue)
 {
 	uint32_t ms = rt_now_ms();
 	bool is_due = rt_mark_date(&queue->waits, ms);
-	/* relaxed, but for one: counts; what was taken was counted before.
-	 * Release: the date, to rt_queue_snapshot() */
-	uint64_t taken = atomic_load_explicit(&queue->stats.messages_taken,
-					      memory_order_relaxed);
-	uint64_t before = atomic_fetch_add_explicit(&queue->stats.messages, 1,
+	/* release: the date, to rt_queue_snapshot() */
+	uint64_t before = atomic_fetch_add_explicit(&queue->pushed, 1,
 						    memory_order_release);
 
 	if (is_due)
-		rt_mark_put(&queue->waits, (uint32_t)before, ms,
-			    (uint32_t)taken);
-	if (before - taken < RPMA_RT_MAX_MESSAGES)
+		rt_mark_put(
+			&queue->waits, (uint32_t)before, ms,
+			(uint32_t)rt_stat_read(&queue->stats.messages_taken));
+	if (!is_full(queue, before))
 		return true;
-	/* relaxed: likewise */
-	atomic_fetch_sub_explicit(&queue->stats.messages, 1,
-				  memory_order_relaxed);
+	/* relaxed: a count */
+	atomic_fetch_sub_explicit(&queue->pushed, 1, memory_order_relaxed);
 	return false;
+}
+
+/* --------------------------------------------------------------- spares --- */
+
+static void free_chain(struct rt_message *msg)
+{
+	struct rt_message *next;
+
+	for (; msg != NULL; msg = next) {
+		next = msg->next;
+		free(msg);
+	}
+}
+
+/* A pusher, inside the gate: a spare message; NULL: there is none, or another
+ * pusher takes one. */
+static struct rt_message *take_spare(struct rpma_rt_queue *queue)
+{
+	struct rt_message *msg;
+
+	/* acquire [QUEUE-3]: spares, of the pusher before */
+	if (atomic_exchange_explicit(&queue->is_taking, true,
+				     memory_order_acquire))
+		return NULL;
+	msg = queue->spares;
+	/* relaxed: a look. acquire [QUEUE-3]: pairs with show_spares() */
+	if (msg == NULL && atomic_load_explicit(&queue->returned,
+						memory_order_relaxed) != NULL)
+		msg = atomic_exchange_explicit(&queue->returned, NULL,
+					       memory_order_acquire);
+	if (msg != NULL)
+		queue->spares = msg->next;
+	/* release [QUEUE-3]: to the next pusher */
+	atomic_store_explicit(&queue->is_taking, false, memory_order_release);
+	return msg;
+}
+
+/* The consumer: shows pushers what was copied, or frees that if they have as
+ * many as may be. */
+static void show_spares(struct rpma_rt_queue *queue, struct rt_message *last)
+{
+	struct rt_message *first = queue->copied;
+	/* acquire: count, and the links, of a consumer before */
+	struct rt_message *old = atomic_exchange_explicit(
+		&queue->returned, NULL, memory_order_acquire);
+
+	first->count = queue->copied_count + (old != NULL ? old->count : 0);
+	last->next = old;
+	if (first->count > SPARES_MOST) {
+		last->next = NULL;
+		free_chain(first);
+		first = old;
+	}
+	/* release [QUEUE-3]: the content was copied. Only the consumer makes
+	 * the word other than NULL */
+	atomic_store_explicit(&queue->returned, first, memory_order_release);
+	queue->copied = NULL;
+	queue->copied_count = 0;
+}
+
+/* The consumer has copied the message. */
+static void give_spare(struct rpma_rt_queue *queue, struct rt_message *msg)
+{
+	msg->next = queue->copied;
+	queue->copied = msg;
+	if (++queue->copied_count < SPARES_SHOWN)
+		return;
+	while (msg->next != NULL)
+		msg = msg->next;
+	show_spares(queue, msg);
 }
 
 uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
@@ -472,16 +561,16 @@ uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 					 uint32_t max)
 {
 	struct cds_wfcq_node *node;
-	struct message *msg;
+	struct rt_message *msg;
 	uint32_t count = 0;
 
 	while (count < max) {
 		node = rt_mpsc_pop_owner(&queue->messages);
 		if (node == NULL)
 			break;
-		msg = caa_container_of(node, struct message, node);
+		msg = caa_container_of(node, struct rt_message, node);
 		cmpl[count++] = msg->item;
-		free(msg);
+		give_spare(queue, msg);
 	}
 	if (count > 0)
 		rt_stat_add(&queue->stats.messages_taken, count);
@@ -493,7 +582,12 @@ void rt_queue_free_messages(struct rpma_rt_queue *queue)
 	struct cds_wfcq_node *node;
 
 	while ((node = rt_mpsc_pop_owner(&queue->messages)) != NULL)
-		free(caa_container_of(node, struct message, node));
+		free(caa_container_of(node, struct rt_message, node));
+	free_chain(queue->copied);
+	free_chain(queue->spares);
+	/* relaxed: no pusher is inside, and none comes */
+	free_chain(
+		atomic_load_explicit(&queue->returned, memory_order_relaxed));
 }
 
 /* --------------------------------------------------------------- public --- */
@@ -501,7 +595,7 @@ void rt_queue_free_messages(struct rpma_rt_queue *queue)
 int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 		       const struct rpma_rt_completion *item)
 {
-	struct message *msg;
+	struct rt_message *msg;
 	int ret;
 
 	ret = RT_REFUSE_NULL(queue, item);
@@ -509,9 +603,18 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
-	msg = malloc(sizeof(*msg));
+	if (!enter_gate(queue))
+		return RT_REFUSE(RPMA_RT_E_CLOSED,
+				 "queue %u (%s) is closed: the message is not "
+				 "pushed",
+				 queue->id, queue->name);
+	msg = take_spare(queue);
 	if (msg == NULL)
+		msg = malloc(sizeof(*msg));
+	if (msg == NULL) {
+		leave_gate(queue);
 		return RT_REFUSED(RPMA_E_NOMEM, "the message is not pushed");
+	}
 	msg->item = (struct rpma_rt_completion){
 		.context = item->context,
 		.user = item->user,
@@ -519,13 +622,6 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 		.imm = item->imm,
 		.kind = RPMA_RT_MESSAGE,
 	};
-	if (!enter_gate(queue)) {
-		free(msg);
-		return RT_REFUSE(RPMA_RT_E_CLOSED,
-				 "queue %u (%s) is closed: the message is not "
-				 "pushed",
-				 queue->id, queue->name);
-	}
 	if (!count_message(queue)) {
 		leave_gate(queue);
 		free(msg);

@@ -55,9 +55,13 @@ void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
+static int allocations;
+
 static int is_failing(void)
 {
 	int failing = fail_next;
+
+	allocations++;
 
 	fail_next = 0;
 	return failing;
@@ -563,6 +567,37 @@ static void push__too_many_BUSY(void **state)
 		assert_int_equal(item.context, i);
 	}
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 0);
+}
+
+static void pass_messages(struct world *world, int count)
+{
+	struct rpma_rt_completion item;
+	int i;
+
+	for (i = 0; i < count; i++)
+		assert_int_equal(push(world->queue, (uint64_t)i), 0);
+	for (i = 0; i < count; i++) {
+		assert_int_equal(rpma_rt_queue_poll(world->queue, &item, 1), 1);
+		assert_int_equal(item.context, i);
+	}
+}
+
+/* Messages are used again: alone, and as bursts of any usual size. */
+static void push__steady_ALLOCATES_NOTHING(void **state)
+{
+	static const int bursts[] = {1, 7, 100, 900};
+	struct world *world = *state;
+	size_t i;
+	int j;
+
+	for (i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
+		for (j = 0; j < 100; j++)
+			pass_messages(world, bursts[i]);
+		allocations = 0;
+		for (j = 0; j < 100; j++)
+			pass_messages(world, bursts[i]);
+		assert_int_equal(allocations, 0);
+	}
 }
 
 /* Messages stay, and are as if they were not there; other queues' pushers see
@@ -1180,6 +1215,7 @@ int main(void)
 		ON_QUEUE(wait__nothing_comes_NONE),
 		ON_QUEUE(close__empty_CLOSED),
 		ON_QUEUE(push__too_many_BUSY),
+		ON_QUEUE(push__steady_ALLOCATES_NOTHING),
 		ON_QUEUE(hold__messages_STAY),
 		ON_QUEUE(push__closed_CLOSED),
 		ON_QUEUE(close__messages_inside_THEN_CLOSED),
