@@ -463,6 +463,7 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 	int ret;
 
 	poller->cqs_count = 0;
+	poller->cqs_awake = 0;
 	poller->reading = NULL;
 	poller->leaving = NULL;
 

@@ -92,6 +92,7 @@ static void begin_with_pool(struct scene *scene)
 	done = rpma_rt_poller_run(rt, 0, ENTRIES);
 	MUST(scene, done < 0);
 	poller->cqs_first = 0;
+	poller->cqs_rested = 0;
 	completions = count_completions();
 	to_device_count = 0;
 	handled = 0;
