@@ -18,19 +18,6 @@
 
 static const struct loop *loop;
 
-/* the queue pair of the last post */
-static _Atomic(struct ibv_qp *) posted;
-
-static void watch_posts(enum rpma_loopback_point point, const void *object,
-			void *arg)
-{
-	(void)arg;
-	/* relaxed: of one thread at a time */
-	if (point == RPMA_LOOPBACK_POST_SEND)
-		atomic_store_explicit(&posted, (void *)(uintptr_t)object,
-				      memory_order_relaxed);
-}
-
 /* Both ends' last items, for that reason. */
 static void expect_closed(struct stage *s, struct world_pair *pair,
 			  enum rpma_rt_reason reason)
@@ -43,15 +30,6 @@ static void expect_closed(struct stage *s, struct world_pair *pair,
 /* -------------------------------------------------------- by a handler --- */
 
 static struct rpma_rt_queue *news; /* what the handler heard */
-
-static void heard(struct ibv_context *ibv_ctx,
-		  const struct ibv_async_event *event, void *arg)
-{
-	(void)arg;
-	MUST(rpma_rt_queue_push(
-		news, &(struct rpma_rt_completion){.context = event->event_type,
-						   .user = ibv_ctx}));
-}
 
 static void expect_heard(const struct stage *s, enum ibv_event_type type)
 {
@@ -109,10 +87,7 @@ static void queue_pair__not_heard(struct stage *s)
 
 	stage_connect(s, &pair);
 	stage_ping(s, &pair, 1);
-	/* relaxed: posted by this thread */
-	CHECK(loop->raise(IBV_EVENT_QP_FATAL,
-			  atomic_load_explicit(&posted,
-					       memory_order_relaxed)) == 0);
+	CHECK(loop->raise(IBV_EVENT_QP_FATAL, loop_posted()) == 0);
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
 	      RPMA_RT_REASON_ERROR);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
@@ -125,7 +100,8 @@ static void by_handler(void)
 	static const struct stage_cfg cfg = {.pollers = 2,
 					     .mode = RPMA_RT_MODE_EVENT,
 					     .depth = 8,
-					     .async_fn = heard};
+					     .async_fn = stage_heard,
+					     .async_arg = &news};
 	struct stage s;
 
 	stage_open(&s, &cfg);
@@ -178,10 +154,7 @@ static void fed(void)
 	stage_ping(&s, &pair, 1);
 	CHECK(feed_next(&s, IBV_EVENT_PORT_ERR) == RPMA_E_UNKNOWN);
 	stage_ping(&s, &pair, 2);
-	/* relaxed: posted by this thread */
-	CHECK(loop->raise(IBV_EVENT_QP_FATAL,
-			  atomic_load_explicit(&posted,
-					       memory_order_relaxed)) == 0);
+	CHECK(loop->raise(IBV_EVENT_QP_FATAL, loop_posted()) == 0);
 	stage_ping(&s, &other, 3); /* not before it is fed */
 	CHECK(feed_next(&s, IBV_EVENT_QP_FATAL) == 0);
 	CHECK(world_event(s.aq, RPMA_RT_EVENT_CLOSED).context ==
@@ -202,7 +175,7 @@ int main(void)
 		printf("only the loopback device raises events at will\n");
 		return 77;
 	}
-	loop->set_hook(watch_posts, NULL);
+	loop->set_hook(loop_note_post, NULL);
 	by_handler();
 	fed();
 	loop->set_hook(NULL, NULL);

@@ -45,9 +45,8 @@ struct outcome {
 	int reason;
 };
 
-/* the queue pair of the last post; one with work outstanding, while it is
- * there; and the CQs that posts complete on */
-static _Atomic(struct ibv_qp *) posted;
+/* the queue pair with work outstanding, while it is there; and the CQs that
+ * posts complete on */
 static _Atomic(const void *) loaded;
 static _Atomic bool held; /* its destroy */
 static _Atomic bool waits;
@@ -65,11 +64,7 @@ static void wait_while_held(void)
 static void watch_posts(enum rpma_loopback_point point, const void *object,
 			void *arg)
 {
-	(void)arg;
-	/* relaxed: of one thread at a time */
-	if (point == RPMA_LOOPBACK_POST_SEND)
-		atomic_store_explicit(&posted, (void *)(uintptr_t)object,
-				      memory_order_relaxed);
+	loop_note_post(point, object, arg);
 	/* acquire: pairs with the release in leave_outstanding() */
 	if (atomic_load_explicit(&loaded, memory_order_acquire) != object)
 		return;
@@ -134,8 +129,7 @@ static void others_live(struct scene *s)
 static struct ibv_qp *victim_qp(struct scene *s)
 {
 	stage_ping(&s->stage, &s->victim, 1);
-	/* relaxed: posted by this thread */
-	return atomic_load_explicit(&posted, memory_order_relaxed);
+	return loop_posted();
 }
 
 /* Sends that wait for a receive, and receives that wait for a message. */
@@ -147,10 +141,9 @@ static void leave_outstanding(struct scene *s)
 	for (i = 0; i < SENDS; i++)
 		MUST(rpma_rt_send(s->victim.active, stage->mr, 0, 64,
 				  RPMA_F_COMPLETION_ALWAYS, i));
-	/* relaxed: posted by this thread. release: to watch_posts() */
-	atomic_store_explicit(
-		&loaded, atomic_load_explicit(&posted, memory_order_relaxed),
-		memory_order_release);
+	/* release: to watch_posts() */
+	atomic_store_explicit(&loaded, (const void *)loop_posted(),
+			      memory_order_release);
 	for (i = 0; i < RECVS; i++)
 		MUST(rpma_rt_recv(s->victim.active, stage->mr, 64, 64,
 				  FIRST + i));

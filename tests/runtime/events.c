@@ -46,15 +46,6 @@ static struct ibv_qp *posted_qp(void)
 	return atomic_load_explicit(&posted, memory_order_relaxed);
 }
 
-static void heard(struct ibv_context *ibv_ctx,
-		  const struct ibv_async_event *event, void *arg)
-{
-	(void)arg;
-	MUST(rpma_rt_queue_push(
-		news, &(struct rpma_rt_completion){.context = event->event_type,
-						   .user = ibv_ctx}));
-}
-
 static void expect_heard(enum ibv_event_type type)
 {
 	struct rpma_rt_completion item;
@@ -82,7 +73,8 @@ static void open_stage(struct stage *s)
 	static const struct stage_cfg cfg = {.pollers = POLLERS,
 					     .mode = RPMA_RT_MODE_EVENT,
 					     .depth = DEPTH,
-					     .async_fn = heard};
+					     .async_fn = stage_heard,
+					     .async_arg = &news};
 
 	stage_open(s, &cfg);
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &news));

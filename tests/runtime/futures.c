@@ -28,13 +28,8 @@ struct scene {
 
 static void open_scene(struct scene *c, enum rpma_rt_mode mode)
 {
-	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
-
-	stage_open(&c->s, &cfg);
-	if (mode == RPMA_RT_MODE_MANUAL)
-		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
+	stage_open_futures(&c->s, mode, DEPTH, FUTURES);
 	stage_register_all(&c->s);
-	c->s.cfg->futures = FUTURES;
 	stage_connect(&c->s, &c->pair);
 }
 

@@ -25,12 +25,7 @@ struct scene {
 
 static void open_scene(struct scene *c, enum rpma_rt_mode mode)
 {
-	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
-
-	stage_open(&c->s, &cfg);
-	if (mode == RPMA_RT_MODE_MANUAL)
-		MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
-	c->s.cfg->futures = FUTURES;
+	stage_open_futures(&c->s, mode, DEPTH, FUTURES);
 	c->s.cfg->waiting = RPMA_RT_NO_WAITING;
 }
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* loop.c -- finds the loopback device's controls in the process. */
+/*
+ * loop.c -- finds the loopback device's controls in the process, and notes the
+ * queue pair of the last post.
+ */
 
 #define _GNU_SOURCE
 #include "loop.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,4 +49,22 @@ const struct loop *loop_get(void)
 {
 	pthread_once(&once, find);
 	return found ? &loop : NULL;
+}
+
+static _Atomic(struct ibv_qp *) posted;
+
+void loop_note_post(enum rpma_loopback_point point, const void *object,
+		    void *arg)
+{
+	(void)arg;
+	/* relaxed: of one thread at a time */
+	if (point == RPMA_LOOPBACK_POST_SEND)
+		atomic_store_explicit(&posted, (void *)(uintptr_t)object,
+				      memory_order_relaxed);
+}
+
+struct ibv_qp *loop_posted(void)
+{
+	/* relaxed: posted by this thread */
+	return atomic_load_explicit(&posted, memory_order_relaxed);
 }

@@ -31,4 +31,11 @@ struct loop {
 /* NULL where the device is another one. Any thread. */
 const struct loop *loop_get(void);
 
+/* A hook that notes the queue pair of each post of sends. Any thread, one at a
+ * time. */
+void loop_note_post(enum rpma_loopback_point point, const void *object,
+		    void *arg);
+/* Returns the queue pair of the last post that was noted. */
+struct ibv_qp *loop_posted(void);
+
 #endif /* LOOP_H */

@@ -243,17 +243,6 @@ static void two_devices(struct stage *s)
 
 /* ------------------------------------------------------- asynchronously --- */
 
-/* On the event thread; says what it heard by a message. */
-static void heard(struct ibv_context *ibv_ctx,
-		  const struct ibv_async_event *event, void *arg)
-{
-	struct rpma_rt_queue **queue = arg;
-
-	(void)ibv_ctx;
-	MUST(rpma_rt_queue_push(*queue, &(struct rpma_rt_completion){
-						.context = event->event_type}));
-}
-
 static void expect_heard(struct rpma_rt_queue *queue, enum ibv_event_type type)
 {
 	struct rpma_rt_completion item = world_next(queue);
@@ -273,7 +262,7 @@ static void hear(struct listener_rt *l, struct stage *s)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 
-	cfg.async_fn = heard;
+	cfg.async_fn = stage_heard;
 	cfg.async_arg = &l->queue;
 	MUST(rpma_rt_new(&cfg, &l->rt));
 	MUST(rpma_rt_queue_new(l->rt, NULL, &l->queue));

@@ -43,6 +43,18 @@ void stage_open(struct stage *s, const struct stage_cfg *cfg)
 	s->remote = world_remote_of(s->mr);
 }
 
+void stage_open_futures(struct stage *s, enum rpma_rt_mode mode, uint32_t depth,
+			uint32_t futures)
+{
+	const struct stage_cfg cfg = {
+		.pollers = 1, .mode = mode, .depth = depth};
+
+	stage_open(s, &cfg);
+	if (mode == RPMA_RT_MODE_MANUAL)
+		MUST(rpma_rt_poller_attach(s->world.rt, 0));
+	s->cfg->futures = futures;
+}
+
 void stage_close(struct stage *s)
 {
 	struct rpma_rt_completion item;
@@ -133,6 +145,16 @@ void stage_all_free(struct rpma_rt_pool *pool, uint32_t count)
 		MUST(rpma_rt_lease_release(&leases[i]));
 	free(leases);
 	free(seen);
+}
+
+void stage_heard(struct ibv_context *ibv_ctx,
+		 const struct ibv_async_event *event, void *arg)
+{
+	struct rpma_rt_queue **queue = arg;
+
+	MUST(rpma_rt_queue_push(*queue, &(struct rpma_rt_completion){
+						.context = event->event_type,
+						.user = ibv_ctx}));
 }
 
 struct rpma_mr_remote *stage_vanished(struct stage *s)

@@ -38,6 +38,10 @@ struct stage {
 #define STAGE_SIZE 4096
 
 void stage_open(struct stage *s, const struct stage_cfg *cfg);
+/* Opens a stage for connections with futures, of one poller, which is the
+ * caller's in manual mode. */
+void stage_open_futures(struct stage *s, enum rpma_rt_mode mode, uint32_t depth,
+			uint32_t futures);
 /* Stops; nothing may be left in the queues. */
 void stage_close(struct stage *s);
 
@@ -58,6 +62,11 @@ struct rpma_rt_pool *stage_pool(const struct stage *s, const char *name,
 /* Takes every slot of a pool that fills no receive queue, each slot once, and
  * finds the pool empty then. Gives all slots back. */
 void stage_all_free(struct rpma_rt_pool *pool, uint32_t count);
+
+/* Pushes an asynchronous event, its type as the context and the device as the
+ * user, into the queue at arg, a struct rpma_rt_queue **. Thread: events. */
+void stage_heard(struct ibv_context *ibv_ctx,
+		 const struct ibv_async_event *event, void *arg);
 
 /* A region that is known to nobody any more, as seen by the other end. */
 struct rpma_mr_remote *stage_vanished(struct stage *s);

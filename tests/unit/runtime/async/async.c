@@ -85,6 +85,19 @@ static void owner_init(struct owner *owner, bool watches)
 		ok(rt_async_watch(&owner->device));
 }
 
+static void owner_own(struct owner *owner, const void *object)
+{
+	owner->object.object = object;
+	rt_async_own(&owner->object);
+}
+
+/* Ends an owner that watches. */
+static void owner_end(struct owner *owner)
+{
+	rt_async_unwatch(&owner->device);
+	close(owner->fd);
+}
+
 /* Waits until the owner gets one more event. */
 static void wait_for(struct owner *owner)
 {
@@ -142,8 +155,7 @@ static void event__told_to_the_owner_of_its_object(void **state)
 	(void)state;
 	owner_init(&a, true);
 	owner_init(&b, true);
-	b.object.object = &qp;
-	rt_async_own(&b.object);
+	owner_own(&b, &qp);
 	fake_async_event(IBV_EVENT_QP_FATAL, &qp);
 	wait_for(&b);
 	assert_ptr_equal(b.last, &b.object);
@@ -153,10 +165,8 @@ static void event__told_to_the_owner_of_its_object(void **state)
 	assert_int_equal(fake_async_acked(), acked + 1);
 	rt_async_disown(&b.object);
 	rt_async_disown(&b.object);
-	rt_async_unwatch(&a.device);
-	rt_async_unwatch(&b.device);
-	close(a.fd);
-	close(b.fd);
+	owner_end(&a);
+	owner_end(&b);
 }
 
 /* An event that was read when the object was the old owner's is the old
@@ -183,8 +193,7 @@ static void event__address_used_again_only_the_owner_of_then(void **state)
 	assert_int_equal(new.type, IBV_EVENT_QP_ACCESS_ERR);
 	expect_quiet(&old);
 	rt_async_disown(&new.object);
-	rt_async_unwatch(&old.device);
-	close(old.fd);
+	owner_end(&old);
 	close(new.fd);
 }
 
@@ -196,15 +205,13 @@ static void event__newer_than_the_list_SHOWN(void **state)
 
 	(void)state;
 	owner_init(&a, true);
-	a.object.object = &qp;
-	rt_async_own(&a.object);
+	owner_own(&a, &qp);
 	fake_async_event((enum ibv_event_type)(IBV_EVENT_WQ_FATAL + 1), &qp);
 	wait_for(&a);
 	assert_ptr_equal(a.last, handler);
 	assert_int_equal(a.type, IBV_EVENT_WQ_FATAL + 1);
 	rt_async_disown(&a.object);
-	rt_async_unwatch(&a.device);
-	close(a.fd);
+	owner_end(&a);
 }
 
 /* A device that is gone: not silence, but its end. */
@@ -224,8 +231,7 @@ static void read__broken_for_good_FATAL(void **state)
 	assert_true(fake_said("asynchronous events of fake0 can be read no "
 			      "more: Input/output error"));
 	atomic_store_explicit(&fake_async_errno, 0, memory_order_relaxed);
-	rt_async_unwatch(&a.device);
-	close(a.fd);
+	owner_end(&a);
 }
 
 /* Foreign objects, ports: every runtime of the device once, acknowledged. */
@@ -310,8 +316,7 @@ static void feed__as_if_it_had_been_read(void **state)
 	ok(rt_async_watch(&a.device));
 	fake_async_event(IBV_EVENT_PORT_ERR, NULL);
 	expect_quiet(&a);
-	a.object.object = &cq;
-	rt_async_own(&a.object);
+	owner_own(&a, &cq);
 	ok(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event));
 	wait_for(&a);
 	assert_ptr_equal(a.last, &a.object);
@@ -326,8 +331,7 @@ static void feed__as_if_it_had_been_read(void **state)
 	a.rt.fork_generation++;
 	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
 			 RPMA_RT_E_FORKED);
-	rt_async_unwatch(&a.device);
-	close(a.fd);
+	owner_end(&a);
 }
 
 /* What a handler may not do is refused, not a deadlock. */
@@ -356,8 +360,7 @@ static void handler__may_not_stop(void **state)
 	a.rt.cfg.async_arg = &b;
 	fake_async_event(IBV_EVENT_PORT_ERR, NULL);
 	wait_for(&b);
-	rt_async_unwatch(&a.device);
-	close(a.fd);
+	owner_end(&a);
 	close(b.fd);
 }
 
@@ -392,8 +395,7 @@ static void flood__others_have_their_turn(void **state)
 	wait_for(&owner);
 	ok(rt_events_call(stop_flood, &owner));
 	ok(rt_events_call(nothing, NULL));
-	rt_async_unwatch(&owner.device);
-	close(owner.fd);
+	owner_end(&owner);
 }
 
 int main(void)

@@ -13,6 +13,8 @@
 #ifndef RT_FAKE_H
 #define RT_FAKE_H
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -266,6 +268,20 @@ void fake_markers(struct rpma_rt_conn *conn);
 /* The newest connection of struct fake *arg is closed, until its last items are
  * written and the control thread is about to be told. */
 void fake_die(void *arg);
+
+/* Another thread, which does something and then stays until it is ended. */
+struct fake_thread {
+	pthread_t thread;
+	sem_t stays;
+	sem_t ends;
+};
+
+/* Starts fn(arg) and waits until it stays. */
+void fake_thread_begin(struct fake_thread *thread, void *(*fn)(void *),
+		       void *arg);
+/* Stays, in the thread, until fake_thread_end(). */
+void fake_thread_stay(struct fake_thread *thread);
+void fake_thread_end(struct fake_thread *thread);
 
 /* ---- for the fakes themselves ---- */
 

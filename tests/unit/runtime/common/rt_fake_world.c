@@ -470,3 +470,26 @@ void fake_markers(struct rpma_rt_conn *conn)
 	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
 }
+
+void fake_thread_begin(struct fake_thread *thread, void *(*fn)(void *),
+		       void *arg)
+{
+	sem_init(&thread->stays, 0, 0);
+	sem_init(&thread->ends, 0, 0);
+	ok(pthread_create(&thread->thread, NULL, fn, arg));
+	sem_wait(&thread->stays);
+}
+
+void fake_thread_stay(struct fake_thread *thread)
+{
+	sem_post(&thread->stays);
+	sem_wait(&thread->ends);
+}
+
+void fake_thread_end(struct fake_thread *thread)
+{
+	sem_post(&thread->ends);
+	pthread_join(thread->thread, NULL);
+	sem_destroy(&thread->stays);
+	sem_destroy(&thread->ends);
+}

@@ -6,7 +6,6 @@
 
 #define _GNU_SOURCE
 #include <sched.h>
-#include <semaphore.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,9 +60,7 @@ static void attach(struct turns *turns)
 /* It owns a poller, or is inside, until it is told to end. */
 struct other {
 	struct turns *turns;
-	pthread_t thread;
-	sem_t owns;
-	sem_t ends;
+	struct fake_thread thread;
 	pid_t tid;
 	bool is_owner;
 	bool stays_inside;
@@ -80,8 +77,7 @@ static void *enter_it(void *arg)
 		ok(rt_owner_attach(&other->turns->owned));
 	if (!other->stays_inside)
 		rt_owner_leave(&other->turns->owned);
-	sem_post(&other->owns);
-	sem_wait(&other->ends);
+	fake_thread_stay(&other->thread);
 	if (other->stays_inside)
 		rt_owner_leave(&other->turns->owned);
 	return NULL;
@@ -93,18 +89,7 @@ static void other_begin(struct other *other, struct turns *turns, bool is_owner,
 	other->turns = turns;
 	other->is_owner = is_owner;
 	other->stays_inside = stays;
-	sem_init(&other->owns, 0, 0);
-	sem_init(&other->ends, 0, 0);
-	ok(pthread_create(&other->thread, NULL, enter_it, other));
-	sem_wait(&other->owns);
-}
-
-static void other_end(struct other *other)
-{
-	sem_post(&other->ends);
-	pthread_join(other->thread, NULL);
-	sem_destroy(&other->owns);
-	sem_destroy(&other->ends);
+	fake_thread_begin(&other->thread, enter_it, other);
 }
 
 /* --------------------------------------------------------------- tests --- */
@@ -162,7 +147,7 @@ static void enter__of_another_thread_BUSY(void **state)
 		assert_false(rt_owner_visit(&turns.owned));
 		rt_owner_run_all();
 		assert_int_equal(rounds_of(&turns), 0);
-		other_end(&other);
+		fake_thread_end(&other.thread);
 		assert_false(rt_owner_is_self(&turns.owned));
 		attach(&turns);
 		assert_true(rt_owner_close(&turns.owned));
@@ -298,7 +283,7 @@ static void thread__its_end_releases(void **state)
 		assert_true(rt_owner_is_other(&turns[i].owned, name, &tid));
 	}
 	for (i = 0; i < 2; i++) {
-		other_end(&others[i]);
+		fake_thread_end(&others[i].thread);
 		assert_false(rt_owner_is_other(&turns[i].owned, name, &tid));
 		assert_false(rt_owner_is_self(&turns[i].owned));
 		assert_true(rt_owner_close(&turns[i].owned));
@@ -327,7 +312,7 @@ static void release__nobodys_and_visited(void **state)
 	other_begin(&other, &turns, true, false);
 	assert_false(rt_owner_visit(&turns.owned));
 	assert_int_equal(rounds_of(&turns), 2);
-	other_end(&other);
+	fake_thread_end(&other.thread);
 	assert_true(rt_owner_close(&turns.owned));
 	assert_true(rt_owner_visit(&turns.owned)); /* and runs nothing */
 	assert_int_equal(rounds_of(&turns), 2);

@@ -4,7 +4,6 @@
 /* The wait of a call: the pollers that it runs meanwhile, and the message about
  * a poller that another thread does not run. */
 
-#include <semaphore.h>
 #include <string.h>
 
 #include "rt_fake.h"
@@ -126,9 +125,7 @@ static void run__the_pollers_of_the_mask(void **state)
 
 struct other {
 	struct turns *turns;
-	pthread_t thread;
-	sem_t owns;
-	sem_t ends;
+	struct fake_thread thread;
 };
 
 static void *own_it(void *arg)
@@ -136,26 +133,14 @@ static void *own_it(void *arg)
 	struct other *other = arg;
 
 	own(other->turns);
-	sem_post(&other->owns);
-	sem_wait(&other->ends);
+	fake_thread_stay(&other->thread);
 	return NULL;
 }
 
 static void other_begin(struct other *other, struct turns *turns)
 {
 	other->turns = turns;
-	sem_init(&other->owns, 0, 0);
-	sem_init(&other->ends, 0, 0);
-	ok(pthread_create(&other->thread, NULL, own_it, other));
-	sem_wait(&other->owns);
-}
-
-static void other_end(struct other *other)
-{
-	sem_post(&other->ends);
-	pthread_join(other->thread, NULL);
-	sem_destroy(&other->owns);
-	sem_destroy(&other->ends);
+	fake_thread_begin(&other->thread, own_it, other);
 }
 
 static void nothing(struct rt_msg *msg, void *owner)
@@ -205,7 +190,7 @@ static void step__owner_does_not_run_it_LOGGED_ONCE(void **state)
 	assert_int_equal(wait_until_logged(&wait), 1);
 	assert_int_equal(wait_a_second(&wait), 0);
 	assert_int_equal(turns.rounds, 0);
-	other_end(&other);
+	fake_thread_end(&other.thread);
 	turns_close(&turns);
 }
 
@@ -220,7 +205,7 @@ static void step__owner_asleep_NOTHING_SAID(void **state)
 	turns_open(&turns);
 	other_begin(&other, &turns);
 	assert_int_equal(wait_a_second(&wait), 0);
-	other_end(&other);
+	fake_thread_end(&other.thread);
 	turns_close(&turns);
 }
 
@@ -238,7 +223,7 @@ static void step__owner_ends_RUN_BY_WHO_WAITS(void **state)
 	rt_wait_step(&wait, &changed, &lock);
 	pthread_mutex_unlock(&lock);
 	assert_int_equal(turns.rounds, 0);
-	other_end(&other);
+	fake_thread_end(&other.thread);
 	wait_for_rounds(&wait, &turns, 1);
 	turns_close(&turns);
 }
