@@ -11,7 +11,6 @@
 #include "base/runtime.h"
 #include "conn/fill.h"
 #include "conn/hold.h"
-#include "conn/look.h"
 #include "conn/route.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
@@ -139,7 +138,7 @@ static bool list(struct rpma_rt_route *route)
  * a route whose lane is not: the refused post to that may be tried again. */
 static bool list_awaited(struct rpma_rt_conn *conn, int side)
 {
-	/* acquire: pairs with rt_look_await() */
+	/* acquire: pairs with await_lane() in post.c */
 	uint32_t number = atomic_exchange_explicit(&conn->side[side].awaited, 0,
 						   memory_order_acquire);
 	struct rpma_rt_route *route = conn->poll.routes;

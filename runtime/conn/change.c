@@ -19,7 +19,6 @@
 #include "base/wait.h"
 #include "conn/futures.h"
 #include "conn/hold.h"
-#include "conn/look.h"
 #include "conn/route.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"

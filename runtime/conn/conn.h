@@ -389,7 +389,8 @@ struct rpma_rt_conn {
 	_Atomic uint32_t poll_bits;
 	struct rt_msg ctl_msg;
 	struct rt_msg poll_msg;
-	struct rt_msg look_msg; /* of any thread to its poller; see look.h */
+	struct rt_msg
+		look_msg; /* of any thread to its poller: rt_look_send() */
 
 	struct rt_conn_control ctl;
 	struct rt_conn_poller poll;

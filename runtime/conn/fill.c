@@ -10,16 +10,10 @@
 
 #include <stdlib.h>
 
-#include <infiniband/verbs.h>
-
 #include "base/failure.h"
 #include "base/log.h"
-#include "base/verb.h"
-#include "conn/conn.h"
-#include "conn/gate.h"
 #include "conn/hold.h"
 #include "conn/post.h"
-#include "conn/reason.h"
 #include "conn/route.h"
 #include "pool/feed.h"
 #include "pool/pool.h"
@@ -52,11 +46,6 @@ int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool)
 	return 0;
 }
 
-void rt_fill_free(struct rpma_rt_conn *conn)
-{
-	free(rt_conn_fed(conn));
-}
-
 /* ------------------------------------------------------------- receives --- */
 
 static struct rt_gate *gate_of(struct rpma_rt_conn *conn)
@@ -72,11 +61,9 @@ static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 	struct rt_ledger *ledger = &gate_of(conn)->ledger;
 	uint32_t route = conn->own[RPMA_RT_RECV_SIDE].number;
 	struct rpma_recv_wr chain[RT_FEED_CHUNK];
-	struct ibv_recv_wr *bad = NULL;
 	uint64_t wr_id;
 	uint32_t taken;
 	uint32_t i;
-	int err;
 
 	for (i = 0; i < n; i++) {
 		wr_id = rt_wr_id(route, cookies[i]);
@@ -84,18 +71,12 @@ static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 			     rt_pool_offset(conn->from.fed->pool,
 					    rt_pool_at(cookies[i])),
 			     conn->from.fed->pool->slot_size, wr_id, &chain[i]);
-		if (i > 0)
-			chain[i - 1].wr.next = &chain[i].wr;
 		rt_hold_append(conn, RPMA_RT_RECV_SIDE, wr_id, IBV_WC_RECV,
 			       tick);
 	}
-	chain[n - 1].wr.next = NULL;
-	err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
-				&bad);
-	if (err == 0)
+	taken = (uint32_t)rt_hold_give_recvs(conn, chain, (int)n);
+	if (taken == n)
 		return true;
-	rt_reason_refused(conn, err);
-	taken = bad ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
 	rt_ledger_refuse(ledger, n - taken);
 	rt_turn_close(&gate_of(conn)->turn);
 	return false;

@@ -7,6 +7,8 @@
 #ifndef RT_CONN_FILL_H
 #define RT_CONN_FILL_H
 
+#include <stdlib.h>
+
 #include "conn/conn.h"
 #include "pool/feed.h"
 #include "poller/schedule.h"
@@ -25,7 +27,11 @@ struct rt_conn_fed {
 
 /* While the record is made; NULL: without a pool. ERRORS: RPMA_E_NOMEM */
 int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool);
-void rt_fill_free(struct rpma_rt_conn *conn);
+
+static inline void rt_fill_free(struct rpma_rt_conn *conn)
+{
+	free(rt_conn_fed(conn));
+}
 
 /* Returns the futures of its messages, or NULL. */
 static inline struct rt_futures *

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hold.c -- posts what stands in line; see hold.h. Inside are ledger and verb
- * only, and no call sleeps there but the verb.
+ * hold.c -- posts what stands in line; closes and pauses a gate; see hold.h,
+ * gate.h. Inside are ledger and verb only, and no call sleeps there but the
+ * verb.
  */
 
 #include "conn/hold.h"
@@ -12,20 +13,57 @@
 
 #include <infiniband/verbs.h>
 
-#include "base/chunks.h"
 #include "base/failure.h"
-#include "base/line.h"
 #include "base/log.h"
-#include "base/verb.h"
-#include "conn/look.h"
 #include "conn/conn.h"
-#include "conn/reason.h"
 #include "poller/future.h"
 #include "poller/poller.h"
-#include "poller/want.h"
 
-/* most work requests of other threads that one hold posts */
-#define BUDGET 64
+/* ---------------------------------------------------------------- gate --- */
+
+void rt_gate_close(struct rt_gate *gate)
+{
+	rt_turn_close(&gate->turn);
+	/* a thread that paused the gate before reads the ledger */
+	rt_turn_await(&gate->turn, RT_TURN_HELD | RT_TURN_PAUSED);
+}
+
+void rt_gate_pause(struct rt_gate *gate)
+{
+	while (!rt_turn_pause(&gate->turn))
+		rt_turn_await(&gate->turn, RT_TURN_PAUSED);
+	rt_turn_await(&gate->turn, RT_TURN_HELD);
+}
+
+bool rt_gate_resume(struct rt_gate *gate)
+{
+	return rt_turn_resume(&gate->turn);
+}
+
+/* ---------------------------------------------------------------- look --- */
+
+void rt_look_send(struct rpma_rt_conn *conn)
+{
+	/* acq_rel: pairs with the exchange in rt_answer_look(): either that
+	 * sees what this thread left, or this thread sends the message again */
+	if (atomic_exchange_explicit(&conn->look_sent, true,
+				     memory_order_acq_rel))
+		return;
+	/* relaxed: the caller has a handle */
+	atomic_fetch_add_explicit(&conn->target.count, 1, memory_order_relaxed);
+	rt_inbox_push_mt(&conn->poller->inbox, &conn->look_msg);
+}
+
+/* a thread's hold of the right */
+struct rt_hold {
+	struct rpma_rt_conn *conn;
+	enum rpma_rt_side side;
+	bool is_refused;  /* by the device: the connection closes */
+	bool is_log_held; /* librpma may log inside the verb */
+	bool has_places;  /* work requests left the line unposted */
+};
+
+/* ------------------------------------------------------------- the line --- */
 
 static struct rt_gate *gate_of(const struct rt_hold *hold)
 {
@@ -36,8 +74,6 @@ static struct rt_ledger *ledger_of(const struct rt_hold *hold)
 {
 	return &gate_of(hold)->ledger;
 }
-
-/* ------------------------------------------------------------- the line --- */
 
 /* what the holder has to know of a slot, of either kind */
 struct rt_line_head {
@@ -149,21 +185,27 @@ static bool is_signaled(const struct rt_hold *hold, uint32_t at)
 
 /* librpma's, for native operations; the log's function is the program's, and
  * may post itself, so what librpma logs is kept until nothing is held. */
-static int post_native(struct rt_hold *hold, struct rpma_send_wr *chain,
-		       struct rpma_send_wr **bad)
+static uint32_t give_native(struct rt_hold *hold, struct rpma_send_wr *chain,
+			    uint32_t n)
 {
 	RT_NOT_CANCELLED;
 	struct rpma_rt_conn *conn = hold->conn;
+	struct rpma_send_wr *bad = NULL;
+	uint32_t i;
 	int ret;
 
+	for (i = 1; i < n; i++)
+		chain[i - 1].wr.next = &chain[i].wr;
 	if (!hold->is_log_held)
 		rpma_log_hold();
 	hold->is_log_held = true;
-	ret = rpma_conn_post_send(conn->conn, conn, chain, bad);
+	ret = rpma_conn_post_send(conn->conn, conn, chain, &bad);
+	if (ret == 0)
+		return n;
 	/* RPMA_E_AGAIN: the device has no memory */
-	return ret == 0		     ? 0
-	       : ret == RPMA_E_AGAIN ? ENOMEM
-				     : rt_failure_errno(ret);
+	rt_reason_refused(conn,
+			  ret == RPMA_E_AGAIN ? ENOMEM : rt_failure_errno(ret));
+	return bad != NULL ? (uint32_t)(bad - chain) : 0;
 }
 
 /* Returns how many of the first n of the line the device took: all, or it
@@ -172,49 +214,31 @@ static uint32_t post_sends(struct rt_hold *hold, uint16_t at, uint32_t entry,
 			   uint32_t n)
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
-	struct rpma_send_wr *bad = NULL;
 	bool has_native = false;
 	uint32_t i;
-	int err;
 
 	for (i = 0; i < n; i++) {
 		rt_line_get_send(&gate_of(hold)->turn, at, &chain[i]);
 		if (is_signaled(hold, entry + i))
 			chain[i].wr.send_flags |= IBV_SEND_SIGNALED;
 		has_native |= chain[i].native != 0;
-		if (i > 0)
-			chain[i - 1].wr.next = &chain[i].wr;
 		at = rt_turn_behind(&gate_of(hold)->turn, at);
 	}
-	err = has_native ? post_native(hold, chain, &bad)
-			 : rt_verb_post_send(hold->conn->enters_kernel,
-					     hold->conn->qp, &chain[0].wr,
-					     (struct ibv_send_wr **)&bad);
-	if (err == 0)
-		return n;
-	rt_reason_refused(hold->conn, err);
-	return bad != NULL ? (uint32_t)(bad - chain) : 0;
+	return has_native ? give_native(hold, chain, n)
+			  : (uint32_t)rt_hold_give_sends(hold->conn, chain,
+							 (int)n);
 }
 
 static uint32_t post_recvs(const struct rt_hold *hold, uint16_t at, uint32_t n)
 {
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
-	struct ibv_recv_wr *bad = NULL;
 	uint32_t i;
-	int err;
 
 	for (i = 0; i < n; i++) {
 		rt_line_get_recv(&gate_of(hold)->turn, at, &chain[i]);
-		if (i > 0)
-			chain[i - 1].wr.next = &chain[i].wr;
 		at = rt_turn_behind(&gate_of(hold)->turn, at);
 	}
-	err = rt_verb_post_recv(hold->conn->enters_kernel, hold->conn->qp,
-				&chain[0].wr, &bad);
-	if (err == 0)
-		return n;
-	rt_reason_refused(hold->conn, err);
-	return bad != NULL ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
+	return (uint32_t)rt_hold_give_recvs(hold->conn, chain, (int)n);
 }
 
 /* Gives the first count of the line, which are noted, to the device. */
@@ -288,16 +312,9 @@ static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
 static void say(struct rt_turn *turn, bool waits, void *arg)
 {
 	const struct rt_hold *hold = arg;
-	_Atomic uint32_t *want = &hold->conn->side[hold->side].want;
 
 	(void)turn;
-	/* relaxed, both: the giving back orders it [TURN-2] */
-	if (waits)
-		atomic_fetch_or_explicit(want, RT_WANT_LINE,
-					 memory_order_relaxed);
-	else
-		atomic_fetch_and_explicit(want, ~(uint32_t)RT_WANT_LINE,
-					  memory_order_relaxed);
+	rt_want_line(&hold->conn->side[hold->side].want, waits);
 }
 
 static const struct rt_turn_ops ops = {
@@ -403,18 +420,11 @@ static void finish(const struct rt_hold *hold, bool is_left)
 		give_up(hold->conn);
 }
 
-/* In manual mode nobody may run the poller for a while. */
-static uint32_t budget_of(const struct rpma_rt_conn *conn)
-{
-	return conn->poller->threaded ? BUDGET : UINT32_MAX;
-}
-
 static void hold_on(struct rt_hold *hold)
 {
-	struct rpma_rt_conn *conn = hold->conn;
+	uint32_t budget = rt_post_budget(hold->conn->poller->threaded);
 
-	finish(hold,
-	       rt_turn_hold(&gate_of(hold)->turn, &ops, hold, budget_of(conn)));
+	finish(hold, rt_turn_hold(&gate_of(hold)->turn, &ops, hold, budget));
 }
 
 void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side)
@@ -424,12 +434,17 @@ void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 	hold_on(&hold);
 }
 
-void rt_hold_end(struct rt_hold *hold, uint64_t seen)
+void rt_hold_refused(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		     uint64_t seen)
 {
-	if (rt_turn_leave_alone(&gate_of(hold)->turn, seen))
-		finish(hold, false);
+	struct rt_hold hold = {.conn = conn, .side = side, .is_refused = true};
+
+	rt_turn_close(&conn->gate[side].turn);
+	rt_hold_show_posted(conn, side);
+	if (rt_turn_leave_alone(&conn->gate[side].turn, seen))
+		finish(&hold, false);
 	else
-		hold_on(hold);
+		hold_on(&hold);
 }
 
 /* Takes what was cancelled out of the line; returns how many. */
@@ -460,17 +475,6 @@ static uint32_t sweep(const struct rt_hold *hold)
 	return swept;
 }
 
-bool rt_hold_has_cancelled(const struct rpma_rt_conn *conn,
-			   enum rpma_rt_side side)
-{
-	const struct rt_futures *futures = conn->side[side].futures;
-
-	/* relaxed: a hint */
-	return futures != NULL &&
-	       atomic_load_explicit(&futures->cancelled, memory_order_relaxed) >
-		       0;
-}
-
 bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	struct rt_hold hold = {.conn = conn, .side = side};
@@ -481,12 +485,6 @@ bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 	hold.has_places = sweep(&hold) > 0;
 	hold_on(&hold);
 	return hold.has_places;
-}
-
-void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side)
-{
-	if (rt_turn_let_go(&conn->gate[side].turn))
-		rt_look_send(conn);
 }
 
 void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)

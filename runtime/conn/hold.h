@@ -15,34 +15,54 @@
 
 #include "base/lang.h"
 #include "base/line.h"
+#include "base/verb.h"
 #include "conn/conn.h"
+#include "conn/reason.h"
+#include "poller/post.h"
 
-/* a thread's hold of the right */
-struct rt_hold {
-	struct rpma_rt_conn *conn;
-	enum rpma_rt_side side;
-	bool is_refused;  /* by the device: the connection closes */
-	bool is_log_held; /* librpma may log inside the verb */
-	bool has_places;  /* work requests left the line unposted */
-};
+/* of rt_side.awaited: posts to several routes were refused */
+#define RT_LOOK_MANY UINT32_MAX
 
-/* The thread published and has the right now: posts, and gives the right
- * back. */
+/*
+ * Asks the connection's poller to look at both sides: work requests that were
+ * published and not posted, places that came back unposted, posts refused for a
+ * lane's backlog, a drain. The poller's part is rt_answer_look(). Does nothing
+ * while such a message is on its way. Thread: any that has a handle of the
+ * connection.
+ */
+void rt_look_send(struct rpma_rt_conn *conn);
+
+/* The thread has the right, and work requests were published: posts these, and
+ * gives the right back. */
 void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side);
-/* The thread took the right alone, saw that word and has posted: gives the
- * right back, and posts what was published meanwhile. Inline for the usual case
- * that nothing was. is_refused: the device refused what the thread posted. */
-void rt_hold_end(struct rt_hold *hold, uint64_t seen);
+/* The device refused what the thread, alone, gave to it: nothing is posted to
+ * that side any more. */
+__attribute__((cold)) void rt_hold_refused(struct rpma_rt_conn *conn,
+					   enum rpma_rt_side side,
+					   uint64_t seen);
 /* The poller, behind the fence of its batch: posts what stands in line, if no
  * thread has the right. */
 void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 /* Any thread that took the right and posts nothing, for it has a lock: the
  * dump. The poller posts what was published meanwhile. */
-void rt_hold_let_go(struct rpma_rt_conn *conn, enum rpma_rt_side side);
+static inline void rt_hold_let_go(struct rpma_rt_conn *conn,
+				  enum rpma_rt_side side)
+{
+	if (rt_turn_let_go(&conn->gate[side].turn))
+		rt_look_send(conn);
+}
 
 /* May there be work requests in line that were cancelled? Thread: any. */
-bool rt_hold_has_cancelled(const struct rpma_rt_conn *conn,
-			   enum rpma_rt_side side);
+static inline bool rt_hold_has_cancelled(const struct rpma_rt_conn *conn,
+					 enum rpma_rt_side side)
+{
+	const struct rt_futures *futures = conn->side[side].futures;
+
+	/* relaxed: a hint */
+	return futures != NULL &&
+	       atomic_load_explicit(&futures->cancelled, memory_order_relaxed) >
+		       0;
+}
 /* Takes out of line what was cancelled, if no thread has the right. Returns
  * true if places may have come back. */
 bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side);
@@ -51,15 +71,14 @@ bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side);
  * may go on. REQUIRES: the caller does not hold the right */
 void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
+/* The thread took the right alone, saw that word and has posted: gives the
+ * right back, and posts what was published meanwhile. Inline for the usual case
+ * that nothing was. */
 static inline void rt_hold_leave(struct rpma_rt_conn *conn,
 				 enum rpma_rt_side side, uint64_t seen)
 {
-	struct rt_hold hold;
-
-	if (likely(rt_turn_leave_alone(&conn->gate[side].turn, seen)))
-		return;
-	hold = (struct rt_hold){.conn = conn, .side = side};
-	rt_hold_end(&hold, seen);
+	if (unlikely(!rt_turn_leave_alone(&conn->gate[side].turn, seen)))
+		rt_hold_published(conn, side);
 }
 
 /* Notes an entry of what is given to the device next. Returns whether the work
@@ -77,6 +96,45 @@ static inline bool rt_hold_append(struct rpma_rt_conn *conn,
 	    !(rt_side_marks(&conn->side[side]) & RT_SIDE_UNSIGNALED))
 		rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
 	return signaled;
+}
+
+/* Gives a chain of n, which were appended, to the device; returns how many the
+ * device took. */
+static inline int rt_hold_give_sends(struct rpma_rt_conn *conn,
+				     struct rpma_send_wr *chain, int n)
+{
+	struct ibv_send_wr *bad = NULL;
+	int err;
+	int i;
+
+	for (i = 1; i < n; i++)
+		chain[i - 1].wr.next = &chain[i].wr;
+	chain[n - 1].wr.next = NULL;
+	err = rt_verb_post_send(conn->enters_kernel, conn->qp, &chain[0].wr,
+				&bad);
+	if (likely(err == 0))
+		return n;
+	rt_reason_refused(conn, err);
+	return bad != NULL ? (int)((struct rpma_send_wr *)bad - chain) : 0;
+}
+
+static inline int rt_hold_give_recvs(struct rpma_rt_conn *conn,
+				     struct rpma_recv_wr *chain, int n)
+{
+	struct ibv_recv_wr *bad = NULL;
+	int err;
+	int i;
+
+	for (i = 1; i < n; i++)
+		chain[i - 1].wr.next = &chain[i].wr;
+	chain[n - 1].wr.next = NULL;
+	/* by the queue pair: the request becomes a connection meanwhile */
+	err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
+				&bad);
+	if (likely(err == 0))
+		return n;
+	rt_reason_refused(conn, err);
+	return bad != NULL ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
 }
 
 /* The device has all that was appended; slots of it were given back. */
@@ -127,10 +185,8 @@ static inline uint32_t rt_hold_limit(const struct rpma_rt_conn *conn,
 static inline uint32_t rt_hold_places(const struct rpma_rt_conn *conn,
 				      enum rpma_rt_side side)
 {
-	uint32_t limit = rt_hold_limit(conn, side);
-	uint32_t used = rt_freelist_used(&conn->gate[side].turn.free);
-
-	return limit > used ? limit - used : 0;
+	return rt_post_places(&conn->gate[side].turn,
+			      rt_hold_limit(conn, side));
 }
 
 /* Returns how many completions of that side may come that no poster can hold

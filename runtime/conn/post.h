@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.h -- shared by posting sends and posting receives: what a call checks
- * first, why it is refused, slots of the line, the answer.
+ * post.h -- shared by posting sends and posting receives of a connection: what
+ * a call checks first, routes and futures, the call that posts alone.
  * doc/protocols/ledger.md.
  */
 
@@ -15,23 +15,19 @@
 
 #include "base/context.h"
 #include "base/lang.h"
-#include "base/line.h"
 #include "conn/conn.h"
-#include "conn/gate.h"
+#include "conn/hold.h"
 #include "conn/route.h"
-#include "poller/want.h"
+#include "future/future.h"
+#include "poller/post.h"
 #include "queue/lane.h"
 
-/* of a step of a call: the routes were led elsewhere, all is looked at again;
- * there is not the room to post alone */
-#define RT_POST_STALE	1
-#define RT_POST_NO_ROOM 2
+/* Returns the connection that the call posts to. */
+static inline struct rpma_rt_conn *rt_post_conn(const struct rt_post *post)
+{
+	return post->object;
+}
 
-/* A call that posts nothing: 0 for a count of 0; else what is wrong, logged. */
-int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr, int count,
-		    enum rpma_rt_side which);
-/* The connection is posted to for the first time. */
-void rt_post_mark(struct rpma_rt_conn *conn);
 /* Receives are an SRQ's, or a pool's: RPMA_E_INVAL, logged. */
 int rt_post_refuse_recv(const struct rpma_rt_conn *conn);
 
@@ -64,39 +60,20 @@ static inline int rt_post_check(struct rpma_rt_conn *conn,
 						    memory_order_relaxed) &
 			       RT_REACHED_POST),
 			     0))
-		rt_post_mark(conn);
+		/* relaxed: likewise */
+		atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,
+					 memory_order_relaxed);
 	return 0;
 }
 
-/* Of a word of the turn: 0: open. ERRORS: RPMA_RT_E_CLOSED; RPMA_E_AGAIN: not
- * open yet */
-static inline int rt_post_check_word(uint64_t word)
+/* A call that posts nothing: 0 for a count of 0; else what is wrong, logged. */
+static inline int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr,
+				  int count, enum rpma_rt_side which)
 {
-	if (unlikely(word & (RT_TURN_CLOSED | RT_TURN_DRAINED)))
-		return RPMA_RT_E_CLOSED;
-	return likely(word & RT_TURN_OPEN) ? 0 : RPMA_E_AGAIN;
+	if (conn == NULL || count < 0 || (wr == NULL && count > 0))
+		return rt_wr_refuse_call("conn", conn, count);
+	return rt_post_check(conn, which);
 }
-
-/* ------------------------------------------------------------- refusals --- */
-
-/* what keeps the first work request that was not taken out */
-struct rt_post_refusal {
-	enum rpma_rt_again reason; /* NONE: nothing does */
-	/* of BACKLOG: the route; of CREDIT: so many, of a link, need places */
-	const struct rpma_rt_route *route;
-	uint32_t count;
-};
-
-/*
- * Leaves what the caller wants, so that exactly one WRITABLE follows, also
- * where the reason has gone meanwhile. Returns RPMA_E_AGAIN, with the reason.
- * The caller holds nothing.
- */
-int rt_post_refuse(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		   const struct rt_post_refusal *refusal);
-/* The end of a call that was not taken whole: how many were taken; if none, the
- * error. */
-int rt_post_answer(int taken, int ret);
 
 /* Is the route's consumer behind? A function never is. The lane may be of a
  * route of before, and its queue deleted: lanes are never freed. */
@@ -130,41 +107,96 @@ rt_post_route(const struct rpma_rt_conn *conn,
 	return route == NULL ? &conn->own[side] : route;
 }
 
-/* ---------------------------------------------------- slots of the line --- */
-
-/*
- * Takes count slots, a chain from the number returned on; 0: there are not so
- * many places. While a thread has slots, the connection's queue pair may go,
- * but librpma's connection and the futures stay.
- */
-uint16_t rt_post_take_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			    uint32_t count);
-/* Gives a chain of so many back, unposted, from first on. */
-void rt_post_give_slots(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			uint16_t first, uint32_t count);
-/* Gives the first count of a chain back; returns the rest of the chain. */
-uint16_t rt_post_give_surplus(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			      uint16_t first, uint32_t count);
-/* After the slots were taken: is the side still what it was? 0; RT_POST_STALE;
- * RPMA_RT_E_CLOSED */
-int rt_post_look_again(const struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		       uint64_t seen);
-/* Publishes the slots from first on; the last of the chain is the oldest work
- * request. 0: posted, or on the way. RT_POST_STALE, RPMA_RT_E_CLOSED: the
- * slots are the caller's still. */
-int rt_post_publish(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		    uint64_t seen, uint16_t first);
-
 /* -------------------------------------------------------------- futures --- */
 
-/* A slot for a future of that side, which *future names from here on. False:
- * all are held. */
-bool rt_post_take_future(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			 uint64_t context, struct rpma_rt_future *future);
-/* The same undone: it was not posted. */
-void rt_post_return_future(struct rpma_rt_future *future);
-/* The wr_id of a work request with that future. */
-uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
+/* Takes a slot of that side, which *future names from here on. False: all are
+ * held, as the refusal says. */
+static inline bool rt_post_take_future(struct rt_post *post, uint64_t context,
+				       struct rpma_rt_future *future)
+{
+	struct rt_future *slot = rt_future_take(
+		rt_post_conn(post)->side[post->side].futures, context);
+
+	if (slot != NULL)
+		rt_future_name(future, slot);
+	else
+		post->refusal = (struct rt_post_refusal){
+			.reason = RPMA_RT_AGAIN_FUTURES};
+	return slot != NULL;
+}
+
+/* Gives the slot of a future back that was not posted. */
+static inline void rt_post_return_future(struct rpma_rt_future *future)
+{
+	if (future->opaque[0] == 0) /* two of the call named it */
+		return;
+	rt_future_return(rt_future_slot(future));
+	*future = (struct rpma_rt_future){{0, 0}};
+}
+
+/* Returns the wr_id of a work request with that future. */
+static inline uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
+{
+	const struct rt_future *slot = rt_future_slot(future);
+
+	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
+}
+
+/* ---------------------------------------------------- through the line --- */
+
+extern const struct rt_post_object_ops rt_post_side_ops;
+
+/* After the slots were taken: is the side still what it was? 0; RT_POST_STALE;
+ * RPMA_RT_E_CLOSED */
+static inline int rt_post_look_again(const struct rt_post *post, uint64_t seen)
+{
+	uint64_t word;
+
+	/* pairs with the one of is_pinned() in control.c: either that sees the
+	 * slots, or this the closed side [LINE-1] */
+	rt_fence_dekker();
+	word = rt_turn_look(post->turn);
+	if (word & (RT_TURN_CLOSED | RT_TURN_DRAINED))
+		return RPMA_RT_E_CLOSED;
+	return word / RT_TURN_GENERATION == seen / RT_TURN_GENERATION
+		       ? 0
+		       : RT_POST_STALE;
+}
+
+/* --------------------------------------------------------------- alone --- */
+
+/*
+ * rt_post_ops.alone of a side. give() appends those before end, as far as they
+ * are ready, and gives them to the device; false: the device refused one. Those
+ * that were appended are done in either case.
+ */
+__attribute__((always_inline)) static inline int
+rt_post_alone(struct rt_post *post, const struct rt_post_ops *ops,
+	      enum rpma_rt_side side, uint64_t seen,
+	      bool (*give)(struct rt_post *post, int end))
+{
+	struct rpma_rt_conn *conn = rt_post_conn(post);
+	const struct rt_ledger *ledger = &conn->gate[side].ledger;
+	int end = post->count;
+
+	if (unlikely(!rt_hold_has_room(conn, side,
+				       (uint32_t)(end - post->done))))
+		end = rt_post_end_of_room(post, ops, ledger->depth,
+					  rt_ledger_room(ledger));
+	if (unlikely(end == post->done)) {
+		rt_hold_leave(conn, side, seen);
+		return RT_POST_NO_ROOM;
+	}
+	if (unlikely(!give(post, end))) {
+		rt_hold_refused(conn, side, seen);
+		return 0;
+	}
+	rt_hold_show_posted(conn, side);
+	rt_hold_leave(conn, side, seen);
+	if (unlikely(post->error)) /* another thread may miss its futures */
+		rt_hold_tell_places(conn, side);
+	return post->error;
+}
 
 /* Look for what may be wrong with a work request that is not plain. */
 
@@ -172,7 +204,5 @@ uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future);
  * RPMA_RT_E_CLOSED (its route is) */
 int rt_fault_check_send(const struct rpma_rt_conn *conn,
 			const struct rpma_rt_wr *wrs, int count, int index);
-int rt_fault_check_recv(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_recv_wr *wr, int index);
 
 #endif /* RT_CONN_POST_H */

@@ -4,39 +4,26 @@
 /*
  * post_send.c -- posting work requests of the send side. A call that finds the
  * turn idle takes the right and posts from the caller's own arrays; any other
- * call copies its work requests into slots and publishes them. The usual call,
+ * call copies its work requests into slots and publishes them. The usual post,
  * of one that is plain, has a straight way. Any thread.
  * doc/protocols/ledger.md.
  */
 
 #include <infiniband/verbs.h>
 
-#include "base/chunks.h"
 #include "base/lang.h"
-#include "base/line.h"
 #include "base/log.h"
-#include "base/verb.h"
 #include "base/wr.h"
+#include "conn/conn.h"
 #include "conn/post.h"
-#include "conn/hold.h"
-#include "conn/prepare.h"
-#include "conn/reason.h"
 #include "pool/pool.h"
 #include "poller/poller.h"
 
 #define SIDE RPMA_RT_SEND_SIDE
 
-/* a call of rpma_rt_post_send() */
-struct call {
-	struct rpma_rt_conn *conn;
-	const struct rpma_rt_wr *wr;
-	int count;
-	int done;	/* those before it were taken */
-	int error;	/* of librpma, which has refused a plain one */
-	bool is_plain;	/* all are */
-	bool goes_line; /* librpma may refuse one of them, and logs then */
-	struct rt_post_refusal refusal;
-};
+/* enum ibv_wc_opcode of native operations; headers may lack them */
+#define WC_FLUSH	8
+#define WC_ATOMIC_WRITE 9
 
 /* --------------------------------------------------------- validation --- */
 
@@ -72,78 +59,54 @@ static inline bool is_plain(const struct rpma_rt_conn *conn,
 
 /* Looks at those that were not taken: 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (a
  * route). */
-static int check(struct call *call)
+static int check(struct rt_post *post)
 {
 	const struct rpma_rt_wr *wr;
 	int ret = 0;
 	int i;
 
-	call->is_plain = true;
-	call->goes_line = false;
-	for (i = call->done; i < call->count && ret == 0; i++) {
-		wr = &call->wr[i];
-		if (likely(is_plain(call->conn, wr)))
+	post->is_plain = true;
+	post->goes_line = false;
+	for (i = post->done; i < post->count && ret == 0; i++) {
+		wr = &post->sends[i];
+		if (likely(is_plain(rt_post_conn(post), wr)))
 			continue;
-		call->is_plain = false;
+		post->is_plain = false;
 		/* also those whose native form only librpma knows */
-		call->goes_line |= wr->op > RPMA_RT_OP_READ;
-		ret = rt_fault_check_send(call->conn, call->wr, call->count, i);
+		post->goes_line |= wr->op > RPMA_RT_OP_READ;
+		ret = rt_fault_check_send(rt_post_conn(post), post->sends,
+					  post->count, i);
 	}
 	return ret;
 }
 
-/* The last of the link that begins there, or itself. */
-static int last_of_link(const struct call *call, int index)
+static int last_of_link(const struct rt_post *post, int index)
 {
-	while (call->wr[index].flags & RPMA_RT_F_LINKED)
+	while (post->sends[index].flags & RPMA_RT_F_LINKED)
 		index++;
 	return index;
-}
-
-/* Returns the end of the links that have no more than count work requests
- * together. */
-static int end_of_links(const struct call *call, uint32_t count)
-{
-	int index = call->done;
-	int last;
-
-	while (index < call->count) {
-		last = last_of_link(call, index);
-		if ((uint32_t)(last + 1 - call->done) > count)
-			break;
-		index = last + 1;
-	}
-	return index;
-}
-
-/* Those from there on need places; the next one, or its link, is count. */
-static void refuse_credit(struct call *call, int from)
-{
-	call->refusal = (struct rt_post_refusal){
-		.reason = RPMA_RT_AGAIN_CREDIT,
-		.count = (uint32_t)(last_of_link(call, from) + 1 - from)};
 }
 
 /* ------------------------------------------------------ who is behind --- */
 
 /* Where its completion goes; NULL: to a pool. A future is as the connection's
  * own: there goes what is dropped of it. */
-static const struct rpma_rt_route *route_of(const struct call *call,
+static const struct rpma_rt_route *route_of(const struct rt_post *post,
 					    const struct rpma_rt_wr *wr)
 {
 	if (wr->lease != NULL)
 		return NULL;
-	return rt_post_route(call->conn, wr->future != NULL ? NULL : wr->route,
-			     SIDE);
+	return rt_post_route(rt_post_conn(post),
+			     wr->future != NULL ? NULL : wr->route, SIDE);
 }
 
-static const struct rpma_rt_route *behind(const struct call *call, int from,
+static const struct rpma_rt_route *behind(const struct rt_post *post, int from,
 					  int to)
 {
 	const struct rpma_rt_route *route;
 
 	for (; from <= to; from++) {
-		route = route_of(call, &call->wr[from]);
+		route = route_of(post, &post->sends[from]);
 		if (route != NULL && rt_post_is_behind(route))
 			return route;
 	}
@@ -152,19 +115,18 @@ static const struct rpma_rt_route *behind(const struct call *call, int from,
 
 /* Returns the end of the links before end whose consumers are not behind; notes
  * why they are not all. */
-static int end_of_ready(struct call *call, int end)
+static int end_of_ready(struct rt_post *post, int end)
 {
 	const struct rpma_rt_route *route;
-	int index = call->done;
+	int index = post->done;
 	int last;
 
 	for (; index < end; index = last + 1) {
-		last = last_of_link(call, index);
-		route = behind(call, index, last);
+		last = last_of_link(post, index);
+		route = behind(post, index, last);
 		if (route == NULL)
 			continue;
-		call->refusal = (struct rt_post_refusal){
-			.reason = RPMA_RT_AGAIN_BACKLOG, .route = route};
+		rt_post_refuse_backlog(post, route);
 		return index;
 	}
 	return end;
@@ -179,12 +141,12 @@ static bool keeps_lease(const struct rpma_rt_wr *wr)
 
 /* Gives back the slots of the futures and leases from one to before the
  * other. */
-static void return_extras(const struct call *call, int from, int to)
+static void undo(const struct rt_post *post, int from, int to)
 {
 	const struct rpma_rt_wr *wr;
 
 	for (; from < to; from++) {
-		wr = &call->wr[from];
+		wr = &post->sends[from];
 		if (wr->lease != NULL)
 			rt_pool_undo_send(wr->lease, keeps_lease(wr));
 		else if (wr->future != NULL)
@@ -193,9 +155,9 @@ static void return_extras(const struct call *call, int from, int to)
 }
 
 /* False: it is to be posted later, or never: *ret. */
-static bool take_extra(struct call *call, int index, int *ret)
+static bool take_extra(struct rt_post *post, int index, int *ret)
 {
-	const struct rpma_rt_wr *wr = &call->wr[index];
+	const struct rpma_rt_wr *wr = &post->sends[index];
 
 	if (wr->lease != NULL) {
 		if (rt_pool_begin_send(wr->lease, keeps_lease(wr)))
@@ -204,28 +166,24 @@ static bool take_extra(struct call *call, int index, int *ret)
 					   "before");
 		return false;
 	}
-	if (wr->future == NULL ||
-	    rt_post_take_future(call->conn, SIDE, wr->context, wr->future))
-		return true;
-	call->refusal =
-		(struct rt_post_refusal){.reason = RPMA_RT_AGAIN_FUTURES};
-	return false;
+	return wr->future == NULL ||
+	       rt_post_take_future(post, wr->context, wr->future);
 }
 
 /* Takes what the links before end need, as far as there is; returns the end of
  * those that have all. *ret: the error of one that is wrong. */
-static int take_extras(struct call *call, int end, int *ret)
+static int take_extras(struct rt_post *post, int end, int *ret)
 {
-	int index = call->done;
+	int index = post->done;
 	int last;
 	int i;
 
 	for (; index < end; index = last + 1) {
-		last = last_of_link(call, index);
+		last = last_of_link(post, index);
 		for (i = index; i <= last; i++) {
-			if (take_extra(call, i, ret))
+			if (take_extra(post, i, ret))
 				continue;
-			return_extras(call, index, i);
+			undo(post, index, i);
 			return index;
 		}
 	}
@@ -234,24 +192,25 @@ static int take_extras(struct call *call, int end, int *ret)
 
 /* ------------------------------------------------------------- wr_ids --- */
 
-static uint64_t own_wr_id(const struct call *call, const struct rpma_rt_wr *wr)
+static uint64_t own_wr_id(const struct rt_post *post,
+			  const struct rpma_rt_wr *wr)
 {
 	if (wr->lease != NULL)
-		return rt_wr_id(call->conn->own[SIDE].leases,
+		return rt_wr_id(rt_post_conn(post)->own[SIDE].leases,
 				rt_pool_cookie_of(wr->lease));
 	return wr->future != NULL
 		       ? rt_post_future_wr_id(wr->future)
-		       : rt_wr_id(route_of(call, wr)->number, wr->context);
+		       : rt_wr_id(route_of(post, wr)->number, wr->context);
 }
 
 /* A part has that of its link's last: with whose route and context it completes
  * when it fails. */
-static uint64_t wr_id_of(const struct call *call, int index)
+static uint64_t wr_id_of(const struct rt_post *post, int index)
 {
-	const struct rpma_rt_wr *wr = &call->wr[index];
-	int of = is_part(wr) ? last_of_link(call, index) : index;
+	const struct rpma_rt_wr *wr = &post->sends[index];
+	int of = is_part(wr) ? last_of_link(post, index) : index;
 
-	return own_wr_id(call, &call->wr[of]) |
+	return own_wr_id(post, &post->sends[of]) |
 	       (is_silent(wr) ? RT_ON_ERROR_ONLY : 0);
 }
 
@@ -259,6 +218,131 @@ static uint8_t link_of(const struct rpma_rt_wr *wr)
 {
 	return (uint8_t)((wr->flags & RPMA_RT_F_LINKED ? RT_LINK_GOES_ON : 0) |
 			 (is_part(wr) ? RT_LINK_PART : 0));
+}
+
+/* ----------------------------------------------------- librpma's form --- */
+
+static int prepare_flush(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+			 uint64_t wr_id, int flags, struct rpma_send_wr *out)
+{
+	int ret = 0;
+
+	if (wr->flush_type == RPMA_FLUSH_TYPE_PERSISTENT)
+		ret = rt_peer_apply_poster(conn);
+	if (ret)
+		return ret;
+	return rpma_wr_flush(conn->conn, wr->remote, wr->remote_offset, wr->len,
+			     (enum rpma_flush_type)wr->flush_type, flags, wr_id,
+			     out);
+}
+
+/* part: its first piece. flags: librpma's */
+static int prepare_op(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      const struct rpma_sge *part, uint64_t wr_id, int flags,
+		      struct rpma_send_wr *out)
+{
+	struct rpma_conn *c = conn->conn;
+
+	switch (wr->op) {
+	case RPMA_RT_OP_SEND:
+		return rpma_wr_send(c, part->mr, part->offset, part->len, flags,
+				    wr_id, out);
+	case RPMA_RT_OP_SEND_WITH_IMM:
+		return rpma_wr_send_with_imm(c, part->mr, part->offset,
+					     part->len, flags, wr->imm, wr_id,
+					     out);
+	case RPMA_RT_OP_WRITE:
+		return rpma_wr_write(c, wr->remote, wr->remote_offset, part->mr,
+				     part->offset, part->len, flags, wr_id,
+				     out);
+	case RPMA_RT_OP_WRITE_WITH_IMM:
+		return rpma_wr_write_with_imm(c, wr->remote, wr->remote_offset,
+					      part->mr, part->offset, part->len,
+					      flags, wr->imm, wr_id, out);
+	case RPMA_RT_OP_READ: /* a piece is const, whatever it is for */
+		return rpma_wr_read(c,
+				    (struct rpma_mr_local *)(uintptr_t)part->mr,
+				    part->offset, wr->remote, wr->remote_offset,
+				    part->len, flags, wr_id, out);
+	case RPMA_RT_OP_FLUSH:
+		return prepare_flush(conn, wr, wr_id, flags, out);
+	case RPMA_RT_OP_ATOMIC_WRITE:
+		return rpma_wr_atomic_write(c, wr->remote, wr->remote_offset,
+					    wr->data, flags, wr_id, out);
+	case RPMA_RT_OP_COMPARE_SWAP:
+		return rpma_wr_atomic_cmp_swp(c, wr->local, wr->local_offset,
+					      wr->remote, wr->remote_offset,
+					      wr->compare_add, wr->swap, flags,
+					      wr_id, out);
+	case RPMA_RT_OP_FETCH_ADD:
+		return rpma_wr_atomic_fetch_add(
+			c, wr->local, wr->local_offset, wr->remote,
+			wr->remote_offset, wr->compare_add, flags, wr_id, out);
+	}
+	return RPMA_E_INVAL;
+}
+
+/* A valid one; its pieces go to sge. ERRORS: librpma's */
+static int prepare_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		       uint64_t wr_id, bool signaled, struct ibv_sge *sge,
+		       struct rpma_send_wr *out)
+{
+	const struct rpma_sge whole = {wr->local, wr->local_offset, wr->len};
+	const struct rpma_sge *part = wr->piece_count ? wr->pieces : &whole;
+	int flags = (int)(wr->flags &
+			  (RPMA_F_FENCE | RPMA_F_SOLICITED | RPMA_F_INLINE)) |
+		    (signaled ? RPMA_F_COMPLETION_ALWAYS
+			      : RPMA_F_COMPLETION_ON_ERROR);
+	int ret = prepare_op(conn, wr, part, wr_id, flags, out);
+
+	if (ret || wr->piece_count == 0)
+		return ret;
+	return rpma_wr_set_sge_list(wr->pieces, (int)wr->piece_count, sge, out);
+}
+
+/* A valid one: is it of those that only librpma knows enough of? */
+static bool may_refuse(const struct rpma_rt_wr *wr)
+{
+	return wr->op == RPMA_RT_OP_FLUSH || wr->op >= RPMA_RT_OP_COMPARE_SWAP;
+}
+
+/* A plain one. */
+static inline int prepare_plain(struct rpma_conn *c,
+				const struct rpma_rt_wr *wr, uint64_t wr_id,
+				bool signaled, struct rpma_send_wr *out)
+{
+	const int flags = signaled ? RPMA_F_COMPLETION_ALWAYS
+				   : RPMA_F_COMPLETION_ON_ERROR;
+
+	if (wr->op == RPMA_RT_OP_WRITE)
+		return rpma_wr_write(c, wr->remote, wr->remote_offset,
+				     wr->local, wr->local_offset, wr->len,
+				     flags, wr_id, out);
+	if (wr->op == RPMA_RT_OP_SEND)
+		return rpma_wr_send(c, wr->local, wr->local_offset, wr->len,
+				    flags, wr_id, out);
+	return rpma_wr_read(c, wr->local, wr->local_offset, wr->remote,
+			    wr->remote_offset, wr->len, flags, wr_id, out);
+}
+
+/* The opcode that its completion has when it succeeds. */
+static inline uint8_t opcode_of(uint32_t op, bool is_native)
+{
+	static const uint8_t opcodes[] = {
+		[RPMA_RT_OP_SEND] = IBV_WC_SEND,
+		[RPMA_RT_OP_SEND_WITH_IMM] = IBV_WC_SEND,
+		[RPMA_RT_OP_WRITE] = IBV_WC_RDMA_WRITE,
+		[RPMA_RT_OP_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+		[RPMA_RT_OP_READ] = IBV_WC_RDMA_READ,
+		[RPMA_RT_OP_FLUSH] = IBV_WC_RDMA_READ,
+		[RPMA_RT_OP_ATOMIC_WRITE] = IBV_WC_RDMA_WRITE,
+		[RPMA_RT_OP_COMPARE_SWAP] = IBV_WC_COMP_SWAP,
+		[RPMA_RT_OP_FETCH_ADD] = IBV_WC_FETCH_ADD,
+	};
+
+	if (is_native)
+		return op == RPMA_RT_OP_FLUSH ? WC_FLUSH : WC_ATOMIC_WRITE;
+	return opcodes[op];
 }
 
 /* -------------------------------------------------------------- alone --- */
@@ -269,29 +353,14 @@ static void sign(struct rpma_send_wr *out, bool signaled)
 		out->wr.send_flags |= IBV_SEND_SIGNALED;
 }
 
-/* Gives a chain to the device; returns how many it took. */
-static inline int give(struct rpma_rt_conn *conn, struct rpma_send_wr *chain,
-		       int n)
-{
-	struct ibv_send_wr *bad = NULL;
-	int err;
-
-	chain[n - 1].wr.next = NULL;
-	err = rt_verb_post_send(conn->enters_kernel, conn->qp, &chain[0].wr,
-				&bad);
-	if (likely(err == 0))
-		return n;
-	rt_reason_refused(conn, err);
-	return bad != NULL ? (int)((struct rpma_send_wr *)bad - chain) : 0;
-}
-
 /* One that librpma does not refuse. */
-static void prepare(const struct call *call, int index, uint64_t wr_id,
+static void prepare(const struct rt_post *post, int index, uint64_t wr_id,
 		    bool signaled, struct ibv_sge *sge,
 		    struct rpma_send_wr *out)
 {
-	const struct rpma_rt_wr *wr = &call->wr[index];
-	int ret = rt_prepare_send(call->conn, wr, wr_id, signaled, sge, out);
+	const struct rpma_rt_wr *wr = &post->sends[index];
+	int ret =
+		prepare_any(rt_post_conn(post), wr, wr_id, signaled, sge, out);
 
 	assert(ret == 0);
 	(void)ret;
@@ -299,10 +368,10 @@ static void prepare(const struct call *call, int index, uint64_t wr_id,
 
 /* Notes those before end, and gives them to the device. False: the device
  * refused one. */
-static bool post_noted(struct call *call, int end)
+static bool post_noted(struct rt_post *post, int end)
 {
-	struct rt_ledger *ledger = &call->conn->gate[SIDE].ledger;
-	uint32_t tick = rt_poller_date(call->conn->poller);
+	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
+	uint32_t tick = rt_poller_date(rt_post_conn(post)->poller);
 	uint32_t entry = ledger->tail;
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 	struct ibv_sge sge[RT_WR_MAX_SGE];
@@ -310,29 +379,27 @@ static bool post_noted(struct call *call, int end)
 	int i;
 	int n;
 
-	for (i = call->done; i < end; i++) {
-		rt_hold_append(call->conn, SIDE, wr_id_of(call, i),
-			       rt_prepare_opcode(call->wr[i].op, false), tick);
-		if (link_of(&call->wr[i]) != 0)
-			rt_ledger_link(ledger, link_of(&call->wr[i]));
+	for (i = post->done; i < end; i++) {
+		rt_hold_append(rt_post_conn(post), SIDE, wr_id_of(post, i),
+			       opcode_of(post->sends[i].op, false), tick);
+		if (link_of(&post->sends[i]) != 0)
+			rt_ledger_link(ledger, link_of(&post->sends[i]));
 	}
-	while (call->done < end) {
+	while (post->done < end) {
 		pieces = 0;
-		for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
-			i = call->done + n;
-			if (pieces + call->wr[i].piece_count > RT_WR_MAX_SGE)
+		for (n = 0; n < RT_POST_CHUNK && post->done + n < end; n++) {
+			i = post->done + n;
+			if (pieces + post->sends[i].piece_count > RT_WR_MAX_SGE)
 				break;
-			prepare(call, i, wr_id_of(call, i),
+			prepare(post, i, wr_id_of(post, i),
 				ledger->entries[(entry + (uint32_t)n) &
 						ledger->mask]
 					.signaled,
 				&sge[pieces], &chain[n]);
-			pieces += call->wr[i].piece_count;
-			if (n > 0)
-				chain[n - 1].wr.next = &chain[n].wr;
+			pieces += post->sends[i].piece_count;
 		}
-		i = give(call->conn, chain, n);
-		call->done += i;
+		i = rt_hold_give_sends(rt_post_conn(post), chain, n);
+		post->done += i;
 		entry += (uint32_t)i;
 		if (i < n)
 			return false;
@@ -341,19 +408,19 @@ static bool post_noted(struct call *call, int end)
 }
 
 /* As many of those before end as are ready. False: as above. */
-static bool post_any_alone(struct call *call, int end, int *ret)
+static bool post_any_alone(struct rt_post *post, int end)
 {
-	struct rt_ledger *ledger = &call->conn->gate[SIDE].ledger;
+	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
 
-	end = take_extras(call, end_of_ready(call, end), ret);
-	if (*ret) {
-		return_extras(call, call->done, end);
+	end = take_extras(post, end_of_ready(post, end), &post->error);
+	if (post->error) {
+		undo(post, post->done, end);
 		return true;
 	}
-	if (post_noted(call, end))
+	if (post_noted(post, end))
 		return true;
-	rt_ledger_refuse(ledger, (uint32_t)(end - call->done));
-	call->done = end; /* the refused ones are taken, too */
+	rt_ledger_refuse(ledger, (uint32_t)(end - post->done));
+	post->done = end; /* the refused ones are taken, too */
 	return false;
 }
 
@@ -366,13 +433,13 @@ append_as(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 {
 	uint64_t wr_id = rt_wr_id(route->number, wr->context) |
 			 (silent ? RT_ON_ERROR_ONLY : 0);
-	int ret = rt_prepare_plain(conn->conn, wr, wr_id, !silent, out);
+	int ret = prepare_plain(conn->conn, wr, wr_id, !silent, out);
 	bool signaled;
 
 	if (unlikely(ret))
 		return ret;
-	signaled = rt_hold_append(conn, SIDE, wr_id,
-				  rt_prepare_opcode(wr->op, false), tick);
+	signaled = rt_hold_append(conn, SIDE, wr_id, opcode_of(wr->op, false),
+				  tick);
 	if (silent)
 		sign(out, signaled);
 	return 0;
@@ -388,47 +455,43 @@ append_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 }
 
 /* Fills a chain of plain ones before end; returns how many there are. */
-static int fill_plain(struct call *call, int end, uint32_t tick,
+static int fill_plain(struct rt_post *post, int end, uint32_t tick,
 		      struct rpma_send_wr *chain)
 {
 	const struct rpma_rt_route *route;
 	const struct rpma_rt_wr *wr;
 	int n;
 
-	for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
-		wr = &call->wr[call->done + n];
-		route = rt_post_route(call->conn, wr->route, SIDE);
+	for (n = 0; n < RT_POST_CHUNK && post->done + n < end; n++) {
+		wr = &post->sends[post->done + n];
+		route = rt_post_route(rt_post_conn(post), wr->route, SIDE);
 		if (unlikely(rt_post_is_behind(route))) {
-			call->refusal = (struct rt_post_refusal){
-				.reason = RPMA_RT_AGAIN_BACKLOG,
-				.route = route};
+			rt_post_refuse_backlog(post, route);
 			break;
 		}
-		call->error =
-			append_plain(call->conn, wr, route, tick, &chain[n]);
-		if (unlikely(call->error))
+		post->error = append_plain(rt_post_conn(post), wr, route, tick,
+					   &chain[n]);
+		if (unlikely(post->error))
 			break;
-		if (n > 0)
-			chain[n - 1].wr.next = &chain[n].wr;
 	}
 	return n;
 }
 
 /* Likewise of plain ones. */
-static bool post_plain_alone(struct call *call, int end)
+static bool post_plain_alone(struct rt_post *post, int end)
 {
-	struct rt_ledger *ledger = &call->conn->gate[SIDE].ledger;
-	uint32_t tick = rt_poller_date(call->conn->poller);
+	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
+	uint32_t tick = rt_poller_date(rt_post_conn(post)->poller);
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 	int taken;
 	int n;
 
-	while (call->done < end) {
-		n = fill_plain(call, end, tick, chain);
+	while (post->done < end) {
+		n = fill_plain(post, end, tick, chain);
 		if (n == 0)
 			return true;
-		taken = give(call->conn, chain, n);
-		call->done += n;
+		taken = rt_hold_give_sends(rt_post_conn(post), chain, n);
+		post->done += n;
 		if (unlikely(taken < n)) {
 			rt_ledger_refuse(ledger, (uint32_t)(n - taken));
 			return false;
@@ -439,244 +502,138 @@ static bool post_plain_alone(struct call *call, int end)
 	return true;
 }
 
-/* The device refused what the caller, alone, gave to it. */
-__attribute__((cold)) static void refuse_alone(struct rpma_rt_conn *conn,
-					       uint64_t seen)
+static bool give(struct rt_post *post, int end)
 {
-	struct rt_hold hold = {.conn = conn, .side = SIDE, .is_refused = true};
-
-	rt_turn_close(&conn->gate[SIDE].turn);
-	rt_hold_show_posted(conn, SIDE);
-	rt_hold_end(&hold, seen);
-}
-
-/* Returns the end of those that a caller alone posts: all, or, where nothing
- * may stand in line, as many as there is room for. None: another way. */
-static int end_of_room(struct call *call)
-{
-	struct rpma_rt_conn *conn = call->conn;
-	uint32_t count = (uint32_t)(call->count - call->done);
-	int end;
-
-	if (likely(rt_hold_has_room(conn, SIDE, count)))
-		return call->count;
-	if (rt_line_waits(&conn->gate[SIDE].turn,
-			  conn->gate[SIDE].ledger.depth))
-		return call->done;
-	end = end_of_links(call, rt_ledger_room(&conn->gate[SIDE].ledger));
-	refuse_credit(call, end);
-	return end;
-}
-
-/* The caller has the right, having seen that word: posts from its own arrays,
- * and gives the right back. 0; RT_POST_NO_ROOM. ERRORS: RPMA_E_INVAL */
-static int post_alone(struct call *call, uint64_t seen)
-{
-	struct rpma_rt_conn *conn = call->conn;
-	int end = end_of_room(call);
-	bool is_given;
-	int ret = 0;
-
-	if (end == call->done) {
-		rt_hold_leave(conn, SIDE, seen);
-		return RT_POST_NO_ROOM;
-	}
-	is_given = call->is_plain ? post_plain_alone(call, end)
-				  : post_any_alone(call, end, &ret);
-	if (unlikely(!is_given)) {
-		refuse_alone(conn, seen);
-		return 0;
-	}
-	rt_hold_show_posted(conn, SIDE);
-	rt_hold_leave(conn, SIDE, seen);
-	if (unlikely(ret)) /* another thread may have missed its futures */
-		rt_hold_tell_places(conn, SIDE);
-	return ret ? ret : call->error;
+	return post->is_plain ? post_plain_alone(post, end)
+			      : post_any_alone(post, end);
 }
 
 /* ------------------------------------------------------------- in line --- */
 
-/* Slots for as many as there are places for; *end: those before it have one. 0:
- * there are no places. */
-static uint16_t take_slots(struct call *call, int *end)
-{
-	uint16_t slots = 0;
-
-	*end = end_of_links(call, RT_FREELIST_MAX);
-	while (*end > call->done) {
-		slots = rt_post_take_slots(call->conn, SIDE,
-					   (uint32_t)(*end - call->done));
-		if (slots != 0)
-			break;
-		/* another thread may have been faster: one link less, then */
-		*end = end_of_links(call, rt_hold_places(call->conn, SIDE));
-	}
-	if (*end < call->count)
-		refuse_credit(call, *end);
-	return slots;
-}
-
 /* May the future of that link be taken back while it is in line? Where others
  * of the link complete by themselves it may not. */
-static bool may_take_back(const struct call *call, int first, int last)
+static bool may_take_back(const struct rt_post *post, int first, int last)
 {
 	for (; first < last; first++) {
-		if (!is_part(&call->wr[first]))
+		if (!is_part(&post->sends[first]))
 			return false;
 	}
-	return call->wr[last].future != NULL;
+	return post->sends[last].future != NULL;
 }
 
-static int fill_slot(const struct call *call, int index, uint16_t slot)
+static int fill_slot(const struct rt_post *post, int index, uint16_t slot)
 {
-	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
-	const struct rpma_rt_wr *wr = &call->wr[index];
+	const struct rpma_rt_wr *wr = &post->sends[index];
 	struct ibv_sge sge[RT_WR_MAX_SGE];
 	struct rpma_send_wr out = {0};
 	struct rt_line_send *send;
-	int ret = rt_prepare_send(call->conn, wr, wr_id_of(call, index), false,
-				  sge, &out);
+	int ret = prepare_any(rt_post_conn(post), wr, wr_id_of(post, index),
+			      false, sge, &out);
 
 	if (ret)
 		return rt_wr_refuse_for(index, ret);
-	rt_line_put_send(turn, slot, &out);
-	send = rt_line_slot(turn, slot);
-	send->completes = rt_prepare_opcode(wr->op, out.native != 0);
+	rt_line_put_send(post->turn, slot, &out);
+	send = rt_line_slot(post->turn, slot);
+	send->completes = opcode_of(wr->op, out.native != 0);
 	send->link = link_of(wr);
 	return 0;
 }
 
 /* Those before end into the slots, the last one first; and those behind, which
  * have no place yet, are looked at by librpma. */
-static int fill_slots(const struct call *call, int end, uint16_t slot)
+static int fill_slots(const struct rt_post *post, int end, uint16_t slot)
 {
-	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
+	struct rpma_send_wr scratch;
 	int ret = 0;
 	int i;
 
-	for (i = end - 1; i >= call->done && ret == 0; i--) {
-		ret = fill_slot(call, i, slot);
-		slot = rt_freelist_next(&turn->free, slot);
+	for (i = end - 1; i >= post->done && ret == 0; i--) {
+		ret = fill_slot(post, i, slot);
+		slot = rt_freelist_next(&post->turn->free, slot);
 	}
-	for (i = end; i < call->count && ret == 0; i++) {
-		if (rt_prepare_may_refuse(&call->wr[i]))
-			ret = rt_prepare_check(call->conn, &call->wr[i], i);
+	for (i = end; i < post->count && ret == 0; i++) {
+		if (!may_refuse(&post->sends[i]))
+			continue;
+		ret = prepare_any(rt_post_conn(post), &post->sends[i], 0, true,
+				  NULL, &scratch);
+		if (ret)
+			rt_wr_refuse_for(i, ret);
 	}
 	return ret;
 }
 
 /* The futures of those before end may be taken back from here on. */
-static void show_futures(const struct call *call, int end, uint16_t slot)
+static void show_futures(const struct rt_post *post, int end, uint16_t slot)
 {
-	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
 	struct rt_line_send *send;
 	int first;
 	int i;
 
-	for (i = end - 1; i >= call->done; i--) {
-		send = rt_line_slot(turn, slot);
-		slot = rt_freelist_next(&turn->free, slot);
-		if (call->wr[i].flags & RPMA_RT_F_LINKED)
+	for (i = end - 1; i >= post->done; i--) {
+		send = rt_line_slot(post->turn, slot);
+		slot = rt_freelist_next(&post->turn->free, slot);
+		if (post->sends[i].flags & RPMA_RT_F_LINKED)
 			continue; /* the link's last has the future */
 		first = i;
-		while (first > call->done &&
-		       (call->wr[first - 1].flags & RPMA_RT_F_LINKED))
+		while (first > post->done &&
+		       (post->sends[first - 1].flags & RPMA_RT_F_LINKED))
 			first--;
-		if (!may_take_back(call, first, i))
+		if (!may_take_back(post, first, i))
 			continue;
-		rt_future_stand_in_line(
-			rt_future_slot(call->wr[i].future),
-			rt_prepare_opcode(call->wr[i].op, false),
-			call->conn->qp_num);
+		rt_future_stand_in_line(rt_future_slot(post->sends[i].future),
+					opcode_of(post->sends[i].op, false),
+					rt_post_conn(post)->qp_num);
 		send->is_waited = 1;
 	}
 }
 
-/* Publishes those before end, whose slots are the caller's. */
-static int publish(struct call *call, uint64_t seen, int end, uint16_t slots)
+static int fill(const struct rt_post *post, int end, uint16_t slot)
 {
-	int ret = fill_slots(call, end, slots);
+	int ret = fill_slots(post, end, slot);
 
-	if (ret)
-		return ret;
-	show_futures(call, end, slots);
-	ret = rt_post_publish(call->conn, SIDE, seen, slots);
 	if (ret == 0)
-		call->done = end;
+		show_futures(post, end, slot);
 	return ret;
 }
 
-/* As many as there are places for, through the line. 0; RT_POST_STALE; ERRORS:
- * RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_RT_E_CLOSED */
-static int post_by_line(struct call *call, uint64_t seen)
+static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
 {
-	int begin = call->done;
-	uint16_t slots;
-	int ready;
-	int end;
-	int ret;
-
-	/* what kept the call from posting alone */
-	call->refusal.reason = RPMA_RT_AGAIN_NONE;
-	slots = take_slots(call, &end);
-	if (slots == 0)
-		return 0;
-	ready = begin;
-	ret = rt_post_look_again(call->conn, SIDE, seen);
-	if (ret == 0)
-		ready = take_extras(call, end_of_ready(call, end), &ret);
-	slots = rt_post_give_surplus(call->conn, SIDE, slots,
-				     (uint32_t)(end - ready));
-	if (ret == 0 && ready > begin)
-		ret = publish(call, seen, ready, slots);
-	if (ret == 0)
-		return 0;
-	return_extras(call, begin, ready);
-	if (ready > begin)
-		rt_post_give_slots(call->conn, SIDE, slots,
-				   (uint32_t)(ready - begin));
-	return ret;
+	*ret = rt_post_look_again(post, seen);
+	return *ret ? post->done
+		    : take_extras(post, end_of_ready(post, end), ret);
 }
 
 /* ------------------------------------------------------------ the call --- */
 
-/* One try of the rest of the call: 0, with a reason in the refusal if not all
- * were taken; RT_POST_STALE. ERRORS: of the call */
-static int try(struct call *call)
-{
-	struct rt_turn *turn = &call->conn->gate[SIDE].turn;
-	/* before routes are looked at */
-	uint64_t seen = rt_turn_look(turn);
-	int ret = rt_post_check_word(seen);
+static int alone(struct rt_post *post, uint64_t seen);
 
-	call->refusal = (struct rt_post_refusal){RPMA_RT_AGAIN_NONE, NULL, 0};
-	if (ret == RPMA_E_AGAIN) {
-		call->refusal.reason = RPMA_RT_AGAIN_NOT_YET;
-		return 0;
-	}
-	if (ret == 0)
-		ret = check(call);
-	if (ret)
-		return ret;
-	ret = RT_POST_NO_ROOM;
-	if (!call->goes_line && rt_turn_take_alone(turn, seen))
-		ret = post_alone(call, seen);
-	return ret == RT_POST_NO_ROOM ? post_by_line(call, seen) : ret;
+static const struct rt_post_ops send_ops = {
+	.object = &rt_post_side_ops,
+	.check = check,
+	.alone = alone,
+	.last_of_link = last_of_link,
+	.take = take,
+	.undo = undo,
+	.fill = fill,
+};
+
+static int alone(struct rt_post *post, uint64_t seen)
+{
+	return rt_post_alone(post, &send_ops, SIDE, seen, give);
 }
 
 /* Any number of any kind. */
 __attribute__((noinline)) static int
 post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 {
-	struct call call = {.conn = conn, .wr = wr, .count = count};
-	int ret;
+	struct rt_post post = {.turn = &conn->gate[SIDE].turn,
+			       .object = conn,
+			       .sends = wr,
+			       .count = count,
+			       .side = SIDE};
+	int ret = rt_post_run(&post, &send_ops);
 
-	do {
-		ret = try(&call);
-		if (ret == 0 && call.refusal.reason != RPMA_RT_AGAIN_NONE)
-			ret = rt_post_refuse(conn, SIDE, &call.refusal);
-	} while (ret == RT_POST_STALE || (ret == 0 && call.done < count));
-	return ret == 0 ? call.done : rt_post_answer(call.done, ret);
+	return ret == 0 ? post.done : rt_post_answer(post.done, ret);
 }
 
 /* A plain one alone, in a straight line. 1: posted; 0: it is to be posted
@@ -702,9 +659,9 @@ static inline int post_plain(struct rpma_rt_conn *conn,
 	if (unlikely(ret))
 		goto leave;
 	ret = 1;
-	if (unlikely(give(conn, &out, 1) == 0)) {
+	if (unlikely(rt_hold_give_sends(conn, &out, 1) == 0)) {
 		rt_ledger_refuse(&gate->ledger, 1);
-		refuse_alone(conn, seen);
+		rt_hold_refused(conn, SIDE, seen);
 		return ret;
 	}
 	rt_hold_show_posted(conn, SIDE);

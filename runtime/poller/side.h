@@ -59,7 +59,7 @@ struct rt_side {
 	alignas(RT_CACHE_LINE) _Atomic uint32_t retired;
 	_Atomic uint32_t want;	     /* of enum rt_want */
 	_Atomic uint32_t retired_ms; /* when it rose last, for the dump */
-	/* the route whose backlog refused a post; see conn/look.h */
+	/* the route whose backlog refused a post; see answer.c */
 	_Atomic uint32_t awaited;
 	_Atomic uint32_t owed; /* for the directory: see RT_OWED_UNKNOWN */
 	/* the poller's */

@@ -39,17 +39,27 @@ static inline int rt_want_again(enum rpma_rt_again reason)
 	rt_want_reason = reason;
 	return RPMA_E_AGAIN;
 }
+/* Returns the bit by which a poster waits that was refused for that reason. */
+static inline uint32_t rt_want_of(enum rpma_rt_again reason)
+{
+	return reason == RPMA_RT_AGAIN_BACKLOG ? RT_WANT_BACKLOG
+					       : RT_WANT_CREDIT;
+}
+/* The holder of a right: work requests stand in line, or none any more. */
+static inline void rt_want_line(_Atomic uint32_t *want, bool waits)
+{
+	/* relaxed, both: the giving back orders it [TURN-2] */
+	if (waits)
+		atomic_fetch_or_explicit(want, RT_WANT_LINE,
+					 memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(want, ~(uint32_t)RT_WANT_LINE,
+					  memory_order_relaxed);
+}
 /* A post begins, or failed for something else than room. */
 static inline void rt_want_none(void)
 {
 	rt_want_reason = RPMA_RT_AGAIN_NONE;
 }
-
-/*
- * Takes back the bit of want that a refusal set; before: the bits in it then.
- * False: the poller has taken the bit and will write WRITABLE, so the post has
- * to be refused.
- */
-bool rt_want_take_back(_Atomic uint32_t *want, uint32_t bit, uint32_t before);
 
 #endif /* RT_POLLER_WANT_H */

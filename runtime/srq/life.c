@@ -117,10 +117,7 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	srq->mask = entries - 1;
 	srq->slots = calloc(cfg->srq_size, sizeof(*srq->slots));
 	srq->returned = calloc(entries, sizeof(*srq->returned));
-	if (cfg->queue != NULL)
-		srq->waiter = rt_waiter_new(rt_srq_eased_poller, srq);
 	if (srq->slots == NULL || srq->returned == NULL ||
-	    (cfg->queue != NULL && srq->waiter == NULL) ||
 	    rt_line_new(&srq->turn, places_of(cfg), sizeof(struct rt_line_recv),
 			rt_line_behind(cfg->max_sge, 0))) {
 		srq_free(srq);
@@ -136,8 +133,6 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 			      memory_order_relaxed);
 	srq->arm_msg.fn = arm_message;
 	srq->fail_msg.fn = fail_message;
-	srq->look_msg.fn = rt_srq_look_message;
-	srq->told_msg.fn = rt_srq_told_message;
 	*srq_ptr = srq;
 	return 0;
 }
@@ -348,8 +343,9 @@ int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 	srq->poller = &rt->pollers[checked.poller];
 	srq->user = checked.user;
 	srq->queue = checked.queue;
-	rt_srq_feed_init(srq);
-	ret = make(srq);
+	ret = rt_srq_prepare_poller(srq);
+	if (ret == 0)
+		ret = make(srq);
 	if (ret)
 		srq_free(srq);
 	else

@@ -3,8 +3,8 @@
 
 /*
  * poll.c -- the poller's side of shared receive queues: the route that a
- * completion belongs to, returned slots, lanes over their limit, refills. Runs
- * on the poller. doc/protocols/srq.md.
+ * completion belongs to, returned slots, lanes over their limit, refills by the
+ * program and from a pool. Runs on the poller. doc/protocols/srq.md, pool.md.
  */
 
 #include "srq/srq.h"
@@ -307,9 +307,73 @@ static void answer(void *arg)
 	refill_if_due(srq);
 }
 
-void rt_srq_eased_poller(void *arg)
+/* The lane of the SRQ's own queue, which the SRQ waited for, is under its limit
+ * again. */
+static void own_eased(void *arg)
 {
 	touch(arg);
+}
+
+/* ---------------------------------------------------- slots of a pool --- */
+
+/* Posts slots; how many were posted. Those that were not go back. */
+static uint32_t post_slots(struct rpma_rt_srq *srq, const uint64_t *cookies,
+			   uint32_t n)
+{
+	struct rpma_rt_pool *pool = srq->cfg.pool;
+	struct rpma_rt_recv_wr wr[RT_FEED_CHUNK];
+	uint32_t posted;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < n; i++)
+		wr[i] = (struct rpma_rt_recv_wr){
+			.context = cookies[i],
+			.dst = pool->mr,
+			.offset = rt_pool_offset(pool, rt_pool_at(cookies[i])),
+			.len = pool->slot_size,
+		};
+	ret = rt_srq_post(srq, wr, (int)n);
+	posted = ret > 0 ? (uint32_t)ret : 0;
+	for (i = posted; i < n; i++)
+		rt_pool_give_back(pool, cookies[i]);
+	return posted;
+}
+
+/* True: there was no slot left before there were so many. */
+static bool fill_room(struct rpma_rt_srq *srq, uint32_t room, uint32_t *posted)
+{
+	uint64_t cookies[RT_FEED_CHUNK];
+	uint32_t done;
+	uint32_t n;
+
+	while (*posted < room) {
+		n = room - *posted;
+		n = rt_pool_take(srq->cfg.pool, cookies,
+				 n < RT_FEED_CHUNK ? n : RT_FEED_CHUNK);
+		if (n == 0)
+			return true;
+		done = post_slots(srq, cookies, n);
+		*posted += done;
+		if (done < n) /* what was in the way has the refill called */
+			return false;
+	}
+	return false;
+}
+
+/* The refill of an SRQ with a pool; a kind of rpma_rt_refill_fn. */
+static void fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
+{
+	uint32_t size = srq->cfg.srq_size;
+	uint32_t out = size - room - rt_srq_listed_poller(srq);
+	uint32_t posted = 0;
+	bool is_empty;
+
+	(void)arg;
+	do {
+		is_empty = fill_room(srq, room, &posted);
+	} while (!rt_feed_end_poller(
+		&srq->feed, is_empty && rt_feed_is_low(out + posted, size)));
 }
 
 /* Slots were given back. */
@@ -322,14 +386,6 @@ static void fill_hungry(struct rt_feed *feed)
 		refill_if_due(srq);
 	else
 		rt_feed_end_poller(feed, false);
-}
-
-void rt_srq_feed_init(struct rpma_rt_srq *srq)
-{
-	if (srq->cfg.pool == NULL)
-		return;
-	srq->cfg.refill = rt_srq_fill_poller;
-	rt_feed_init(&srq->feed, srq->cfg.pool, srq->poller, fill_hungry);
 }
 
 /* --------------------------------------------------------- its messages --- */
@@ -359,7 +415,9 @@ static bool return_refused(struct rpma_rt_srq *srq)
 	return first != 0;
 }
 
-void rt_srq_look_message(struct rt_msg *msg, void *owner)
+/* The device says that the limit was passed, or refused a receive; receives
+ * were published and are not posted; places came back. */
+static void look_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, look_msg, msg);
 
@@ -379,7 +437,8 @@ void rt_srq_look_message(struct rt_msg *msg, void *owner)
 	touch(srq);
 }
 
-void rt_srq_told_message(struct rt_msg *msg, void *owner)
+/* The SRQ has failed: says so in its queue. */
+static void told_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, told_msg, msg);
 	struct rpma_rt_completion item =
@@ -389,6 +448,21 @@ void rt_srq_told_message(struct rt_msg *msg, void *owner)
 	item.status = RPMA_RT_REASON_DEVICE;
 	/* once, and it has its place in the lane: no need to wait for room */
 	write_end(srq, &item);
+}
+
+int rt_srq_prepare_poller(struct rpma_rt_srq *srq)
+{
+	srq->look_msg.fn = look_message;
+	srq->told_msg.fn = told_message;
+	if (srq->cfg.pool != NULL) {
+		srq->cfg.refill = fill;
+		rt_feed_init(&srq->feed, srq->cfg.pool, srq->poller,
+			     fill_hungry);
+	}
+	if (srq->cfg.queue == NULL)
+		return 0;
+	srq->waiter = rt_waiter_new(own_eased, srq);
+	return srq->waiter != NULL ? 0 : RPMA_E_NOMEM;
 }
 
 static const struct rt_reserved_ops srq_ops = {
@@ -420,6 +494,22 @@ static void let_go(struct rpma_rt_srq *srq)
 	srq->waiter = NULL;
 }
 
+/* The context of the next receive in line; false: none is left. */
+static bool take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
+{
+	const struct rt_line_recv *slot;
+	uint16_t at;
+
+	rt_turn_gather(&srq->turn);
+	at = rt_turn_front(&srq->turn);
+	if (at == 0)
+		return false;
+	slot = rt_line_slot(&srq->turn, at);
+	*context = slot->wr_id;
+	rt_turn_leave_line(&srq->turn, 1);
+	return true;
+}
+
 /* Gives back the next slots that are out, then what stands in line; how many
  * are left to look at, about. */
 static uint32_t give_back_some(struct rpma_rt_srq *srq)
@@ -440,7 +530,7 @@ static uint32_t give_back_some(struct rpma_rt_srq *srq)
 		given++;
 	}
 	for (; srq->ended == srq->cfg.srq_size && given < END_ITEMS; given++) {
-		if (!rt_srq_take_unposted(srq, &context))
+		if (!take_unposted(srq, &context))
 			return 0;
 		give_back(srq, context, RPMA_RT_C_NOT_POSTED);
 	}

@@ -3,8 +3,8 @@
 
 /*
  * post.c -- posting to a shared receive queue from any thread, by turns, as to
- * a connection (conn/post_recv.c): alone from the caller's array, or through
- * the line. The number of a receive is known to the thread that posts it only.
+ * a connection (poller/post.h). The number of a receive is known to the thread
+ * that posts it only.
  * doc/protocols/srq.md, ledger.md.
  */
 
@@ -12,30 +12,15 @@
 
 #include <infiniband/verbs.h>
 
-#include "base/chunks.h"
 #include "base/context.h"
 #include "base/failure.h"
-#include "base/lang.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/verb.h"
 #include "base/wr.h"
-#include "poller/want.h"
 #include "poller/poller.h"
-
-/* most receives of other threads that one hold posts */
-#define BUDGET 64
-
-/* a call of rpma_rt_srq_post_recv() */
-struct call {
-	struct rpma_rt_srq *srq;
-	const struct rpma_rt_recv_wr *wr;
-	int count;
-	int done;  /* those before it were taken */
-	int error; /* of librpma, which has refused one */
-	enum rpma_rt_again reason;
-};
+#include "poller/post.h"
 
 /* a thread's hold of the right */
 struct hold {
@@ -54,29 +39,6 @@ static uint32_t room(const struct rpma_rt_srq *srq)
 	       srq->taken;
 }
 
-/* Slots of the line that may be in use. */
-static uint32_t limit_of(const struct rpma_rt_srq *srq)
-{
-	/* acquire [SRQ-1]: as above */
-	uint32_t retired =
-		atomic_load_explicit(&srq->retired, memory_order_acquire) -
-		srq->cfg.srq_size;
-
-	/* relaxed: too old a count makes a thread count too few that are out */
-	return rt_line_limit(
-		&srq->turn,
-		atomic_load_explicit(&srq->shown, memory_order_relaxed),
-		retired);
-}
-
-uint32_t rt_srq_places(const struct rpma_rt_srq *srq)
-{
-	uint32_t limit = limit_of(srq);
-	uint32_t used = rt_freelist_used(&srq->turn.free);
-
-	return limit > used ? limit - used : 0;
-}
-
 static bool is_behind(const struct rpma_rt_srq *srq)
 {
 	/* acquire [SRQ-2]: pairs with the clear in let_go_on(); that a set flag
@@ -86,22 +48,11 @@ static bool is_behind(const struct rpma_rt_srq *srq)
 
 void rt_srq_look_mt(struct rpma_rt_srq *srq)
 {
-	/* acq_rel: pairs with the exchange in rt_srq_look_message(): either
+	/* acq_rel: pairs with the exchange in look_message() in poll.c: either
 	 * that sees what this thread left, or the message is sent again */
 	if (!atomic_exchange_explicit(&srq->look_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
-}
-
-/* Slots were given back unposted. */
-static void tell_places(struct rpma_rt_srq *srq)
-{
-	/* pairs with the one in refuse() [LEDGER-2] */
-	rt_fence_dekker();
-	/* relaxed: behind the fence */
-	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
-	    RT_WANT_CREDIT)
-		rt_srq_look_mt(srq);
 }
 
 /* --------------------------------------------------------------- limits --- */
@@ -170,15 +121,30 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 
 /* ------------------------------------------------------------- the verb --- */
 
-/* The next slot: the wr_id of a receive with that context. */
-static uint64_t take_number(struct rpma_rt_srq *srq, uint64_t context)
+/* Chains n receives whose wr_ids are contexts, and gives each the next slot, of
+ * which its wr_id is the number from here on. */
+static void take_numbers(struct rpma_rt_srq *srq, struct rpma_recv_wr *chain,
+			 uint32_t n)
 {
-	uint32_t place = srq->returned[srq->taken++ & srq->mask];
-	struct rt_srq_slot *slot = &srq->slots[place];
+	const uint32_t *returned = srq->returned;
+	struct rt_srq_slot *slots = srq->slots;
+	const uint32_t number = srq->number;
+	const uint32_t taken = srq->taken;
+	const uint32_t mask = srq->mask;
+	struct rt_srq_slot *slot;
+	uint32_t place;
+	uint32_t i;
 
-	slot->context = context;
-	slot->generation++;
-	return rt_wr_id(srq->number, rt_srq_cookie(place, slot->generation));
+	for (i = 0; i < n; i++) {
+		place = returned[(taken + i) & mask];
+		slot = &slots[place];
+		slot->context = chain[i].wr.wr_id;
+		slot->generation++;
+		chain[i].wr.wr_id = rt_wr_id(
+			number, rt_srq_cookie(place, slot->generation));
+		chain[i].wr.next = i + 1 < n ? &chain[i + 1].wr : NULL;
+	}
+	srq->taken = taken + n;
 }
 
 /* The last so many were refused: the poller gives them back. */
@@ -202,25 +168,26 @@ __attribute__((cold)) static void refuse_last(struct rpma_rt_srq *srq,
 	}
 }
 
-/* Gives a chain to the device, whose numbers are taken. */
-static inline void give(struct hold *hold, struct rpma_recv_wr *chain, int n)
+/* Gives n receives, whose wr_ids are contexts, to the device: there is room. */
+static inline void give(struct hold *hold, struct rpma_recv_wr *chain,
+			uint32_t n)
 {
 	struct rpma_rt_srq *srq = hold->srq;
 	struct ibv_recv_wr *bad = NULL;
-	int taken;
+	uint32_t taken;
 	int err;
 
-	chain[n - 1].wr.next = NULL;
+	take_numbers(srq, chain, n);
 	publish(srq);
-	watch(srq, (uint32_t)n);
+	watch(srq, n);
 	err = rt_verb_post_srq_recv(srq->enters_kernel, srq->ibv_srq,
 				    &chain[0].wr, &bad);
 	arm_if_due(srq);
 	if (likely(err == 0))
 		return;
 	hold->err = rt_failure_answer(err);
-	taken = bad ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
-	refuse_last(srq, (uint32_t)(n - taken));
+	taken = bad ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
+	refuse_last(srq, n - taken);
 }
 
 /* ------------------------------------------------------------- the line --- */
@@ -236,18 +203,13 @@ static uint32_t post_run(struct rt_turn *turn, void *arg)
 
 	if (most > RT_POST_CHUNK)
 		most = RT_POST_CHUNK;
-	for (; n < most && at != 0; at = rt_turn_behind(turn, at)) {
-		rt_line_get_recv(turn, at, &chain[n]);
-		chain[n].wr.wr_id = take_number(srq, chain[n].wr.wr_id);
-		if (n > 0)
-			chain[n - 1].wr.next = &chain[n].wr;
-		n++;
-	}
+	for (; n < most && at != 0; at = rt_turn_behind(turn, at))
+		rt_line_get_recv(turn, at, &chain[n++]);
 	if (n == 0)
 		return 0;
-	give(hold, chain, (int)n);
+	give(hold, chain, n);
 	rt_turn_leave_line(turn, (uint16_t)n);
-	/* relaxed: see limit_of() */
+	/* relaxed: see rt_srq_limit() */
 	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
 	return n;
 }
@@ -277,14 +239,7 @@ static void say(struct rt_turn *turn, bool waits, void *arg)
 	const struct hold *hold = arg;
 
 	(void)turn;
-	/* relaxed, both: the giving back orders it [TURN-2] */
-	if (waits)
-		atomic_fetch_or_explicit(&hold->srq->want, RT_WANT_LINE,
-					 memory_order_relaxed);
-	else
-		atomic_fetch_and_explicit(&hold->srq->want,
-					  ~(uint32_t)RT_WANT_LINE,
-					  memory_order_relaxed);
+	rt_want_line(&hold->srq->want, waits);
 }
 
 static const struct rt_turn_ops ops = {
@@ -320,7 +275,7 @@ static void finish(const struct hold *hold, bool is_left)
 static void hold_on(struct hold *hold)
 {
 	struct rpma_rt_srq *srq = hold->srq;
-	uint32_t budget = srq->poller->threaded ? BUDGET : UINT32_MAX;
+	uint32_t budget = rt_post_budget(srq->poller->threaded);
 
 	finish(hold, rt_turn_hold(&srq->turn, &ops, hold, budget));
 }
@@ -333,27 +288,17 @@ void rt_srq_hold_poller(struct rpma_rt_srq *srq)
 		hold_on(&hold);
 }
 
-bool rt_srq_take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
-{
-	const struct rt_line_recv *slot;
-	uint16_t at;
+/* ---------------------------------------------------------- the caller --- */
 
-	rt_turn_gather(&srq->turn);
-	at = rt_turn_front(&srq->turn);
-	if (at == 0)
-		return false;
-	slot = rt_line_slot(&srq->turn, at);
-	*context = slot->wr_id;
-	rt_turn_leave_line(&srq->turn, 1);
-	return true;
+static struct rpma_rt_srq *srq_of(const struct rt_post *post)
+{
+	return post->object;
 }
 
-/* ----------------------------------------------------------- validation --- */
-
-static int fault(const struct call *call, int index)
+static int fault(const struct rt_post *post, int index)
 {
-	const struct rpma_rt_recv_wr *wr = &call->wr[index];
-	const char *wrong = rt_wr_recv_fault(wr, call->srq->cfg.max_sge);
+	const struct rpma_rt_recv_wr *wr = &post->recvs[index];
+	const char *wrong = rt_wr_recv_fault(wr, srq_of(post)->cfg.max_sge);
 
 	if (wr->route != NULL)
 		wrong = "names a route: receives of an SRQ have none";
@@ -362,66 +307,69 @@ static int fault(const struct call *call, int index)
 	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
 }
 
-/* 0, RPMA_E_INVAL. */
-static int check(const struct call *call)
+static int check(struct rt_post *post)
 {
-	int ret = 0;
-	int i;
+	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
+	const struct rpma_rt_recv_wr *end = &post->recvs[post->count];
+	int ret;
 
-	for (i = call->done; i < call->count && ret == 0; i++) {
-		if (unlikely(call->wr[i].route != NULL ||
-			     !rt_wr_is_plain_recv(&call->wr[i])))
-			ret = fault(call, i);
+	if (unlikely(rt_srq_has_failed(srq_of(post))))
+		return RPMA_RT_E_CLOSED;
+	for (; wr < end; wr++) {
+		if (likely(wr->route == NULL && rt_wr_is_plain_recv(wr)))
+			continue;
+		ret = fault(post, (int)(wr - post->recvs));
+		if (ret)
+			return ret;
 	}
-	return ret;
+	return 0;
 }
 
-/* -------------------------------------------------------------- posting --- */
-
-/* Fills a chain with those before end; returns how many there are. */
-static int fill(struct call *call, int end, struct rpma_recv_wr *chain,
-		struct ibv_sge *sge)
+/* Fills a chain with those before end, their contexts in place of numbers;
+ * returns how many there are. */
+static uint32_t fill_chain(struct rt_post *post, int end,
+			   struct rpma_recv_wr *chain, struct ibv_sge *sge)
 {
-	const struct rpma_rt_recv_wr *wr;
+	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
+	uint32_t most = (uint32_t)(end - post->done);
 	uint32_t pieces = 0;
-	int n;
+	uint32_t n;
+	int ret = 0;
 
-	for (n = 0; n < RT_POST_CHUNK && call->done + n < end; n++) {
-		wr = &call->wr[call->done + n];
+	if (most > RT_POST_CHUNK)
+		most = RT_POST_CHUNK;
+	for (n = 0; n < most; n++, wr++) {
 		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE))
 			break;
-		call->error =
-			rt_wr_prepare_recv(wr, 0, &sge[pieces], &chain[n]);
-		if (unlikely(call->error))
+		ret = rt_wr_prepare_recv(wr, wr->context, &sge[pieces],
+					 &chain[n]);
+		if (unlikely(ret))
 			break;
 		pieces += wr->piece_count;
-		chain[n].wr.wr_id = take_number(call->srq, wr->context);
-		if (n > 0)
-			chain[n - 1].wr.next = &chain[n].wr;
 	}
+	post->error = ret;
 	return n;
 }
 
-/* With the right, having seen that word: posts those before end, and gives the
- * right back. */
-static void post_alone(struct call *call, uint64_t seen, int end)
+/* Gives those before end to the device, and the right back. */
+static void give_alone(struct rt_post *post, uint64_t seen, int end)
 {
-	struct rpma_rt_srq *srq = call->srq;
+	struct rpma_rt_srq *srq = srq_of(post);
 	struct hold hold = {.srq = srq};
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	struct ibv_sge sge[RT_WR_MAX_SGE];
-	int n;
+	uint32_t n;
 
-	while (call->done < end) {
-		n = fill(call, end, chain, sge);
+	while (post->done < end) {
+		n = fill_chain(post, end, chain, sge);
 		if (n == 0)
 			break;
 		give(&hold, chain, n);
-		call->done += n;
-		if (unlikely(call->error))
+		post->done += (int)n;
+		if (unlikely(post->error))
 			break;
 	}
-	/* relaxed: see limit_of() */
+	/* relaxed: see rt_srq_limit() */
 	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
 	if (likely(rt_turn_leave_alone(&srq->turn, seen)))
 		finish(&hold, false);
@@ -429,121 +377,76 @@ static void post_alone(struct call *call, uint64_t seen, int end)
 		hold_on(&hold);
 }
 
-/* The end of those that a thread alone posts: all, or, where nothing may stand
- * in line, as many as there is room for. */
-static int end_of_room(struct call *call)
+static uint32_t limit(const struct rt_post *post)
 {
-	struct rpma_rt_srq *srq = call->srq;
-	uint32_t count = (uint32_t)(call->count - call->done);
-	uint32_t most = room(srq);
-	bool waits = rt_line_waits(&srq->turn, srq->cfg.srq_size);
-
-	if (count > most && waits)
-		return call->done;
-	if (unlikely(most > 0 && is_behind(srq))) {
-		call->reason = RPMA_RT_AGAIN_BACKLOG;
-		return call->done;
-	}
-	if (count <= most)
-		return call->count;
-	call->reason = RPMA_RT_AGAIN_CREDIT;
-	return call->done + (int)most;
+	return rt_srq_limit(srq_of(post));
 }
 
-static void give_slots(struct rpma_rt_srq *srq, uint16_t first, uint32_t count)
+static bool sweep(const struct rt_post *post)
 {
-	uint16_t last = first;
-	uint32_t i;
-
-	for (i = 1; i < count; i++)
-		last = rt_freelist_next(&srq->turn.free, last);
-	rt_freelist_give(&srq->turn.free, first, last, (uint16_t)count);
-	tell_places(srq);
+	(void)post; /* receives of an SRQ have no futures */
+	return false;
 }
 
-/* Takes slots for as many as there are places for; returns the first of the
- * chain. */
-static uint16_t take_slots(struct call *call, uint32_t *count)
+static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
 {
-	struct rpma_rt_srq *srq = call->srq;
-	uint16_t slots = 0;
-	uint32_t places;
-
-	*count = (uint32_t)(call->count - call->done);
-	if (*count > RT_FREELIST_MAX)
-		*count = RT_FREELIST_MAX;
-	while (*count > 0) {
-		slots = rt_line_take(&srq->turn, *count, limit_of(srq));
-		if (slots != 0)
-			break;
-		/* another thread may have been faster */
-		places = rt_srq_places(srq);
-		*count = places < *count ? places : *count - 1;
-	}
-	if (call->done + (int)*count < call->count)
-		call->reason = RPMA_RT_AGAIN_CREDIT;
-	return slots;
+	(void)seen; /* they have no routes */
+	(void)ret;
+	if (!is_behind(srq_of(post)))
+		return end;
+	rt_post_refuse_backlog(post, NULL);
+	return post->done;
 }
 
-/* Through the line. 0. ERRORS: RPMA_E_INVAL, RPMA_RT_E_CLOSED */
-static int post_by_line(struct call *call, uint64_t seen)
+static void undo(const struct rt_post *post, int from, int to)
 {
-	struct rpma_rt_srq *srq = call->srq;
-	struct ibv_sge sge[RT_WR_MAX_SGE];
-	struct hold hold = {.srq = srq};
-	const struct rpma_rt_recv_wr *wr;
-	enum rt_turn_answer answer = RT_TURN_REFUSED;
-	struct rpma_recv_wr out;
-	uint16_t last = 0;
-	uint16_t first;
-	uint16_t slot;
-	uint32_t count;
-	int ret = 0;
-
-	call->reason = RPMA_RT_AGAIN_NONE;
-	first = take_slots(call, &count);
-	if (first == 0)
-		return 0;
-	if (is_behind(srq)) {
-		give_slots(srq, first, count);
-		call->reason = RPMA_RT_AGAIN_BACKLOG;
-		return 0;
-	}
-	/* the first of the chain is for the last one */
-	wr = &call->wr[call->done + (int)count - 1];
-	for (slot = first; slot != 0 && ret == 0; wr--) {
-		ret = rt_wr_prepare_recv(wr, 0, sge, &out);
-		out.wr.wr_id = wr->context;
-		if (ret == 0)
-			rt_line_put_recv(&srq->turn, slot, &out);
-		last = slot;
-		slot = rt_freelist_next(&srq->turn.free, slot);
-	}
-	if (ret == 0)
-		answer = rt_turn_publish(&srq->turn, seen, first, last);
-	if (answer == RT_TURN_HOLDS)
-		hold_on(&hold);
-	if (answer == RT_TURN_HOLDS || answer == RT_TURN_LEFT) {
-		call->done += (int)count;
-		return 0;
-	}
-	give_slots(srq, first, count);
-	return ret ? ret : RPMA_RT_E_CLOSED;
+	(void)post;
+	(void)from;
+	(void)to;
 }
 
-/* As rt_post_refuse() of a connection's side; a refill function is called again
- * instead of an event. */
-static int refuse(struct rpma_rt_srq *srq, enum rpma_rt_again reason)
+static uint64_t context_at(const struct rt_post *post, int index)
 {
-	uint32_t want = reason == RPMA_RT_AGAIN_CREDIT ? RT_WANT_CREDIT
-						       : RT_WANT_BACKLOG;
+	return post->recvs[index].context;
+}
+
+static int fill(const struct rt_post *post, int end, uint16_t slot)
+{
+	return rt_post_fill_recvs(post, end, slot, context_at);
+}
+
+static void hold_published(const struct rt_post *post)
+{
+	struct hold hold = {.srq = srq_of(post)};
+
+	hold_on(&hold);
+}
+
+static void tell_places(const struct rt_post *post)
+{
+	struct rpma_rt_srq *srq = srq_of(post);
+
+	/* pairs with the one in refuse() [LEDGER-2] */
+	rt_fence_dekker();
+	/* relaxed: behind the fence */
+	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
+	    RT_WANT_CREDIT)
+		rt_srq_look_mt(srq);
+}
+
+/* A refill function is called again instead of an event. */
+static int refuse(const struct rt_post *post)
+{
+	struct rpma_rt_srq *srq = srq_of(post);
+	enum rpma_rt_again reason = post->refusal.reason;
 
 	if (is_refilling(srq)) {
 		srq->refill_waits |= reason == RPMA_RT_AGAIN_BACKLOG;
 		return rt_want_again(reason);
 	}
 	/* relaxed: the fence orders it */
-	atomic_fetch_or_explicit(&srq->want, want, memory_order_relaxed);
+	atomic_fetch_or_explicit(&srq->want, rt_want_of(reason),
+				 memory_order_relaxed);
 	/* pairs with flush_once() and the retry of spills [LEDGER-2]: either
 	 * those see want, or this look what they have published */
 	rt_fence_dekker();
@@ -553,48 +456,51 @@ static int refuse(struct rpma_rt_srq *srq, enum rpma_rt_again reason)
 	return rt_want_again(reason);
 }
 
-/* One try of the rest of the call. 0, with a reason if not all were taken.
- * ERRORS: of the call */
-static int try(struct call *call)
-{
-	struct rpma_rt_srq *srq = call->srq;
-	uint64_t seen = rt_turn_look(&srq->turn);
-	int begin = call->done;
-	int end;
-	int ret;
+static int alone(struct rt_post *post, uint64_t seen);
 
-	call->reason = RPMA_RT_AGAIN_NONE;
-	if (unlikely(!(seen & RT_TURN_OPEN) || seen & RT_TURN_CLOSED ||
-		     rt_srq_has_failed(srq)))
-		return RPMA_RT_E_CLOSED;
-	ret = check(call);
-	if (ret || !rt_turn_take_alone(&srq->turn, seen))
-		return ret ? ret : post_by_line(call, seen);
-	end = end_of_room(call);
-	post_alone(call, seen, end);
-	return end == begin && call->reason == RPMA_RT_AGAIN_NONE
-		       ? post_by_line(call, seen)
-		       : call->error;
-}
+static const struct rt_post_ops post_ops = {
+	.object =
+		&(const struct rt_post_object_ops){
+			.limit = limit,
+			.sweep = sweep,
+			.hold = hold_published,
+			.tell_places = tell_places,
+			.refuse = refuse,
+		},
+	.check = check,
+	.alone = alone,
+	.last_of_link = rt_post_one,
+	.take = take,
+	.undo = undo,
+	.fill = fill,
+};
 
-static int answer(int done, int ret)
+static int alone(struct rt_post *post, uint64_t seen)
 {
-	if (done > 0)
-		rt_refuse_forget();
-	if (done > 0 || ret == RPMA_E_AGAIN)
-		return done > 0 ? done : ret;
-	if (ret == RPMA_RT_E_CLOSED)
-		return RT_REFUSE(ret,
-				 "nothing is posted: the SRQ is being "
-				 "deleted, its device has reported an "
-				 "error of it, or its runtime was stopped");
-	return RT_REFUSED(ret, "nothing is posted");
+	struct rpma_rt_srq *srq = srq_of(post);
+	int begin = post->done;
+	int end = post->count;
+	uint32_t most = room(srq);
+
+	if (unlikely((uint32_t)(end - begin) > most))
+		end = rt_post_end_of_room(post, &post_ops, srq->cfg.srq_size,
+					  most);
+	/* behind the look at the room [SRQ-2] */
+	if (unlikely(end > begin && is_behind(srq))) {
+		rt_post_refuse_backlog(post, NULL);
+		end = begin;
+	}
+	give_alone(post, seen, end);
+	return unlikely(end == begin &&
+			post->refusal.reason == RPMA_RT_AGAIN_NONE)
+		       ? RT_POST_NO_ROOM
+		       : post->error;
 }
 
 int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 		int count)
 {
-	struct call call = {.srq = srq, .wr = wr, .count = count};
+	struct rt_post post = {.object = srq, .recvs = wr, .count = count};
 	int ret;
 
 	rt_want_none();
@@ -603,12 +509,16 @@ int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 	ret = RT_REFUSE_FORKED(srq->rt);
 	if (unlikely(ret || count == 0))
 		return ret;
-	do {
-		ret = try(&call);
-		if (unlikely(ret == 0 && call.reason != RPMA_RT_AGAIN_NONE))
-			ret = refuse(srq, call.reason);
-	} while (unlikely(ret == 0 && call.done < count));
-	return likely(ret == 0) ? count : answer(call.done, ret);
+	post.turn = &srq->turn;
+	ret = rt_post_run(&post, &post_ops);
+	if (likely(ret == 0))
+		return count;
+	if (post.done == 0 && ret == RPMA_RT_E_CLOSED)
+		return RT_REFUSE(ret,
+				 "nothing is posted: the SRQ is being "
+				 "deleted, its device has reported an "
+				 "error of it, or its runtime was stopped");
+	return rt_post_answer(post.done, ret);
 }
 
 int rpma_rt_srq_post_recv(struct rpma_rt_srq *srq,

@@ -3,9 +3,8 @@
 
 /*
  * srq.h -- a shared receive queue of one poller: its life (life.c), its
- * posters (post.c), its poller's side (poll.c), futures of its messages
- * (messages.c). doc/protocols/srq.md has the states, the owners, and the ways
- * in which a buffer comes back.
+ * posters (post.c), its poller's side (poll.c). doc/protocols/srq.md has the
+ * states, the owners, and the ways in which a buffer comes back.
  */
 
 #ifndef RT_SRQ_SRQ_H
@@ -26,6 +25,7 @@
 #include "base/line.h"
 #include "base/turn.h"
 #include "base/order.h"
+#include "poller/post.h"
 #include "poller/route.h"
 #include "poller/schedule.h"
 #include "poller/source.h"
@@ -36,7 +36,6 @@ struct rt_device;
 struct rt_futures;
 struct rt_lane;
 struct rt_poller;
-struct rt_futures;
 
 #define RT_SRQ_FIRST	 2u /* route numbers; 1 is not an SRQ's */
 #define RT_SRQ_END	 RT_ROUTE_FIRST
@@ -140,11 +139,26 @@ int rt_srq_post(struct rpma_rt_srq *srq, const struct rpma_rt_recv_wr *wr,
 void rt_srq_hold_poller(struct rpma_rt_srq *srq);
 /* Sends the look message, unless it is on its way. Any thread. */
 void rt_srq_look_mt(struct rpma_rt_srq *srq);
-/* How many places are free. Any thread. */
-uint32_t rt_srq_places(const struct rpma_rt_srq *srq);
-/* The poller, of a closed SRQ: the context of the next receive in line; false:
- * none is left. */
-bool rt_srq_take_unposted(struct rpma_rt_srq *srq, uint64_t *context);
+/* Returns how many slots of the line may be in use. Any thread. */
+static inline uint32_t rt_srq_limit(const struct rpma_rt_srq *srq)
+{
+	/* acquire [SRQ-1]: pairs with publish() in poll.c */
+	uint32_t retired =
+		atomic_load_explicit(&srq->retired, memory_order_acquire) -
+		srq->cfg.srq_size;
+
+	/* relaxed: too old a count makes a thread count too few that are out */
+	return rt_line_limit(
+		&srq->turn,
+		atomic_load_explicit(&srq->shown, memory_order_relaxed),
+		retired);
+}
+
+/* Returns how many places are free. Any thread. */
+static inline uint32_t rt_srq_places(const struct rpma_rt_srq *srq)
+{
+	return rt_post_places(&srq->turn, rt_srq_limit(srq));
+}
 
 /* Returns how many receives may complete that no poster can hold back any more:
  * those that are out, and those in line or in slots. */
@@ -152,9 +166,6 @@ static inline uint32_t rt_srq_items(const struct rpma_rt_srq *srq)
 {
 	return srq->cfg.srq_size + rt_line_of(&srq->turn)->slots;
 }
-
-/* The refill of an SRQ with a pool; a kind of rpma_rt_refill_fn. */
-void rt_srq_fill_poller(struct rpma_rt_srq *srq, uint32_t room, void *arg);
 
 /* ------------------------------------------------------------- its life --- */
 
@@ -184,9 +195,6 @@ void rt_srq_free_left(struct rpma_rt *rt);
  * REQUIRES: the runtime's lock. */
 void rt_srq_unref_announced(struct rpma_rt_srq *srq);
 
-/* Before anybody knows it: with a pool the refill is the runtime's. */
-void rt_srq_feed_init(struct rpma_rt_srq *srq);
-
 /* The poller: messages that nobody has, each in the place of a receive. */
 static inline uint32_t rt_srq_listed_poller(const struct rpma_rt_srq *srq)
 {
@@ -196,17 +204,13 @@ static inline uint32_t rt_srq_listed_poller(const struct rpma_rt_srq *srq)
 
 /* ----------------------------------------------------------- the poller --- */
 
-/* The lane of an SRQ's own queue, which it waited for, is under its limit
- * again. */
-void rt_srq_eased_poller(void *arg);
+/* Before any other thread knows the SRQ: its poller's messages, its waiter in
+ * the lane of its own queue; with a pool the refill is the runtime's. ERRORS:
+ * RPMA_E_NOMEM */
+int rt_srq_prepare_poller(struct rpma_rt_srq *srq);
 /* The SRQ begins; it ends: receives out go back to its queue, a part with each
  * call. False: that was the last. */
 void rt_srq_begin_poller(struct rpma_rt_srq *srq);
 bool rt_srq_end_poller(struct rpma_rt_srq *srq);
-/* The SRQ has failed: says so in its queue. */
-void rt_srq_told_message(struct rt_msg *msg, void *owner);
-/* The device says that the limit was passed, or refused a receive; receives
- * were published and are not posted; places came back. */
-void rt_srq_look_message(struct rt_msg *msg, void *owner);
 
 #endif /* RT_SRQ_SRQ_H */

@@ -88,12 +88,12 @@ void __wrap_rt_gate_pause(struct rt_gate *gate)
 	hold(gate);
 }
 
-void __real_rt_gate_resume(struct rt_gate *gate, bool is_over);
-void __wrap_rt_gate_resume(struct rt_gate *gate, bool is_over);
-void __wrap_rt_gate_resume(struct rt_gate *gate, bool is_over)
+bool __real_rt_gate_resume(struct rt_gate *gate);
+bool __wrap_rt_gate_resume(struct rt_gate *gate);
+bool __wrap_rt_gate_resume(struct rt_gate *gate)
 {
 	let_go(gate);
-	__real_rt_gate_resume(gate, is_over);
+	return __real_rt_gate_resume(gate);
 }
 
 /* ---------------------------------------------------------------- verbs --- */

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "rt_fake.h"
-#include "base/chunks.h"
+#include "poller/post.h"
 #include "srq/srq.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "rt_fake.h"
-#include "base/chunks.h"
+#include "poller/post.h"
 #include "poller/want.h"
 #include "poller/qp_table.h"
 #include "srq/srq.h"
