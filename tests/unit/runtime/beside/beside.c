@@ -26,15 +26,23 @@ struct meanwhile {
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_route *route;
 	struct rpma_rt_queue *queue;
+	struct rpma_rt_future future;
 	uint32_t count;
 	int ret;
 };
 
-static void begin(struct meanwhile *m, void **state, uint32_t waiting)
+static void begin_with(struct meanwhile *m, void **state, uint32_t waiting,
+		       uint32_t futures)
 {
 	*m = (struct meanwhile){.f = *state};
 	m->f->rt_cfg.waiting = waiting;
+	m->f->rt_cfg.futures = futures;
 	m->conn = fake_established(m->f);
+}
+
+static void begin(struct meanwhile *m, void **state, uint32_t waiting)
+{
+	begin_with(m, state, waiting, 0);
 }
 
 static void expect_posted(const struct meanwhile *m, uint32_t index,
@@ -530,6 +538,46 @@ static void prepare__refused_places_are_TOLD(void **state)
 	fake_bury(m.f, &m.conn);
 }
 
+/* Another poster is refused, and then a cancelled future makes a place. */
+static void refuse_another_then_cancel(void *arg)
+{
+	struct meanwhile *m = arg;
+	enum rpma_rt_cancelled cancelled;
+
+	m->ret = fake_send(m->conn, 7, ALWAYS);
+	ok(rpma_rt_future_cancel(&m->future, &cancelled));
+}
+
+/* A poster that is refused, and sees a place at the second look, leaves the want of
+ * the side alone: another poster was refused before the place came. */
+static void prepare__refused_beside_one_that_finds_room_WRITABLE(void **state)
+{
+	struct rpma_rt_wr wrs[2] = {{.op = RPMA_RT_OP_FLUSH,
+				     .flags = ALWAYS,
+				     .remote = A_REGION,
+				     .len = 8,
+				     .flush_type = RPMA_FLUSH_TYPE_VISIBILITY}};
+	struct rpma_rt_wr waits = {.op = RPMA_RT_OP_SEND, .flags = ALWAYS};
+	struct meanwhile m;
+	uint32_t i;
+
+	begin_with(&m, state, 2, 1);
+	waits.future = &m.future;
+	wrs[1] = wrs[0];
+	for (i = 0; i < FAKE_SQ; i++)
+		ok(fake_send(m.conn, i, ALWAYS));
+	ok(fake_post_send(m.conn, &waits));
+	fake_when_preparing(refuse_another_then_cancel, &m);
+	assert_int_equal(rpma_rt_post_send(m.conn, wrs, 2), 1);
+	assert_int_equal(m.ret, RPMA_E_AGAIN);
+	fake_round(m.f);
+	fake_round(m.f);
+	assert_int_equal(fake_take(m.f, m.f->queue), 1);
+	assert_int_equal(m.f->items[0].kind, RPMA_RT_WRITABLE);
+	ok(rpma_rt_future_drop(&m.future));
+	fake_bury(m.f, &m.conn);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +597,7 @@ int main(void)
 		fake_test(prepare__closed_meanwhile_CLOSED),
 		fake_test(prepare__another_posts_AT_ONCE),
 		fake_test(prepare__refused_places_are_TOLD),
+		fake_test(prepare__refused_beside_one_that_finds_room_WRITABLE),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

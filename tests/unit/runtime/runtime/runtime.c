@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include "rt_fake.h"
 #include "cm/cm.h"
+#include "poller/cq.h"
+#include "poller/cq_pool.h"
 #include "poller/poller.h"
 
 static struct rpma_rt_cfg cfg;
@@ -261,6 +263,55 @@ static void stop__two_at_once(void **state)
 	fake_forget_trace();
 }
 
+/* A CQ that fails late: the pollers have ended, and the control thread has not. */
+struct late {
+	struct rt_device *device;
+	struct rt_cq *cq;
+	struct rt_msg msg;
+};
+
+/* On the control thread, again and again until the thread is to end. */
+static void fail_late(struct rt_msg *msg, void *owner)
+{
+	struct late *late = caa_container_of(msg, struct late, msg);
+
+	(void)owner;
+	/* acquire: pairs with the release of rt_thread_join() */
+	if (atomic_load_explicit(&late->device->control.stopping,
+				 memory_order_acquire))
+		rt_cq_fail_mt(late->cq);
+	else
+		rt_inbox_push_mt(&late->device->control.inbox, msg);
+}
+
+static void not_told(struct rt_cq_user *user)
+{
+	(void)user;
+	fail();
+}
+
+/* The control thread's last message sends the CQ's poller a message that lies in
+ * the CQ: the message is run before the CQ is freed. */
+static void stop__cq_fails_LAST_MESSAGE_RUN(void **state)
+{
+	struct rt_cq_user user = {.failed = not_told, .room = 1};
+	struct late late = {.msg.fn = fail_late};
+	struct rpma_rt *rt;
+
+	(void)state;
+	ok(rpma_rt_new(&cfg, &rt));
+	ok(rt_device_get(rt, &fake_ctx, &late.device));
+	pthread_mutex_lock(&rt->lock);
+	ok(rt_cq_pool_reserve(&rt->pollers[0], &fake_ctx, &user, &late.cq));
+	rt_cq_pool_unreserve(late.cq, &user);
+	pthread_mutex_unlock(&rt->lock);
+	rt_inbox_push_mt(&late.device->control.inbox, &late.msg);
+	ok(rpma_rt_stop(rt));
+	assert_true(rt_inbox_is_empty(&rt->pollers[0].inbox));
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
+}
+
 static void any__of_before_a_fork_FORKED(void **state)
 {
 	struct rpma_rt *rt;
@@ -422,6 +473,7 @@ int main(void)
 		TEST(delete__queues_held_BUSY),
 		TEST(stop__again_and_invalid),
 		TEST(stop__two_at_once),
+		TEST(stop__cq_fails_LAST_MESSAGE_RUN),
 		TEST(any__of_before_a_fork_FORKED),
 		TEST(manual__only_in_that_mode_NOSUPP),
 		TEST(manual__run_by_its_owner_only),
