@@ -708,8 +708,8 @@ static void fill_line(struct scene *c, struct rpma_rt_future *futures)
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
 }
 
-/* Takes what is in the queue of the active end, CLOSED last: so many completions,
- * of which so many say that nothing was posted. */
+/* Takes what is in the queue of the active end, CLOSED last: so many
+ * completions, of which so many say that nothing was posted. */
 static void take_all(struct scene *c, uint32_t items, uint32_t not_posted)
 {
 	struct rpma_rt_completion item;

@@ -548,8 +548,8 @@ static void refuse_another_then_cancel(void *arg)
 	ok(rpma_rt_future_cancel(&m->future, &cancelled));
 }
 
-/* A poster that is refused, and sees a place at the second look, leaves the want of
- * the side alone: another poster was refused before the place came. */
+/* A poster that is refused, and sees a place at the second look, leaves the
+ * want of the side alone: another poster was refused before the place came. */
 static void prepare__refused_beside_one_that_finds_room_WRITABLE(void **state)
 {
 	struct rpma_rt_wr wrs[2] = {{.op = RPMA_RT_OP_FLUSH,

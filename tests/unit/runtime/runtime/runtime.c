@@ -14,7 +14,6 @@
 #include <unistd.h>
 #include "rt_fake.h"
 #include "cm/cm.h"
-#include "poller/cq.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 
@@ -263,7 +262,7 @@ static void stop__two_at_once(void **state)
 	fake_forget_trace();
 }
 
-/* A CQ that fails late: the pollers have ended, and the control thread has not. */
+/* A CQ that fails after the pollers have ended, before the control thread. */
 struct late {
 	struct rt_device *device;
 	struct rt_cq *cq;
@@ -290,8 +289,8 @@ static void not_told(struct rt_cq_user *user)
 	fail();
 }
 
-/* The control thread's last message sends the CQ's poller a message that lies in
- * the CQ: the message is run before the CQ is freed. */
+/* The control thread's last message sends the CQ's poller a message that lies
+ * in the CQ: the message is run before the CQ is freed. */
 static void stop__cq_fails_LAST_MESSAGE_RUN(void **state)
 {
 	struct rt_cq_user user = {.failed = not_told, .room = 1};
