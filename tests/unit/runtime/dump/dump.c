@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "dump_names.h"
-#include "dump_printers.h"
+#include "dump/names.h"
+#include "dump/printers.h"
 #include "poller/round.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"

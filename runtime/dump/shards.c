@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_shards.c -- the snapshot of shards: which sleep, what waits in lanes.
+ * shards.c -- the snapshot of shards: which sleep, what waits in lanes.
  * Under the directory's lock; of a shard that runs meanwhile what is read at
  * once need not belong together.
  */
 
-#include "dump_snapshot.h"
+#include "dump/snapshot.h"
 
 #include "base/lang.h"
 #include "base/runtime.h"

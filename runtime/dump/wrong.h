@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_wrong.h -- what looks wrong in a snapshot: each with the object, how
+ * wrong.h -- what looks wrong in a snapshot: each with the object, how
  * long, and what to do. Pure functions of the snapshot.
  */
 
@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "dump_snapshot.h"
+#include "dump/snapshot.h"
 
 /* after so long something that should go on looks wrong */
 #define RT_DUMP_LONG_MS 5000
@@ -73,7 +73,7 @@ __attribute__((format(printf, 5, 6))) void
 rt_dump_wrong_add(struct rt_dump *dump, enum rt_dump_kind kind,
 		  const char *object, uint32_t for_ms, const char *format, ...);
 
-/* The connections: dump_wrong_conn.c. */
+/* The connections: wrong_conn.c. */
 void rt_dump_wrong_conn(struct rt_dump *dump, const struct rt_dump_conn *conn);
 
 /* Does its poller run? Else what waits, waits for that. */

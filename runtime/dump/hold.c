@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_hold.c -- which objects hold a queue whose delete was refused.
+ * hold.c -- which objects hold a queue whose delete was refused.
  */
 
-#include "dump_snapshot.h"
+#include "dump/snapshot.h"
 
 #include <stdio.h>
 

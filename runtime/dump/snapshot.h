@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_snapshot.h -- a snapshot of a runtime, taken under the directory's lock
- * (dump_snapshot.c, dump_conn.c, dump_others.c), judged (dump_wrong.c) and
+ * snapshot.h -- a snapshot of a runtime, taken under the directory's lock
+ * (snapshot.c, conn.c, others.c), judged (wrong.c) and
  * printed after the lock is released (dump.c).
  */
 
@@ -190,7 +190,7 @@ struct rt_dump_hold {
 	char by[RT_DUMP_LABEL];
 };
 
-struct rt_dump_wrongs; /* dump_wrong.h */
+struct rt_dump_wrongs; /* wrong.h */
 
 struct rt_dump {
 	uint32_t now_ms;
@@ -239,7 +239,7 @@ void rt_dump_conn_take_ended(struct rpma_rt_conn *conn, uint32_t now_ms,
 /* Before connections. */
 void rt_dump_others_take(const struct rpma_rt *rt, struct rt_dump *dump);
 void rt_dump_others_count(const struct rpma_rt *rt, struct rt_dump *dump);
-/* dump_shards.c */
+/* shards.c */
 void rt_dump_shards_take(const struct rpma_rt *rt, struct rt_dump *dump);
 void rt_dump_shards_count(const struct rpma_rt *rt, struct rt_dump *dump);
 

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_names.c -- the names of the counters, states and reasons of a dump, in
+ * names.c -- the names of the counters, states and reasons of a dump, in
  * tables, so that all forms have all of them. Pure functions.
  */
 
-#include "dump_names.h"
+#include "dump/names.h"
 
 #include <stddef.h>
 

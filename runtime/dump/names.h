@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* dump_names.h -- the names of counters, states and reasons of a dump. */
+/* names.h -- the names of counters, states and reasons of a dump. */
 
 #ifndef RT_DUMP_NAMES_H
 #define RT_DUMP_NAMES_H

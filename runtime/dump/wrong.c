@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_wrong.c -- see dump_wrong.h: pollers, queues, SRQs, pools, listeners,
+ * wrong.c -- see wrong.h: pollers, queues, SRQs, pools, listeners,
  * deletes that are refused. A runtime that has stopped has no more than the
  * last.
  */
 
-#include "dump_wrong.h"
+#include "dump/wrong.h"
 
 #include "pool/pool.h"
 

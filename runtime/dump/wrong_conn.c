@@ -2,17 +2,17 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_wrong_conn.c -- see dump_wrong.h: connections, from a request that is
+ * wrong_conn.c -- see wrong.h: connections, from a request that is
  * not answered to an end that does not come.
  */
 
-#include "dump_wrong.h"
+#include "dump/wrong.h"
 
 #include <stdio.h>
 
 #include <infiniband/verbs.h>
 
-#include "dump_names.h"
+#include "dump/names.h"
 
 /* ---------------------------------------------------------- the way up --- */
 

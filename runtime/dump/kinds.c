@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_kinds.c -- see dump_wrong.h: the kinds by name, and the list that the
+ * kinds.c -- see wrong.h: the kinds by name, and the list that the
  * judgement fills.
  */
 
-#include "dump_wrong.h"
+#include "dump/wrong.h"
 
 #include <stdarg.h>
 #include <stdio.h>

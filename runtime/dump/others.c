@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_others.c -- the snapshot of listeners, SRQs, adopted connections, pools,
+ * others.c -- the snapshot of listeners, SRQs, adopted connections, pools,
  * under the directory's lock, which keeps the records. What else there is of
  * them may be gone: only words of the record are read.
  */
 
-#include "dump_snapshot.h"
+#include "dump/snapshot.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,9 +15,9 @@
 #include "base/context.h"
 #include "base/log.h"
 #include "base/write.h"
-#include "dump_printers.h"
-#include "dump_snapshot.h"
-#include "dump_wrong.h"
+#include "dump/printers.h"
+#include "dump/snapshot.h"
+#include "dump/wrong.h"
 
 static int print(const struct rt_dump *dump, enum rpma_rt_dump_format format,
 		 char **text, size_t *len)

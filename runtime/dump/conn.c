@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_conn.c -- the snapshot of a connection, under the directory's lock; a
+ * conn.c -- the snapshot of a connection, under the directory's lock; a
  * ledger is read under its side's lock, if that is free.
  * doc/protocols/directory.md.
  */
 
-#include "dump_snapshot.h"
+#include "dump/snapshot.h"
 
 #include <arpa/inet.h>
 #include <inttypes.h>

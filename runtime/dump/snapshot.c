@@ -2,13 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_snapshot.c -- a snapshot of a runtime's objects. The directory's lock
+ * snapshot.c -- a snapshot of a runtime's objects. The directory's lock
  * keeps listed objects alive, and its holders never wait. Any thread; no poller
  * waits. doc/protocols/directory.md.
  */
 
 #define _GNU_SOURCE
-#include "dump_snapshot.h"
+#include "dump/snapshot.h"
 
 #include <fcntl.h>
 #include <poll.h>

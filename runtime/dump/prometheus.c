@@ -2,16 +2,16 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_prometheus.c -- a dump in the text exposition of Prometheus, where all
+ * prometheus.c -- a dump in the text exposition of Prometheus, where all
  * samples of one metric stand together. Pure functions.
  */
 
-#include "dump_printers.h"
+#include "dump/printers.h"
 
 #include <inttypes.h>
 
-#include "dump_names.h"
-#include "dump_wrong.h"
+#include "dump/names.h"
+#include "dump/wrong.h"
 
 static void prom_head(const char *object, const struct rt_dump_field *field,
 		      FILE *out)

@@ -2,17 +2,17 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_human.c -- a dump for people: a line for each thing, its counters and
+ * human.c -- a dump for people: a line for each thing, its counters and
  * work requests below it. Pure functions.
  */
 
-#include "dump_printers.h"
+#include "dump/printers.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "dump_names.h"
-#include "dump_wrong.h"
+#include "dump/names.h"
+#include "dump/wrong.h"
 
 /* The upper bound of the bucket in which the quantile lies; 0: none counted. */
 static uint64_t quantile(const struct rpma_rt_histogram *histogram,

@@ -2,16 +2,16 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_json.c -- a dump as one JSON object. Strings of the program, and those
+ * json.c -- a dump as one JSON object. Strings of the program, and those
  * with such in them, are quoted by rt_dump_text(). Pure functions.
  */
 
-#include "dump_printers.h"
+#include "dump/printers.h"
 
 #include <inttypes.h>
 
-#include "dump_names.h"
-#include "dump_wrong.h"
+#include "dump/names.h"
+#include "dump/wrong.h"
 
 static const char *yes(bool is)
 {
