@@ -2,391 +2,150 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * human.c -- a dump for people: a line for each thing, its counters and
- * work requests below it. Pure functions.
+ * human.c -- a dump for people, by the templates of table.h. A template is
+ * text, and in braces the name of a field. Pure functions.
+ *
+ *   {name}         the value; of objects inside, the lines of each
+ *   {name?yes|no}  "yes" if rt_dump_is() is true of the field, else "no";
+ *                  both are templates, and "|no" may lack
+ *   {name.count}   how many objects a list has
+ *   {name.s}       milliseconds as seconds with a tenth
+ *   {name.of...}   a field of the object inside
  */
 
-#include "dump/printers.h"
+#include "dump/dump.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "dump/names.h"
-#include "dump/wrong.h"
-
-/* The upper bound of the bucket in which the quantile lies; 0: none counted. */
-static uint64_t quantile(const struct rpma_rt_histogram *histogram,
-			 unsigned percent)
+static void human_stats(struct rt_dump_out *out,
+			const struct rt_dump_object *stats, const void *record)
 {
-	uint64_t total = 0;
-	uint64_t seen = 0;
-	int i;
-
-	for (i = 0; i < RPMA_RT_HISTOGRAM; i++)
-		total += histogram->buckets[i];
-	if (total == 0)
-		return 0;
-	for (i = 0; i < RPMA_RT_HISTOGRAM - 1; i++) {
-		seen += histogram->buckets[i];
-		if (seen * 100 >= total * percent)
-			break;
-	}
-	return UINT64_C(2) << i;
-}
-
-static void human_fields(const void *stats, const struct rt_dump_field *fields,
-			 size_t count, FILE *out)
-{
-	size_t i;
-
-	fputs("   ", out);
-	for (i = 0; i < count; i++)
-		fprintf(out, " %s %" PRIu64, fields[i].name,
-			rt_dump_value(stats, &fields[i]));
-	fputc('\n', out);
-}
-
-static void human_histogram(const char *name,
-			    const struct rpma_rt_histogram *histogram,
-			    FILE *out)
-{
-	if (quantile(histogram, 50) != 0)
-		fprintf(out,
-			"    %s: half below %" PRIu64
-			" ns, 99 %% below %" PRIu64 " ns\n",
-			name, quantile(histogram, 50), quantile(histogram, 99));
-}
-
-/* Whose it is, and the function that it is inside. */
-static void human_runs(const struct rt_dump_poller *poller, FILE *out)
-{
-	if (poller->known == RT_OWNER_KNOWN)
-		fprintf(out, "    belongs to thread %d (%s)\n",
-			(int)poller->owner_tid, poller->owner_name);
-	else if (poller->manual && poller->known == RT_OWNER_NONE)
-		fputs("    belongs to no thread\n", out);
-	if (poller->function != NULL)
-		fprintf(out, "    inside a function of %s for %" PRIu32 " ms\n",
-			poller->function_of[0] != '\0' ? poller->function_of
-						       : "the program",
-			poller->function_ms);
-}
-
-static void human_poller(const struct rt_dump_poller *poller, FILE *out)
-{
-	fprintf(out,
-		"poller %d: cpu %d, %s%s%s, clock read %" PRIu32
-		" ms ago, %" PRIu32 " channels, %" PRIu32
-		" events unacknowledged\n",
-		poller->index, poller->cpu, poller->asleep ? "asleep" : "awake",
-		poller->manual ? ", manual" : "",
-		poller->stopping ? ", stopping" : "", poller->clock_age_ms,
-		poller->channels, poller->unacked);
-	human_runs(poller, out);
-	human_fields(&poller->stats, rt_dump_poller_fields,
-		     RT_DUMP_POLLER_FIELDS, out);
-}
-
-static void human_cq(const struct rt_dump_cq *cq, FILE *out)
-{
-	fprintf(out,
-		"cq of poller %d, channel %" PRIu32 ": room %" PRIu32
-		" of %" PRIu32 ", %" PRIu32 " events unacknowledged%s\n",
-		cq->poller, cq->channel, cq->room, cq->size, cq->unacked,
-		cq->failed ? ", failed" : "");
-}
-
-/* What it did last: a thread, and how long ago. */
-static void human_date(const char *what, const struct rt_queue_date *date,
-		       const char *name, FILE *out)
-{
-	if (date->tid == 0)
-		return;
-	fprintf(out, "    %s %" PRIu32 " ms ago by thread %" PRIu32, what,
-		date->ago_ms, date->tid);
-	if (name != NULL)
-		fprintf(out, " (%s)", name[0] != '\0' ? name : "it has ended");
-	fputc('\n', out);
-}
-
-static void human_queue(const struct rt_dump_queue *queue, FILE *out)
-{
-	const struct rt_queue_state *view = &queue->view;
-	char preset[sizeof(view->name)];
-
-	snprintf(preset, sizeof(preset), "queue %" PRIu32, view->id);
-	fprintf(out, "queue %" PRIu32, view->id);
-	if (strcmp(preset, view->name) != 0)
-		fprintf(out, " \"%s\"", view->name);
-	fprintf(out,
-		":%s%s%s%s%s %" PRIu32 " lanes, %" PRIu32 " spilled, %" PRIu32
-		" lanes over the limit",
-		view->shared ? " shared" : "", view->closed ? " closed" : "",
-		view->finished ? " finished" : "",
-		view->inside ? " consumer inside" : "",
-		view->asleep ? " asleep" : "", view->lanes, view->spilled,
-		view->backlogged);
-	if (view->shared)
-		fprintf(out, ", %" PRIu32 " waiters", view->waiters);
-	if (view->has_waiting)
-		fprintf(out, ", items wait for %" PRIu32 " ms",
-			view->waiting_ms);
-	fputc('\n', out);
-	human_date("taken from", &view->take, queue->take_name, out);
-	human_date("looked at in vain", &view->look, NULL, out);
-	human_fields(&queue->stats, rt_dump_queue_fields, RT_DUMP_QUEUE_FIELDS,
-		     out);
-	human_histogram("dispatch", &queue->stats.dispatch, out);
-	human_histogram("wake-up", &queue->stats.wakeup, out);
-}
-
-static void human_count(const struct rt_dump_side *side, FILE *out)
-{
-	fprintf(out, "%" PRIu32 " of %" PRIu32 " outstanding",
-		side->outstanding, side->depth);
-	if (side->in_line > 0)
-		fprintf(out, ", %" PRIu32 " in line", side->in_line);
-	if (side->unread != NULL)
-		fprintf(out, ", ledger not read: %s", side->unread);
-}
-
-static void human_side(const char *name, const struct rt_dump_side *side,
-		       FILE *out)
-{
-	const struct rt_dump_wr *wr;
 	uint32_t i;
 
-	fprintf(out, "    %s: %s, ", name, rt_dump_gate(side->gate));
-	human_count(side, out);
-	fprintf(out, "%s%s\n",
-		side->want & RT_WANT_CREDIT ? ", refused for credit" : "",
-		side->want & RT_WANT_BACKLOG ? ", refused for backlog" : "");
-	for (i = 0; i < side->shown; i++) {
-		wr = &side->wrs[i];
-		fprintf(out, "      %s 0x%" PRIx64 " %" PRIu32 " ms to ",
-			rt_dump_opcode(wr->opcode), wr->context, wr->age_ms);
-		if (wr->queue != 0)
-			fprintf(out, "queue %" PRIu32 "%s\n", wr->queue,
-				wr->on_error_only ? ", on error only" : "");
-		else
-			fputs(wr->has_future ? "a future\n" : "a function\n",
-			      out);
+	rt_dump_put(out, "   ");
+	for (i = 0; i < stats->count; i++) {
+		rt_dump_put(out, " ");
+		rt_dump_put(out, stats->fields[i].name);
+		rt_dump_put(out, " ");
+		rt_dump_print(out, &stats->fields[i], record);
 	}
-	if (side->outstanding > side->shown && side->unread == NULL)
-		fprintf(out, "      and %" PRIu32 " more\n",
-			side->outstanding - side->shown);
+	rt_dump_put(out, "\n");
 }
 
-/* Its peer, the program's pointer, how long it has done nothing. */
-static void human_peer(const struct rt_dump_conn *conn, FILE *out)
+static void human_items(struct rt_dump_out *out,
+			const struct rt_dump_field *field, const void *record)
 {
-	uint32_t idle = conn->state_ms;
-	int i;
+	struct rt_dump_phrase phrase = {field->of()->human, field->of(), NULL};
+	uint32_t count;
+	const char *item = rt_dump_items(field, record, &count);
 
-	for (i = 0; i < 2; i++) {
-		if (conn->side[i].retired != 0 &&
-		    conn->side[i].retired_ms < idle)
-			idle = conn->side[i].retired_ms;
+	for (; count > 0; count--, item += phrase.object->size) {
+		phrase.record = item;
+		rt_dump_human_fill(out, &phrase);
 	}
-	fprintf(out, "    peer %s, user %p, idle for %" PRIu32 " ms\n",
-		conn->peer[0] != '\0' ? conn->peer : "not known yet",
-		conn->user, idle);
 }
 
-static void human_ended(const struct rt_dump_conn *conn, FILE *out)
+static void human_value(struct rt_dump_out *out,
+			const struct rt_dump_field *field, const void *record)
 {
-	fprintf(out,
-		"connection %p \"%s\": ended (%s), held %" PRIu32
-		" times by the program\n",
-		conn->handle, conn->name, rt_dump_reason(conn->reason),
-		conn->held);
-}
-
-static void human_conn(const struct rt_dump_conn *conn, FILE *out)
-{
-	if (conn->is_ended) {
-		human_ended(conn, out);
-		return;
-	}
-	fprintf(out,
-		"connection %p \"%s\": slot %" PRIu32 ", QP 0x%" PRIx32
-		", poller %d, ",
-		conn->handle, conn->name, conn->slot, conn->qp_num,
-		conn->poller);
-	if (conn->queue != 0)
-		fprintf(out, "queue %" PRIu32, conn->queue);
+	if (field->type == RT_DUMP_IS_HEX)
+		rt_dump_printf(out, "0x%" PRIx64,
+			       rt_dump_number(field, record));
+	else if (field->type == RT_DUMP_IS_PHRASE)
+		rt_dump_human_fill(out, rt_dump_value(field, record));
+	else if (field->form == RT_DUMP_FLAT)
+		human_stats(out, field->of(), rt_dump_value(field, record));
+	else if (field->of != NULL)
+		human_items(out, field, record);
 	else
-		fputs("no queue", out);
-	fprintf(out, ", %s, %s", conn->passive ? "passive" : "active",
-		rt_dump_state(conn->state));
-	if (conn->state >= RT_CONN_DRAINING)
-		fprintf(out, " (%s)", rt_dump_reason(conn->reason));
-	fprintf(out, ", %" PRIu32 " holders%s\n", conn->holders,
-		conn->is_backlogged ? ", a queue over its limit" : "");
-	human_peer(conn, out);
-	human_side("send", &conn->side[RPMA_RT_SEND_SIDE], out);
-	human_side("recv", &conn->side[RPMA_RT_RECV_SIDE], out);
+		rt_dump_print(out, field, record);
 }
 
-static void human_pools(const struct rt_dump *dump, FILE *out)
+/* Prints what the suffix makes of a field. */
+static void human_suffix(struct rt_dump_out *out, const char *suffix,
+			 const struct rt_dump_field *field, const void *record)
 {
-	const struct rt_dump_pool *pool;
-	uint32_t i;
+	uint32_t count;
+	int64_t ms;
 
-	for (i = 0; i < dump->pools_count; i++) {
-		pool = &dump->pools[i];
-		fprintf(out,
-			"pool \"%s\": %" PRIu32 " of %" PRIu32
-			" slots out (%" PRIu32 " of %" PRIu32
-			" for sends), %" PRIu32 " bytes each, %" PRIu64
-			" times low%s\n",
-			pool->name, pool->out, pool->count,
-			pool->out - pool->receives_out,
-			pool->count - pool->receives, pool->slot_size,
-			pool->times_low,
-			pool->lows > 0 ? ", low: a receive queue waits for "
-					 "leases"
-				       : "");
+	if (*suffix == 'c') {
+		rt_dump_items(field, record, &count);
+		rt_dump_put_number(out, count);
+	} else {
+		ms = rt_dump_number(field, record);
+		rt_dump_printf(out, "%" PRId64 ".%" PRId64, ms / 1000,
+			       ms % 1000 / 100);
 	}
 }
 
-static const char *phase_of(const struct rt_dump_shard *shard)
+static const char *human_braces(struct rt_dump_out *out,
+				const struct rt_dump_phrase *phrase,
+				const char *at);
+
+/* Prints a template from there to the end, "|" or "}", and returns the end.
+ * out NULL: prints nothing. */
+static const char *human_text(struct rt_dump_out *out,
+			      const struct rt_dump_phrase *phrase,
+			      const char *at)
 {
-	static const char *const texts[] = {"", ", stopping: sends nothing",
-					    ", stopping: answers nothing",
-					    ", stopped"};
+	size_t len;
 
-	return texts[shard->phase];
-}
-
-static void human_shards(const struct rt_dump *dump, FILE *out)
-{
-	const struct rt_dump_shard *shard;
-	uint32_t i;
-	uint32_t j;
-
-	for (i = 0; i < dump->shards_count; i++) {
-		shard = &dump->shards[i];
-		fprintf(out,
-			"shard %" PRIu32 " of set %" PRIu32
-			": %s, queue %" PRIu32 ", %" PRIu32
-			" messages wait, %" PRIu32 " timers, %" PRIu64
-			" requests without an answer, %" PRIu64
-			" to answer%s\n",
-			shard->index, shard->set,
-			shard->asleep	? "asleep"
-			: shard->is_run ? "awake"
-					: "not run",
-			shard->queue, shard->waiting, shard->timers,
-			shard->stats.unanswered, shard->stats.owed,
-			phase_of(shard));
-		for (j = 0; j < shard->lanes_count; j++) {
-			if (shard->lanes[j].waiting == 0)
-				continue;
-			fprintf(out,
-				"    from shard %" PRIu32 ": %" PRIu32
-				" messages wait%s\n",
-				shard->lanes[j].from, shard->lanes[j].waiting,
-				shard->lanes[j].wants_room
-					? ", and it was refused"
-					: "");
+	while (*at != '\0' && *at != '|' && *at != '}') {
+		if (*at == '{') {
+			at = human_braces(out, phrase, at + 1);
+			continue;
 		}
+		len = strcspn(at, "{|}");
+		if (out != NULL)
+			rt_dump_put_part(out, at, len);
+		at += len;
 	}
+	return at;
 }
 
-static void human_others(const struct rt_dump *dump, FILE *out)
+/* Prints what is in braces, and returns what is behind. */
+static const char *human_braces(struct rt_dump_out *out,
+				const struct rt_dump_phrase *phrase,
+				const char *at)
 {
-	const struct rt_dump_listener *listener;
-	const struct rt_dump_srq *srq;
-	uint32_t i;
+	const void *record = phrase->record;
+	size_t len = strcspn(at, "?.}");
+	const struct rt_dump_field *field =
+		rt_dump_find(phrase->object, at, len);
+	bool is;
 
-	for (i = 0; i < dump->listeners_count; i++) {
-		listener = &dump->listeners[i];
-		fprintf(out,
-			"listener %" PRIu32 ": port %u, %s, user %p, %" PRIu32
-			" requests refused\n",
-			listener->number, listener->port,
-			listener->is_over ? "over" : "listens", listener->user,
-			listener->refused);
+	at += len;
+	if (field->type == RT_DUMP_IS_PART && *at == '.') {
+		record = rt_dump_value(field, record);
+		len = strcspn(++at, "?.}");
+		field = rt_dump_find(field->of(), at, len);
+		at += len;
 	}
-	for (i = 0; i < dump->srqs_count; i++) {
-		srq = &dump->srqs[i];
-		fprintf(out,
-			"SRQ %" PRIu32 " of poller %d: %" PRIu32 " of %" PRIu32
-			" receives out, %" PRIu32 " connections, queue %" PRIu32
-			", %" PRIu32 " messages wait, user %p%s%s\n",
-			srq->number, srq->poller, srq->out, srq->size,
-			srq->users, srq->queue, srq->messages, srq->user,
-			srq->is_behind ? ", a queue over its limit" : "",
-			srq->is_over ? ", over" : "");
+	if (*at == '?') {
+		is = rt_dump_is(field, record);
+		at = human_text(is ? out : NULL, phrase, at + 1);
+		if (*at == '|')
+			at = human_text(is ? NULL : out, phrase, at + 1);
+		return at + 1;
 	}
-	for (i = 0; i < dump->adopted_count; i++)
-		fprintf(out,
-			"adopted %p: poller %d, queue %" PRIu32 ", user %p%s\n",
-			dump->adopted[i].handle, dump->adopted[i].poller,
-			dump->adopted[i].queue, dump->adopted[i].user,
-			dump->adopted[i].is_over ? ", given back" : "");
-	human_pools(dump, out);
-	human_shards(dump, out);
+	if (out != NULL && *at == '.')
+		human_suffix(out, at + 1, field, record);
+	else if (out != NULL)
+		human_value(out, field, record);
+	return at + strcspn(at, "}") + 1;
 }
 
-static void human_findings(const struct rt_dump_findings *findings, FILE *out)
+void rt_dump_human_fill(struct rt_dump_out *out,
+			const struct rt_dump_phrase *phrase)
 {
-	uint32_t i;
-
-	for (i = 0; i < findings->count; i++)
-		fprintf(out, "    %s: %s\n", findings->list[i].object,
-			findings->list[i].text);
-	for (i = 0; i < RT_DUMP_KINDS; i++) {
-		if (findings->counts[i] > RT_DUMP_EACH)
-			fprintf(out, "    and %" PRIu32 " more: %s\n",
-				findings->counts[i] - RT_DUMP_EACH,
-				rt_dump_wrong_name((enum rt_dump_kind)i));
-	}
+	human_text(out, phrase, phrase->text);
 }
 
-static void human_wrong(const struct rt_dump_wrongs *wrongs, FILE *out)
+void rt_dump_human(const struct rt_dump_all *dump, struct rt_dump_out *out)
 {
-	bool has_old = wrongs->old.count > 0;
-	bool has_young = wrongs->young.count > 0;
+	const struct rt_dump_phrase phrase = {rt_dump_fields()->human,
+					      rt_dump_fields(), dump};
 
-	fprintf(out, "what looks wrong:%s\n",
-		has_old	    ? ""
-		: has_young ? " nothing older than 5 s; younger:"
-			    : " nothing");
-	human_findings(&wrongs->old, out);
-	if (has_old && has_young)
-		fputs("younger than 5 s:\n", out);
-	human_findings(&wrongs->young, out);
-}
-
-void rt_dump_human(const struct rt_dump *dump, FILE *out)
-{
-	uint32_t i;
-
-	fprintf(out,
-		"runtime: %d pollers, %" PRIu32 " queues, %" PRIu32
-		" connections%s\n",
-		dump->pollers_count, dump->queues_count, dump->conns_count,
-		dump->stopped ? ", stopped" : "");
-	if (dump->requests_refused > 0)
-		fprintf(out,
-			"requests of peers that became no connection: %" PRIu64
-			"\n",
-			dump->requests_refused);
-	if (dump->cm_errno != 0)
-		fprintf(out,
-			"CM events can be read no more: %s. No connection "
-			"begins, and none notices that its peer leaves\n",
-			strerror(dump->cm_errno));
-	for (i = 0; i < (uint32_t)dump->pollers_count; i++)
-		human_poller(&dump->pollers[i], out);
-	for (i = 0; i < dump->cqs_count; i++)
-		human_cq(&dump->cqs[i], out);
-	for (i = 0; i < dump->queues_count; i++)
-		human_queue(&dump->queues[i], out);
-	for (i = 0; i < dump->conns_count; i++)
-		human_conn(&dump->conns[i], out);
-	human_others(dump, out);
-	human_wrong(dump->wrongs, out);
+	rt_dump_human_fill(out, &phrase);
 }

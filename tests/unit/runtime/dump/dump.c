@@ -16,14 +16,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "dump/names.h"
-#include "dump/printers.h"
+#include "dump/dump.h"
 #include "poller/round.h"
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
+#define NOMEM	 8 /* allocations of a dump in the test below */
 #define MAX_TEXT 65536
 
 static char text[MAX_TEXT];
@@ -73,16 +73,19 @@ static void dump__after_fork_FORKED(void **state)
 	f->rt->fork_generation--;
 }
 
-/* Pollers, CQs, queues, connections, listeners, SRQs, adopted ones, holders of
- * queues, what looks wrong, the text. */
+/* Every allocation fails once: of the lists, of findings, of the text. */
 static void dump__no_memory_NOMEM(void **state)
 {
 	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
 	int fd = memfd_create("dump", MFD_CLOEXEC);
 	int n;
 
 	assert_true(fd >= 0);
-	for (n = 1; n <= 10; n++) {
+	conn->is_named = true;
+	/* something looks wrong: the connection has been closing for long */
+	atomic_store_explicit(&conn->closing, 1, memory_order_relaxed);
+	for (n = 1; n <= NOMEM; n++) {
 		fake_fail("malloc", n, 1);
 		assert_int_equal(rpma_rt_dump(f->rt, fd, RPMA_RT_DUMP_JSON),
 				 RPMA_E_NOMEM);
@@ -90,7 +93,10 @@ static void dump__no_memory_NOMEM(void **state)
 	}
 	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 	ok(rpma_rt_dump(f->rt, fd, RPMA_RT_DUMP_JSON));
+	atomic_store_explicit(&conn->closing, 0, memory_order_relaxed);
+	conn->is_named = false;
 	close(fd);
+	fake_bury(f, &conn);
 }
 
 static void dump__list_being_changed_for_long_BUSY(void **state)
@@ -114,26 +120,40 @@ static void dump__fd_takes_nothing_PROVIDER(void **state)
 	close(fds[1]);
 }
 
+static const struct rt_dump_field *row(const struct rt_dump_object *object,
+				       const char *name)
+{
+	const struct rt_dump_field *field =
+		rt_dump_find(object, name, strcspn(name, "?.}"));
+
+	if (field == NULL)
+		fail_msg("no field: %s", name);
+	return field;
+}
+
+static const struct rt_dump_object *stats(const char *list)
+{
+	return row(row(rt_dump_fields(), list)->of(), "stats")->of();
+}
+
+static void expect_each(const struct rt_dump_object *object)
+{
+	uint32_t i;
+
+	for (i = 0; i < object->count; i++)
+		expect(text, object->fields[i].name);
+}
+
 static void dump__every_counter_in_every_form(void **state)
 {
 	struct fake *f = *state;
 	enum rpma_rt_dump_format format;
-	const char *name;
-	size_t i;
 
 	for (format = RPMA_RT_DUMP_HUMAN; format <= RPMA_RT_DUMP_PROMETHEUS;
 	     format++) {
 		dump(f->rt, format);
-		for (i = 0; i < RT_DUMP_POLLER_FIELDS; i++) {
-			name = rt_dump_poller_fields[i].name;
-			assert_non_null(name);
-			expect(text, name);
-		}
-		for (i = 0; i < RT_DUMP_QUEUE_FIELDS; i++) {
-			name = rt_dump_queue_fields[i].name;
-			assert_non_null(name);
-			expect(text, name);
-		}
+		expect_each(stats("pollers"));
+		expect_each(stats("queues"));
 	}
 }
 
@@ -141,11 +161,68 @@ static void dump__every_counter_in_every_form(void **state)
 static void dump__as_many_counters_as_there_are(void **state)
 {
 	(void)state;
-	assert_int_equal(RT_DUMP_POLLER_FIELDS * sizeof(uint64_t),
+	assert_int_equal(stats("pollers")->count * sizeof(uint64_t),
 			 sizeof(struct rpma_rt_poller_stats));
-	assert_int_equal(RT_DUMP_QUEUE_FIELDS * sizeof(uint64_t) +
+	assert_int_equal(stats("queues")->count * sizeof(uint64_t) +
 				 2 * sizeof(struct rpma_rt_histogram),
 			 sizeof(struct rpma_rt_queue_stats));
+}
+
+/* Looks up each name in braces; a name behind a point is of an object inside,
+ * or a suffix. */
+static void look_up(const struct rt_dump_object *object, const char *template)
+{
+	const struct rt_dump_field *field;
+	const char *end;
+
+	while ((template = strchr(template, '{')) != NULL) {
+		field = row(object, ++template);
+		end = template + strcspn(template, "?.}");
+		if (*end == '.' && field->type == RT_DUMP_IS_PART)
+			row(field->of(), end + 1);
+	}
+}
+
+static void look_up_all(const struct rt_dump_object *object, int *metrics)
+{
+	const char *label = object->labels;
+	uint32_t i;
+
+	look_up(object, object->subject);
+	look_up(object, object->human);
+	for (; *label != '\0'; label += strspn(label, " ")) {
+		assert_non_null(
+			rt_dump_find(object, label, strcspn(label, " ")));
+		label += strcspn(label, " ");
+	}
+	for (i = 0; i < object->count; i++) {
+		*metrics += object->fields[i].metric != NULL;
+		if (object->fields[i].of != NULL)
+			look_up_all(object->fields[i].of(), metrics);
+	}
+}
+
+static int count(const char *in, const char *words)
+{
+	int times = 0;
+
+	while ((in = strstr(in, words)) != NULL) {
+		in += strlen(words);
+		times++;
+	}
+	return times;
+}
+
+/* Templates and labels name fields that there are; each metric is printed. */
+static void dump__table_agrees_with_itself(void **state)
+{
+	struct fake *f = *state;
+	int metrics = 0;
+
+	look_up_all(rt_dump_fields(), &metrics);
+	dump(f->rt, RPMA_RT_DUMP_PROMETHEUS);
+	/* the same tallies are in two lists */
+	assert_int_equal(count(text, "# HELP "), metrics - 1);
 }
 
 static void does_nothing(const struct rpma_rt_completion *item, void *arg)
@@ -388,6 +465,7 @@ int main(void)
 		fake_test(dump__fd_takes_nothing_PROVIDER),
 		fake_test(dump__every_counter_in_every_form),
 		cmocka_unit_test(dump__as_many_counters_as_there_are),
+		fake_test(dump__table_agrees_with_itself),
 		fake_test(dump__destination_of_each_wr),
 		fake_test(dump__only_the_oldest),
 		fake_test(dump__retired_ones_not_outstanding),
