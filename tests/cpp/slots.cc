@@ -127,6 +127,23 @@ static void line__given_up(rpma_rt_mode mode)
 	is_whole(*s.pool, *s.loop);
 }
 
+/* The program holds as many futures as its configuration has. */
+static void line__beside_all_futures(rpma_rt_mode mode)
+{
+	slots s(mode);
+	std::vector<rt::lease_future> held;
+	std::vector<int> order;
+
+	while (held.size() < RPMA_RT_DEFAULT_POOL_FUTURES)
+		held.push_back(must(s.pool->next()));
+	s.loop->spawn(note_slot(s, 1, order));
+	s.all.clear();
+	held.clear();
+	while (order.empty())
+		CHECK(s.loop->turn(-1) >= 0);
+	is_whole(*s.pool, *s.loop);
+}
+
 static rt::task<void> wait_for_slot(const rt::loop &loop, const rt::pool &pool,
 				    bool &has_slot)
 {
@@ -325,6 +342,7 @@ int main(void)
 	RUN(line__first_come_first_served);
 	RUN(sends__wait_for_slots);
 	RUN(line__given_up);
+	RUN(line__beside_all_futures);
 	RUN(line__destroyed_anywhere);
 	loops__share_a_pool();
 	shards__share_a_pool();
