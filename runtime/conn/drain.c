@@ -195,6 +195,20 @@ static enum rpma_rt_side side_of(int i)
 	return (enum rpma_rt_side)i;
 }
 
+/* How many stand in line, of a side that is handed over. */
+static uint32_t count_unposted(struct rpma_rt_conn *conn,
+			       enum rpma_rt_side side)
+{
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint32_t count = 0;
+	uint16_t at;
+
+	rt_turn_gather(turn);
+	for (at = rt_turn_front(turn); at != 0; at = rt_turn_behind(turn, at))
+		count++;
+	return count;
+}
+
 /* For the directory: only the poller may read what was handed over. */
 static void publish_owed(struct rpma_rt_conn *conn)
 {
@@ -205,7 +219,7 @@ static void publish_owed(struct rpma_rt_conn *conn)
 		atomic_store_explicit(
 			&conn->side[i].owed,
 			rt_ledger_unfinished(&conn->gate[i].ledger) +
-				rt_hold_count_unposted(conn, side_of(i)),
+				count_unposted(conn, side_of(i)),
 			memory_order_relaxed);
 }
 

@@ -355,19 +355,6 @@ bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 /* ------------------------------------------------------------- the end --- */
 
-uint32_t rt_hold_count_unposted(struct rpma_rt_conn *conn,
-				enum rpma_rt_side side)
-{
-	struct rt_turn *turn = &conn->gate[side].turn;
-	uint32_t count = 0;
-	uint16_t at;
-
-	rt_turn_gather(turn);
-	for (at = rt_turn_front(turn); at != 0; at = rt_turn_behind(turn, at))
-		count++;
-	return count;
-}
-
 bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   struct rt_ledger_entry *entry)
 {

@@ -156,10 +156,8 @@ static inline void rt_hold_show_posted(struct rpma_rt_conn *conn,
 bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       uint32_t route, uint32_t *retired);
 
-/* The rest of what stands in line, of a side that is handed over to the poller:
- * how many; the next one, as an entry of a ledger; false: none is left. */
-uint32_t rt_hold_count_unposted(struct rpma_rt_conn *conn,
-				enum rpma_rt_side side);
+/* The next one of what stands in line, of a side that is handed over to the
+ * poller, as an entry of a ledger; false: none is left. */
 bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   struct rt_ledger_entry *entry);
 

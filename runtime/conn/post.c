@@ -598,7 +598,6 @@ static const struct rt_post_ops recv_ops = {
 	.object = &rt_post_side_ops,
 	.check = check,
 	.alone = alone,
-	.last_of_link = rt_post_one,
 	.take = take,
 	.undo = undo,
 	.fill = fill,

@@ -11,12 +11,22 @@
 #include "base/log.h"
 #include "base/wr.h"
 
-/* ---------------------------------------------------------------- links --- */
+/* ---------------------------------------------------------------- want --- */
 
-int rt_post_one(const struct rt_post *post, int index)
+_Thread_local enum rpma_rt_again rt_want_reason;
+
+enum rpma_rt_again rpma_rt_again_reason(void)
 {
-	(void)post;
-	return index;
+	return rt_want_reason;
+}
+
+/* --------------------------------------------------------------- links --- */
+
+static int last_of_link(const struct rt_post *post,
+			const struct rt_post_ops *ops, int index)
+{
+	return ops->last_of_link != NULL ? ops->last_of_link(post, index)
+					 : index;
 }
 
 /* Returns the end of the links that have no more than count work requests
@@ -28,7 +38,7 @@ static int end_of_links(const struct rt_post *post,
 	int last;
 
 	while (index < post->count) {
-		last = ops->last_of_link(post, index);
+		last = last_of_link(post, ops, index);
 		if ((uint32_t)(last + 1 - post->done) > count)
 			break;
 		index = last + 1;
@@ -42,7 +52,7 @@ static void refuse_credit(struct rt_post *post, const struct rt_post_ops *ops,
 {
 	post->refusal = (struct rt_post_refusal){
 		.reason = RPMA_RT_AGAIN_CREDIT,
-		.count = (uint32_t)(ops->last_of_link(post, from) + 1 - from)};
+		.count = (uint32_t)(last_of_link(post, ops, from) + 1 - from)};
 }
 
 int rt_post_end_of_room(struct rt_post *post, const struct rt_post_ops *ops,
@@ -98,7 +108,8 @@ static uint16_t take_slots(struct rt_post *post, const struct rt_post_ops *ops,
 		slots = rt_line_take(post->turn, count,
 				     ops->object->limit(post));
 		/* what was cancelled takes no place from others */
-		if (slots == 0 && ops->object->sweep(post))
+		if (slots == 0 && ops->object->sweep != NULL &&
+		    ops->object->sweep(post))
 			slots = rt_line_take(post->turn, count,
 					     ops->object->limit(post));
 		if (slots != 0)
@@ -161,7 +172,8 @@ int rt_post_by_line(struct rt_post *post, const struct rt_post_ops *ops,
 		ret = publish(post, ops, seen, ready, slots);
 	if (ret == 0)
 		return 0;
-	ops->undo(post, begin, ready);
+	if (ops->undo != NULL)
+		ops->undo(post, begin, ready);
 	give_slots(post, ops, slots, (uint32_t)(ready - begin));
 	return ret;
 }

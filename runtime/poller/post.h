@@ -62,7 +62,7 @@ struct rt_post_object_ops {
 	/* Returns how many slots may be in use. */
 	uint32_t (*limit)(const struct rt_post *post);
 	/* Takes what was cancelled out of line: true: places may have come
-	 * back. */
+	 * back. NULL: nothing is cancelled. */
 	bool (*sweep)(const struct rt_post *post);
 	/* The right came with the publication: posts, and gives it back. */
 	void (*hold)(const struct rt_post *post);
@@ -82,13 +82,15 @@ struct rt_post_ops {
 	/* The caller has the right, having seen that word: posts from its own
 	 * arrays, and gives the right back. 0; RT_POST_NO_ROOM; ERRORS */
 	int (*alone)(struct rt_post *post, uint64_t seen);
-	/* Returns the last of the link that begins there, or itself. */
+	/* Returns the last of the link that begins there, or itself. NULL:
+	 * there are no links. */
 	int (*last_of_link)(const struct rt_post *post, int index);
 	/* Behind the taking of slots: takes what the links before end need
 	 * besides (futures, leases); returns the end of those that have all and
 	 * whose consumers are not behind. *ret: RT_POST_STALE, or an error. */
 	int (*take)(struct rt_post *post, uint64_t seen, int end, int *ret);
-	/* Gives back what those from one to before the other have taken. */
+	/* Gives back what those from one to before the other have taken. NULL:
+	 * nothing is. */
 	void (*undo)(const struct rt_post *post, int from, int to);
 	/* Copies those before end into slots, the last one first. */
 	int (*fill)(const struct rt_post *post, int end, uint16_t slot);
@@ -170,9 +172,6 @@ rt_post_try(struct rt_post *post, const struct rt_post_ops *ops)
 		       ? rt_post_by_line(post, ops, seen)
 		       : ret;
 }
-
-/* rt_post_ops.last_of_link of receives: a link is of sends. */
-int rt_post_one(const struct rt_post *post, int index);
 
 /* The whole call: 0: all were taken; else the error for the rest. */
 __attribute__((always_inline)) static inline int

@@ -382,27 +382,15 @@ static uint32_t limit(const struct rt_post *post)
 	return rt_srq_limit(srq_of(post));
 }
 
-static bool sweep(const struct rt_post *post)
-{
-	(void)post; /* receives of an SRQ have no futures */
-	return false;
-}
-
+/* Receives of an SRQ have no links, routes or futures. */
 static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
 {
-	(void)seen; /* they have no routes */
+	(void)seen;
 	(void)ret;
 	if (!is_behind(srq_of(post)))
 		return end;
 	rt_post_refuse_backlog(post, NULL);
 	return post->done;
-}
-
-static void undo(const struct rt_post *post, int from, int to)
-{
-	(void)post;
-	(void)from;
-	(void)to;
 }
 
 static uint64_t context_at(const struct rt_post *post, int index)
@@ -462,16 +450,13 @@ static const struct rt_post_ops post_ops = {
 	.object =
 		&(const struct rt_post_object_ops){
 			.limit = limit,
-			.sweep = sweep,
 			.hold = hold_published,
 			.tell_places = tell_places,
 			.refuse = refuse,
 		},
 	.check = check,
 	.alone = alone,
-	.last_of_link = rt_post_one,
 	.take = take,
-	.undo = undo,
 	.fill = fill,
 };
 

@@ -169,12 +169,6 @@ static inline uint32_t rt_srq_items(const struct rpma_rt_srq *srq)
 
 /* ------------------------------------------------------------- its life --- */
 
-/* Closed: nothing is posted any more. Any thread. */
-static inline bool rt_srq_is_closed(const struct rpma_rt_srq *srq)
-{
-	return rt_turn_look(&srq->turn) & RT_TURN_CLOSED;
-}
-
 /* The device failed, or reports an error of the SRQ. Any thread that keeps the
  * SRQ from ending; wait-free. */
 void rt_srq_fail_mt(struct rpma_rt_srq *srq);
