@@ -15,9 +15,9 @@
  *
  * A form says whether JSON has the field, and how: see dump.h.
  * A value is read from the source, `it`, under the directory's lock. A row
- * without a value is filled in by a function of take.c. Of the three
- * strings of END the first names the object in a finding, the second has the
- * labels in Prometheus, the third the lines for people: see human.c.
+ * without a value is filled in by a function of take.c. END has three strings:
+ * the name of the object in a finding, the labels in Prometheus, the lines for
+ * people. The first and the third are templates, see human.c.
  */
 
 /* clang-format off */

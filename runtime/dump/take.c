@@ -3,7 +3,7 @@
 
 /*
  * take.c -- takes a snapshot of a runtime. The directory's lock keeps listed
- * objects alive, and no holder of the lock waits. Of an object that has ended
+ * objects alive, and no holder of the lock waits. When an object has ended,
  * only words of the handle are read: things that the handle names may be gone.
  * Any thread; no poller waits. doc/protocols/directory.md.
  */

@@ -50,8 +50,8 @@ struct wrong {
 	struct rt_dump_phrase text; /* .text NULL: the words of the kind */
 };
 
-/* Returns whether a finding is too young to look wrong. Of refusals the time is
- * how long ago the last was. */
+/* Returns whether a finding is too young to look wrong. The time of a
+ * listener is how long ago the last refusal was. */
 static bool wrong_is_young(enum wrong_kind kind, int64_t ms)
 {
 	return ms != WRONG_NOW && ms < WRONG_LONG_MS &&
