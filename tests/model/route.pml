@@ -3,36 +3,66 @@
 
 /*
  * A route is led from one lane to another, and closed by that or not, as in
- * doc/protocols/route.md and in change.c, owing.c and post.c, for
- * every interleaving of a poster, the poller, the caller of the change, and the
- * consumers of both lanes.
+ * doc/protocols/route.md and in runtime/conn/change.c, owing.c, hold.c,
+ * post*.c and answer.c, for every interleaving of a poster, the poller, the
+ * caller of the change, and the consumers of both lanes.
  *
- * The poller stores through a buffer, see buffers.pml. The poster's relaxed
- * read-modify-write of `want` is executed some time before its next fence; so
- * is what puts its waiter on a lane's stack. A lock, and a message, order all.
+ * The poster reads the word of the turn, then the route, and posts alone or
+ * publishes by an exchange that compares the generation. The poller posts from
+ * the line, too. The caller pauses the turn, raises the generation, and walks
+ * ledger and line. What post.pml shows of the turn is one step here where
+ * nothing of the route depends on the order. Waiters and lists are the
+ * poller's: a refused poster names its route in a message.
  *
- * Lane A's consumer may go away when the route has left it: nothing may wait
- * for it. Lane A may be freed when the caller is through.
+ * The poller stores through a buffer, see buffers.pml. A message, and an
+ * exchange of the word, order all.
  *
- * Wanted: nothing is written to A behind ROUTE_CLOSED; a refused poster gets WRITABLE;
- * nobody touches A, or waits with its waiter, once it may be freed; neither
- * spill grows beyond what is reserved for it; a closed route's number is not
- * given back while a work request with it is under way.
+ * Lane A's consumer may go away when the route has left lane A: nothing may
+ * wait for that consumer. When the caller is through, lane A may be a
+ * stranger's, who may set its flag for ever.
+ *
+ * Wanted: nothing is written to A behind ROUTE_CLOSED; a refused poster gets
+ * WRITABLE; no list of A names the route once A may be a stranger's; neither
+ * spill grows beyond what is reserved for it; nothing is posted during the
+ * pause; a closed route's number comes back, and not while a work request with
+ * it is outstanding, in line or may still be published; what stands in line is
+ * posted in the end, and before what is posted later.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
 
+/* what only shows where the connection's own route moves */
+#ifdef M_PUT_OFF_LOST
+#define CLOSES false
+#endif
+/* what only shows where work requests come behind a refused one */
+#if defined(M_PUT_OFF_LOST) || defined(M_LANE_UNSEEN) || \
+	defined(M_NO_FENCE_WANT) || defined(M_LANE_LATE)
+#define LINE 0
+#endif
+/* where the former lane is behind */
+#if defined(M_PUT_OFF_LOST) || defined(M_WAITER_KEPT) || defined(M_NO_ANSWER)
+#define FULL_A 1
+#endif
+#ifndef FULL_A
+#define FULL_A 0 /* items of others in lane A at first */
+#endif
+
 #ifndef SQ
-#define SQ 2 /* work requests that a queue pair holds */
+#define SQ 1 /* work requests that a queue pair holds */
+#endif
+#ifndef LINE
+#define LINE 1 /* more that may stand in line */
 #endif
 #ifndef N
-#define N 4 /* that the poster posts */
+#define N 2 /* that the poster posts */
 #endif
-#define RING  1 /* of a lane; what it does not hold is spilled */
-#define LIMIT 1 /* of a spill, from where on it is a backlog */
+#define PLACES_ALL (SQ + LINE)
+#define RING	   1 /* of a lane; what it does not hold is spilled */
+#define LIMIT	   1 /* of a spill, from where on it is a backlog */
 
 #ifndef CLOSES
-#define CLOSES true /* the route, or another lane is all that it gets */
+#define CLOSES true /* false: the connection's own route gets another queue */
 #endif
 
 /* threads with a store buffer */
@@ -40,37 +70,42 @@
 #define THREADS 1
 #define DEPTH	3
 
-#define A 0 /* lanes, and their waiters */
+#define A 0 /* lanes */
 #define B 1
 
 /* words in memory */
 #define BACKLOG 0 /* of A, and of B */
 #define RETIRED 2
 #define LANE	3 /* of the route */
-#define WAITER	4
-#define CLOSED	5
-#define WORDS	6
+#define CLOSED	4
+#define WORDS	5
 
 #include "buffers.pml"
 
 #define CREDIT 1 /* bits of want */
 #define ROOM   2
 
-/* the gate and its ledger */
-bool locked;
-byte posted;
-byte reaped;
+mtype = { LEFT, HOLDS, STALE };
 
-/* want, and what the poster is about to do to it */
+/* the word: an exchange changes all of it at once */
+bool held;
+bool paused;
+bool waits;
+bool generation;
+byte published;
+
+/* the holder's, and of the thread that has paused the turn */
+byte in_line;
+byte tail; /* so many were given to the device */
+
+byte used;  /* slots */
+byte shown; /* of tail: to posters */
+
 byte want;
-byte pending;
-bool told; /* WRITABLE, since the poster's call began */
-
-/* the waiters: with lane A, with lane B */
-bool listed[2];
-bool pushing[2];
-byte pushing_to[2]; /* that lane's stack */
-bool on_stack[4];   /* waiter w on the stack of lane l: 2 * l + w */
+bool told;    /* WRITABLE, since the poster's call began */
+bool said;    /* to the poller: something stands in line */
+bool look;    /* the look message is on its way */
+bool awaited; /* the route, by a poster refused for a backlog */
 
 /* the lanes; B's ring is full of others' items at first */
 byte ring[2];
@@ -78,166 +113,277 @@ byte spill[2];
 
 /* the poller's */
 byte completed;
-byte leads; /* its entry: A, or B */
+byte leads;	/* its entry: A, or B */
+bool listed[2]; /* the route's waiter, with that lane */
+byte flagged[2]; /* over its limit since so many completed; 0: not */
 bool owing;
 byte target;
+bool is_out;
 
 /* the change */
 byte asked;
 byte answered;
-bool is_known;
-bool has_left; /* the waiter of A is not used any more */
-bool is_freed; /* lane A may be */
+bool is_paused;
+bool is_freed; /* lane A is a stranger's, maybe */
 bool number_is_free;
+bool poster_is_done;
 
-/* ---------------------------------------------------------- the poster --- */
+#define HAS_ROOM   (tail - mem[RETIRED] < SQ)
+#define HAS_PLACE  (used < PLACES_ALL && \
+		    used + shown < PLACES_ALL + mem[RETIRED])
+#define MAY_POST   (!paused)
+#define IS_WAITING (waits || published > 0)
 
-#define HAS_ROOM (posted - reaped < SQ)
+/* ----------------------------------------------------------- the holder --- */
 
-/* Is the lane behind that the poster saw? */
-inline look_at_lane(l)
+inline give()
 {
-	l = mem[LANE];
-	assert(!(l == A && is_freed))
+	assert(held && !is_paused && !number_is_free);
+	tail++
 }
 
-inline refusal(l, reason)
+/* Until the right is given back. */
+inline hold()
 {
-	reaped = mem[RETIRED];
-	look_at_lane(l);
-	if
-	:: !HAS_ROOM -> reason = CREDIT
-	:: HAS_ROOM && mem[BACKLOG + l] -> reason = ROOM
-	:: HAS_ROOM && !mem[BACKLOG + l] -> reason = 0
-	fi
-}
-
-#define PUSH_NOW(w)                                                    \
-	d_step {                                                       \
-		pushing[w] -> pushing[w] = false;                      \
-		assert(!(pushing_to[w] == A && is_freed));             \
-		on_stack[2 * pushing_to[w] + w] = true                 \
-	}
-
-/* The read-modify-writes happen, at the latest where they are waited for. */
-proctype late()
-{
-end:	do
-	:: d_step { pending != 0 -> want = want | pending; pending = 0 }
-	:: PUSH_NOW(A)
-	:: PUSH_NOW(B)
-	od
-}
-
-/* With the route's waiter, in that one's lane. */
-inline wait_in_lane()
-{
-	w = mem[WAITER];
-	d_step {
-		pending == 0 ->
-		assert(!(w == A && has_left));
-		if
-		:: !listed[w] && !pushing[w] ->
-			pushing[w] = true;
-#ifdef M_LANE_READ_APART
-			pushing_to[w] = lane
-#else
-			pushing_to[w] = w
-#endif
-		:: else
-		fi;
-		listed[w] = true
-	}
-}
-
-#ifdef M_NO_MOVED_CHECK
-#define HAS_MOVED false
-#else
-#define HAS_MOVED (why == ROOM && mem[WAITER] != w)
-#endif
-
-/* why: 0, or the reason for which it is refused */
-inline take_credit()
-{
-	refusal(lane, why);
 	do
-	:: why == 0 -> break
-	:: why != 0 ->
-		pending = why;
+	:: true ->
+		d_step { in_line = in_line + published; published = 0 };
 		if
-		:: why == ROOM -> wait_in_lane()
-		:: why != ROOM
-		fi;
-#ifndef M_NO_FENCE_WANT
-		pending == 0 && !pushing[A] && !pushing[B];
-#endif
-		refusal(lane, again);
-		if
-		:: again == why && !HAS_MOVED -> break
+		:: MAY_POST && in_line > 0 && HAS_ROOM ->
+			d_step { give(); in_line--; used-- };
+			shown = tail
 		:: else ->
+			said = in_line > 0;
+			/* one exchange */
 			d_step {
-				pending == 0 ->
-				if
-				:: want & why ->
-					want = want & (7 - why);
-					is_back = true
-				:: else -> is_back = false
-				fi
+				left = !(published > 0 && MAY_POST);
+				held = !left;
+				waits = left && in_line > 0
+			};
+			/* full fence, and a look at the room */
+			d_step {
+				again = left && waits && !held && MAY_POST &&
+					HAS_ROOM;
+				held = held || again;
+				waits = waits && !again
 			};
 			if
-			:: is_back -> why = again
-			:: !is_back -> break /* somebody is told: refused */
+			:: left && !again -> break
+			:: else
 			fi
 		fi
 	od;
-	again = 0;
-	is_back = false
+	left = false;
+	again = false
+}
+
+/* ---------------------------------------------------------- the poster --- */
+
+/* Is the consumer behind? The lane may be one that the route has left. */
+inline look_at_lane()
+{
+#ifndef M_LANE_UNSEEN
+	lane = mem[LANE];
+	why = (mem[BACKLOG + lane] -> ROOM : 0);
+#endif
+	skip
+}
+
+#ifdef M_GENERATION_IGNORED
+#define IS_STALE false
+#else
+#define IS_STALE (generation != seen)
+#endif
+
+/* The work request is posted in the end. A flag that was set when so many had
+ * retired was seen. */
+inline accept()
+{
+	assert(!number_is_free);
+	assert(flagged[leads] == 0 || flagged[leads] > retired)
+}
+
+/* From its own memory. */
+inline post_alone()
+{
+	d_step {
+		alone = !held && !paused && !IS_WAITING && !IS_STALE;
+		held = held || alone
+	};
+	retired = (alone -> mem[RETIRED] : 0);
+	if
+	:: alone && tail - retired < SQ ->
+		look_at_lane();
+		if
+		:: why == 0 ->
+			d_step { assert(in_line == 0); accept(); give() };
+			shown = tail;
+			how = LEFT
+		:: else
+		fi;
+		/* nobody has published meanwhile: there is no other poster */
+		held = false
+	:: alone && tail - retired >= SQ -> held = false
+	:: !alone
+	fi;
+	alone = false
+}
+
+inline post_by_line()
+{
+	d_step {
+		retired = mem[RETIRED];
+		why = (HAS_PLACE -> 0 : CREDIT);
+		used = used + (why == 0 -> 1 : 0)
+	};
+	if
+	:: why == 0 ->
+		look_at_lane();
+		if
+		:: why == 0 ->
+			/* one exchange */
+			d_step {
+				if
+				:: IS_STALE -> how = STALE; used--
+				:: else ->
+					accept();
+					published++;
+					how = LEFT;
+					if
+					:: !held && MAY_POST ->
+						held = true;
+						waits = false;
+						how = HOLDS
+					:: else
+					fi
+				fi
+			}
+		:: else -> used--
+		fi
+	:: else
+	fi;
+	if
+	:: how == HOLDS -> hold()
+	:: else
+	fi
+}
+
+/* The refusal stands: WRITABLE follows, of a batch, of a lane, or because the
+ * poller is asked to look. */
+inline refuse()
+{
+#ifdef M_NO_FENCE_WANT
+	again = HAS_PLACE;
+#endif
+	want = want | why;
+	/* full fence */
+#ifndef M_NO_FENCE_WANT
+	again = HAS_PLACE;
+#endif
+#ifdef M_LANE_NAMED
+	/* the lane that was seen, in place of the route */
+	if
+	:: why == ROOM -> listed[lane] = true
+	:: else
+	fi;
+#else
+	awaited = awaited || why == ROOM;
+#endif
+#ifndef M_NOT_ASKED
+	if
+	:: why == ROOM || again -> look = true
+	:: else
+	fi;
+#endif
+	d_step { again = false; why = 0; lane = 0 };
+	told
 }
 
 proctype poster()
 {
+	byte posts;
 	byte why;
-	byte again;
 	byte lane;
-	byte w;
-	bool is_back;
+	byte retired;
+	bool seen;
+	bool alone;
+	bool left;
+	bool again;
+	mtype how = STALE;
 
 	do
-	:: d_step { !locked -> locked = true; told = false };
+	:: told = false;
+		how = STALE;
+#ifndef M_ROUTE_FIRST
+		seen = generation;
+#endif
 		if
-		:: posted == N || mem[CLOSED] -> locked = false; break
+		:: posts == N || mem[CLOSED] -> break
 		:: else
 		fi;
-		take_credit();
+#ifdef M_ROUTE_FIRST
+		seen = generation;
+#endif
+		post_alone();
 		if
-		:: why == 0 ->
-			d_step {
-				assert(!number_is_free);
-				posted++;
-				locked = false
-			}
-		:: why != 0 ->
-			d_step { locked = false; why = 0 };
-			told
+		:: how == STALE && why == 0 -> post_by_line()
+		:: else
+		fi;
+		d_step { seen = false; lane = 0; retired = 0 };
+		if
+		:: why != 0 -> refuse()
+		:: why == 0 && how != STALE -> posts++
+		:: else
 		fi
-	od
+	od;
+	poster_is_done = true
 }
 
 /* ---------------------------------------------------------- the poller --- */
 
-/* A want belongs to the one that takes it away. */
+#define OWN_IS_BEHIND (!CLOSES && LOAD(POLLER, BACKLOG + leads))
+
+/* CREDIT, and maybe a backlog's end. While the connection's own queue is behind
+ * WRITABLE waits for that. */
 inline answer(bits)
 {
 	d_step {
+		w = want & (bits) & (HAS_PLACE -> 3 : ROOM);
 		if
-		:: want & (bits) -> told = true
+		:: w != 0 && OWN_IS_BEHIND -> listed[leads] = true
+		:: w != 0 && !OWN_IS_BEHIND ->
+			told = true;
+			want = want & (3 - w)
 		:: else
 		fi;
-		want = want & (7 - (bits))
+		w = 0
 	}
 }
 
-/* One completion: where the route leads, then its credit. */
+/* Posts what stands in line, if nobody does. */
+inline take()
+{
+	d_step {
+		takes = !held && MAY_POST && IS_WAITING;
+		held = held || takes;
+		waits = waits && !takes
+	};
+	if
+	:: takes -> takes = false; hold()
+	:: !takes
+	fi
+}
+
+inline bury()
+{
+	d_step {
+		assert(tail == completed && in_line == 0 && published == 0);
+		number_is_free = true;
+		owing = false
+	}
+}
+
+/* One completion: where the route leads, then its place. */
 inline complete()
 {
 	d_step {
@@ -248,47 +394,26 @@ inline complete()
 		:: spill[leads] == 0 && ring[leads] < RING -> ring[leads]++
 		:: else -> spill[leads]++
 		fi;
-		/* below the limit, and what held a credit then */
-		assert(spill[leads] < LIMIT + SQ)
+		assert(spill[leads] < LIMIT + 2 * SQ + LINE)
 	};
 	if
-	:: spill[leads] >= LIMIT -> put(POLLER, BACKLOG + leads, 1, false)
+	:: spill[leads] >= LIMIT ->
+		flagged[leads] = (flagged[leads] == 0 -> completed :
+						 flagged[leads]);
+		put(POLLER, BACKLOG + leads, 1, false)
 	:: else
 	fi;
-#ifdef M_LANE_LATE
-	late_lane();
-#endif
 	put(POLLER, RETIRED, completed, true);
 	FENCE(POLLER);
 	if
-	:: want & CREDIT -> answer(CREDIT)
+	:: owing && completed >= target -> bury()
 	:: else
 	fi;
 	if
-	:: owing && completed >= target -> bury()
-	:: else
-	fi
-}
-
-/* Those that wait for that lane, whose backlog has cleared. */
-inline answer_stack(l)
-{
-	w = 0;
-	do
-	:: w < 2 ->
-		if
-		:: on_stack[2 * l + w] ->
-			d_step { on_stack[2 * l + w] = false; listed[w] = false };
-			if
-			:: want -> answer(CREDIT | ROOM)
-			:: else
-			fi
-		:: else
-		fi;
-		w++
-	:: else -> break
-	od;
-	w = 0
+	:: said -> take()
+	:: !said
+	fi;
+	answer(CREDIT)
 }
 
 inline retry(l)
@@ -296,52 +421,75 @@ inline retry(l)
 	d_step { spill[l]--; ring[l]++ };
 	if
 	:: spill[l] == 0 ->
+		flagged[l] = 0;
 		put(POLLER, BACKLOG + l, 0, true);
 		FENCE(POLLER);
-		answer_stack(l)
+		if
+		:: listed[l] -> listed[l] = false; answer(CREDIT | ROOM)
+		:: !listed[l]
+		fi
 	:: else
 	fi
 }
 
-inline bury()
+/* The message: the line, the routes that were named, what is wanted. */
+inline look_at_side()
 {
+	look = false;
+	take();
 	d_step {
-		assert(posted == completed);
-		number_is_free = true;
-		owing = false
-	}
-}
-
-#define LANE_IS_LATE (leads == B && LOAD(POLLER, LANE) == A)
-inline late_lane()
-{
+		w = CREDIT;
+		if
+		:: awaited && LOAD(POLLER, BACKLOG + leads) &&
+		   !LOAD(POLLER, CLOSED) -> listed[leads] = true
+#ifdef M_GONE_UNANSWERED
+		:: awaited && LOAD(POLLER, CLOSED)
+#else
+		:: awaited && LOAD(POLLER, CLOSED) -> w = CREDIT | ROOM
+#endif
+		:: awaited && !LOAD(POLLER, BACKLOG + leads) &&
+		   !LOAD(POLLER, CLOSED) -> w = CREDIT | ROOM
+		:: !awaited
+		fi;
+		awaited = false;
+		takes = w != CREDIT;
+		w = 0
+	};
 	if
-	:: LANE_IS_LATE && completed == N - 1 -> put(POLLER, LANE, B, true)
-	:: else
+	:: takes -> takes = false; answer(CREDIT | ROOM)
+	:: !takes -> answer(CREDIT)
 	fi
 }
 
 /* The first step. */
 inline move()
 {
+	behind = OWN_IS_BEHIND;
+#ifndef M_LED_LATE
 	leads = B;
+#endif
 	if
 	:: CLOSES -> put(POLLER, CLOSED, 1, false)
 	:: else
 	fi;
-	put(POLLER, WAITER, B, false);
+#ifndef M_WAITER_KEPT
+	listed[A] = false;
+#endif
 #ifndef M_LANE_LATE
 	put(POLLER, LANE, B, true);
 #endif
-#ifndef M_NO_FENCE_MOVE
-	FENCE(POLLER);
-#endif
 #ifndef M_NO_ANSWER
+#ifdef M_PUT_OFF_LOST
 	if
 	:: want & ROOM -> answer(CREDIT | ROOM)
+#else
+	if
+	:: behind || want & ROOM -> answer(CREDIT | ROOM)
+#endif
 	:: else
 	fi;
 #endif
+	behind = false;
 	FENCE(POLLER); /* the message releases */
 	answered = 1
 }
@@ -349,10 +497,15 @@ inline move()
 /* The second one. */
 inline finish()
 {
-	has_left = true;
+#ifdef M_LED_LATE
+	leads = B;
+#endif
+#ifdef M_LANE_LATE
+	put(POLLER, LANE, B, true);
+#endif
 	if
-	:: CLOSES && completed < target -> owing = true
-	:: CLOSES && completed >= target -> bury()
+	:: CLOSES && is_out && completed < target -> owing = true
+	:: CLOSES && !(is_out && completed < target) -> bury()
 	:: !CLOSES
 	fi;
 	answered = 2
@@ -361,11 +514,16 @@ inline finish()
 proctype poller()
 {
 	byte w;
+	bool takes;
+	bool behind;
+	bool left;
+	bool again;
 
 end:	do
-	:: posted > completed -> complete()
+	:: tail > completed -> complete()
 	:: spill[A] > 0 && ring[A] < RING -> retry(A)
 	:: spill[B] > 0 && ring[B] < RING -> retry(B)
+	:: look -> look_at_side()
 	:: asked == 1 && answered == 0 -> move()
 	:: asked == 2 && answered == 1 -> finish()
 	od
@@ -373,29 +531,68 @@ end:	do
 
 /* ---------------------------------------------------------- the caller --- */
 
+/* Ledger and line: the last work request of the route. */
+inline walk()
+{
 #ifdef M_NUMBER_AT_ONCE
-#define OWED 0
+	is_out = false;
 #else
-#define OWED posted
+	target = tail;
+	is_out = tail > mem[RETIRED];
+#ifndef M_STACK_NOT_WALKED
+	d_step { in_line = in_line + published; published = 0 };
 #endif
+#ifndef M_LINE_NOT_WALKED
+	d_step {
+		target = tail + in_line;
+		is_out = is_out || in_line > 0
+	};
+#endif
+#endif
+	skip
+}
 
 proctype caller()
 {
+	bool looks;
+
 	asked = 1;
 	answered == 1;
-#ifdef M_LEDGER_BEFORE_GATE
-	target = OWED;
+	paused = true;
+#ifndef M_PAUSE_WAITS_NOT
+	!held;
 #endif
-#ifndef M_NO_GATE
-	d_step { !locked -> locked = true };
-#ifndef M_LEDGER_BEFORE_GATE
-	target = OWED;
+	is_paused = true;
+#if !defined(M_GENERATION_LATE) && !defined(M_GENERATION_KEPT)
+	generation = true;
 #endif
-	locked = false;
+	walk();
+#ifdef M_GENERATION_LATE
+	generation = true;
+#endif
+	is_paused = false;
+	d_step {
+		paused = false;
+#ifndef M_GATHERED_FORGOTTEN
+		waits = waits || in_line > 0;
+#endif
+		looks = IS_WAITING
+	};
+#ifndef M_RESUME_UNTOLD
+	look = look || looks;
 #endif
 	asked = 2;
 	answered == 2;
+	assert(!listed[A]);
 	is_freed = true
+}
+
+/* Another queue has lane A, and is over its limit. */
+proctype stranger()
+{
+end:	d_step { is_freed && spill[A] == 0 && b_count[POLLER] == 0 ->
+		mem[BACKLOG + A] = 1
+	}
 }
 
 /* A's consumer goes when ROUTE_CLOSED has come, or takes on. */
@@ -407,15 +604,26 @@ end:	do
 	od
 }
 
+/* When nothing happens any more. */
+active proctype ending()
+{
+	timeout;
+	assert(poster_is_done && answered == 2);
+	assert(published == 0 && in_line == 0 && used == 0 && !held);
+	assert(completed == tail && !awaited);
+	assert(number_is_free == CLOSES)
+}
+
 init
 {
 	atomic {
+		ring[A] = FULL_A;
 		ring[B] = RING;
 		run buffer(POLLER);
-		run late();
 		run poster();
 		run poller();
 		run caller();
+		run stranger();
 		run consumer(A);
 		run consumer(B)
 	}
