@@ -730,6 +730,24 @@ struct rpma_sge {
 	size_t len; /* below 4 GiB */
 };
 
+/*
+ * A struct rpma_mr_local begins with a struct rpma_mr_local_head, for programs
+ * that fill in the ibv_send_wr or ibv_recv_wr of an operation themselves and
+ * post it by the verb: the address of a piece is addr + offset, its key
+ * ibv_mr->lkey. A struct rpma_mr_remote begins with a struct
+ * rpma_mr_remote_head. Immutable.
+ */
+struct rpma_mr_local_head {
+	struct ibv_mr *ibv_mr;
+	uint64_t addr;
+};
+
+struct rpma_mr_remote_head {
+	uint64_t addr;
+	uint64_t size;
+	uint32_t rkey;
+};
+
 /* Arguments as of the plain calls; wr_id is any number. Nothing is posted. */
 int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		 size_t dst_offset, const struct rpma_mr_remote *src,

@@ -23,6 +23,12 @@ struct rpma_mr_local {
 	unsigned forks;
 };
 
+_Static_assert(offsetof(struct rpma_mr_local, ibv_mr) ==
+			       offsetof(struct rpma_mr_local_head, ibv_mr) &&
+		       offsetof(struct rpma_mr_local, addr) ==
+			       offsetof(struct rpma_mr_local_head, addr),
+	       "what programs know of it");
+
 /* True: not NULL, and made in this process. */
 static inline bool rpma__mr_is_valid(const struct rpma_mr_local *mr)
 {

@@ -9,6 +9,8 @@
 #ifndef RPMA_MR_DESC_H
 #define RPMA_MR_DESC_H 1
 
+#include <stddef.h>
+
 #include "librpma.h"
 
 /*
@@ -21,5 +23,13 @@ struct rpma_mr_remote {
 	uint32_t rkey;
 	int usage;
 };
+
+_Static_assert(offsetof(struct rpma_mr_remote, raddr) ==
+			       offsetof(struct rpma_mr_remote_head, addr) &&
+		       offsetof(struct rpma_mr_remote, size) ==
+			       offsetof(struct rpma_mr_remote_head, size) &&
+		       offsetof(struct rpma_mr_remote, rkey) ==
+			       offsetof(struct rpma_mr_remote_head, rkey),
+	       "what programs know of it");
 
 #endif /* RPMA_MR_DESC_H */

@@ -52,6 +52,19 @@ int rt_wr_refuse_for(int index, int error);
 __attribute__((cold)) int rt_wr_refuse_call(const char *name, const void *owner,
 					    int count);
 
+/* Fills in a piece of a region. */
+static inline void rt_wr_fill_piece(const struct rpma_mr_local *mr,
+				    size_t offset, size_t len,
+				    struct ibv_sge *sge)
+{
+	const struct rpma_mr_local_head *head =
+		(const struct rpma_mr_local_head *)mr;
+
+	sge->addr = head->addr + offset;
+	sge->length = (uint32_t)len;
+	sge->lkey = head->ibv_mr->lkey;
+}
+
 /* A context of as many bits as a work request has room for. */
 static inline bool rt_wr_is_context(uint64_t context)
 {

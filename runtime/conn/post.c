@@ -608,10 +608,109 @@ static int alone(struct rt_post *post, uint64_t seen)
 	return rt_post_alone(post, &recv_ops, SIDE, seen, give);
 }
 
+/* ------------------------------------------------------ the usual call --- */
+
+static inline bool is_plain_recv(const struct rpma_rt_conn *conn,
+				 const struct rpma_rt_recv_wr *wr)
+{
+	return likely(wr->dst != NULL && rt_wr_is_plain_recv(wr) &&
+		      rt_post_is_route(conn, wr->route, SIDE));
+}
+
+/* Fills a plain receive in, for the verb alone. */
+static inline void fill_plain_recv(const struct rpma_rt_conn *conn,
+				   const struct rpma_rt_recv_wr *wr,
+				   struct rpma_recv_wr *out)
+{
+	out->wr.wr_id = rt_wr_id(rt_post_route(conn, wr->route, SIDE)->number,
+				 wr->context);
+	rt_wr_fill_piece(wr->dst, wr->offset, wr->len, &out->sge);
+	out->wr.sg_list = &out->sge;
+	out->wr.num_sge = 1;
+}
+
+/* As many plain ones as a chain holds, alone, in a straight line; generated for
+ * a count of 1 and for any count. False: they are to be posted another way. */
+__attribute__((always_inline)) static inline bool
+post_plain_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
+		 int count, struct rpma_recv_wr *chain)
+{
+	struct rt_gate *gate = &conn->gate[SIDE];
+	/* before the routes are looked at */
+	uint64_t seen = rt_turn_look(&gate->turn);
+	uint32_t tick;
+	int taken;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (unlikely(!is_plain_recv(conn, &wr[i])))
+			return false;
+		fill_plain_recv(conn, &wr[i], &chain[i]);
+	}
+	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
+		return false;
+	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count)))
+		goto leave;
+	for (i = 0; i < count; i++) {
+		if (unlikely(rt_post_is_behind(
+			    rt_post_route(conn, wr[i].route, SIDE))))
+			goto leave;
+	}
+	tick = rt_poller_date(conn->poller);
+	for (i = 0; i < count; i++)
+		rt_hold_append(conn, SIDE, chain[i].wr.wr_id, IBV_WC_RECV,
+			       tick);
+	taken = rt_hold_give_recvs(conn, chain, count);
+	if (unlikely(taken < count)) {
+		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
+		rt_hold_refused(conn, SIDE, seen);
+		return true;
+	}
+	rt_hold_show_posted(conn, SIDE);
+	rt_hold_leave(conn, SIDE, seen);
+	return true;
+leave:
+	rt_hold_leave(conn, SIDE, seen);
+	return false;
+}
+
+static bool post_one_recv(struct rpma_rt_conn *conn,
+			  const struct rpma_rt_recv_wr *wr)
+{
+	struct rpma_recv_wr out;
+
+	return post_plain_recvs(conn, wr, 1, &out);
+}
+
+/* A function of its own: the chain is large. */
+__attribute__((noinline)) static bool
+post_some_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
+		int count)
+{
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+
+	return count <= RT_POST_CHUNK &&
+	       post_plain_recvs(conn, wr, count, chain);
+}
+
+/* Any number of any kind. */
+__attribute__((noinline)) static int
+post_any_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
+	       int count)
+{
+	struct rt_post post = {.turn = &conn->gate[SIDE].turn,
+			       .object = conn,
+			       .recvs = wr,
+			       .count = count,
+			       .side = SIDE};
+	int ret = rt_post_run(&post, &recv_ops);
+
+	return ret == 0 ? post.done : rt_post_answer(post.done, ret);
+}
+
 int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr, int count)
 {
-	struct rt_post post = {.object = conn, .recvs = wr, .count = count};
 	int ret;
 
 	if (!rt_post_has_some(conn, wr, count))
@@ -619,8 +718,8 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	ret = rt_post_check(conn, SIDE);
 	if (unlikely(ret))
 		return ret;
-	post.turn = &conn->gate[SIDE].turn;
-	post.side = SIDE;
-	ret = rt_post_run(&post, &recv_ops);
-	return likely(ret == 0) ? post.done : rt_post_answer(post.done, ret);
+	if (count == 1 ? likely(post_one_recv(conn, wr))
+		       : likely(post_some_recvs(conn, wr, count)))
+		return count;
+	return post_any_recvs(conn, wr, count);
 }

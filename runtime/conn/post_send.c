@@ -65,13 +65,11 @@ static int check(struct rt_post *post)
 	int ret = 0;
 	int i;
 
-	post->is_plain = true;
 	post->goes_line = false;
 	for (i = post->done; i < post->count && ret == 0; i++) {
 		wr = &post->sends[i];
 		if (likely(is_plain(rt_post_conn(post), wr)))
 			continue;
-		post->is_plain = false;
 		/* also those whose native form only librpma knows */
 		post->goes_line |= wr->op > RPMA_RT_OP_READ;
 		ret = rt_fault_check_send(rt_post_conn(post), post->sends,
@@ -306,25 +304,6 @@ static bool may_refuse(const struct rpma_rt_wr *wr)
 	return wr->op == RPMA_RT_OP_FLUSH || wr->op >= RPMA_RT_OP_COMPARE_SWAP;
 }
 
-/* A plain one. */
-static inline int prepare_plain(struct rpma_conn *c,
-				const struct rpma_rt_wr *wr, uint64_t wr_id,
-				bool signaled, struct rpma_send_wr *out)
-{
-	const int flags = signaled ? RPMA_F_COMPLETION_ALWAYS
-				   : RPMA_F_COMPLETION_ON_ERROR;
-
-	if (wr->op == RPMA_RT_OP_WRITE)
-		return rpma_wr_write(c, wr->remote, wr->remote_offset,
-				     wr->local, wr->local_offset, wr->len,
-				     flags, wr_id, out);
-	if (wr->op == RPMA_RT_OP_SEND)
-		return rpma_wr_send(c, wr->local, wr->local_offset, wr->len,
-				    flags, wr_id, out);
-	return rpma_wr_read(c, wr->local, wr->local_offset, wr->remote,
-			    wr->remote_offset, wr->len, flags, wr_id, out);
-}
-
 /* The opcode that its completion has when it succeeds. */
 static inline uint8_t opcode_of(uint32_t op, bool is_native)
 {
@@ -346,12 +325,6 @@ static inline uint8_t opcode_of(uint32_t op, bool is_native)
 }
 
 /* -------------------------------------------------------------- alone --- */
-
-static void sign(struct rpma_send_wr *out, bool signaled)
-{
-	if (signaled)
-		out->wr.send_flags |= IBV_SEND_SIGNALED;
-}
 
 /* One that librpma does not refuse. */
 static void prepare(const struct rt_post *post, int index, uint64_t wr_id,
@@ -422,90 +395,6 @@ static bool post_any_alone(struct rt_post *post, int end)
 	rt_ledger_refuse(ledger, (uint32_t)(end - post->done));
 	post->done = end; /* the refused ones are taken, too */
 	return false;
-}
-
-/* Puts a plain one into the ledger and the chain; silent: of a success it says
- * nothing. */
-__attribute__((always_inline)) static inline int
-append_as(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-	  const struct rpma_rt_route *route, uint32_t tick, bool silent,
-	  struct rpma_send_wr *out)
-{
-	uint64_t wr_id = rt_wr_id(route->number, wr->context) |
-			 (silent ? RT_ON_ERROR_ONLY : 0);
-	int ret = prepare_plain(conn->conn, wr, wr_id, !silent, out);
-	bool signaled;
-
-	if (unlikely(ret))
-		return ret;
-	signaled = rt_hold_append(conn, SIDE, wr_id, opcode_of(wr->op, false),
-				  tick);
-	if (silent)
-		sign(out, signaled);
-	return 0;
-}
-
-__attribute__((always_inline)) static inline int
-append_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-	     const struct rpma_rt_route *route, uint32_t tick,
-	     struct rpma_send_wr *out)
-{
-	return is_silent(wr) ? append_as(conn, wr, route, tick, true, out)
-			     : append_as(conn, wr, route, tick, false, out);
-}
-
-/* Fills a chain of plain ones before end; returns how many there are. */
-static int fill_plain(struct rt_post *post, int end, uint32_t tick,
-		      struct rpma_send_wr *chain)
-{
-	const struct rpma_rt_route *route;
-	const struct rpma_rt_wr *wr;
-	int n;
-
-	for (n = 0; n < RT_POST_CHUNK && post->done + n < end; n++) {
-		wr = &post->sends[post->done + n];
-		route = rt_post_route(rt_post_conn(post), wr->route, SIDE);
-		if (unlikely(rt_post_is_behind(route))) {
-			rt_post_refuse_backlog(post, route);
-			break;
-		}
-		post->error = append_plain(rt_post_conn(post), wr, route, tick,
-					   &chain[n]);
-		if (unlikely(post->error))
-			break;
-	}
-	return n;
-}
-
-/* Likewise of plain ones. */
-static bool post_plain_alone(struct rt_post *post, int end)
-{
-	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
-	uint32_t tick = rt_poller_date(rt_post_conn(post)->poller);
-	struct rpma_send_wr chain[RT_POST_CHUNK];
-	int taken;
-	int n;
-
-	while (post->done < end) {
-		n = fill_plain(post, end, tick, chain);
-		if (n == 0)
-			return true;
-		taken = rt_hold_give_sends(rt_post_conn(post), chain, n);
-		post->done += n;
-		if (unlikely(taken < n)) {
-			rt_ledger_refuse(ledger, (uint32_t)(n - taken));
-			return false;
-		}
-		if (n < RT_POST_CHUNK)
-			break;
-	}
-	return true;
-}
-
-static bool give(struct rt_post *post, int end)
-{
-	return post->is_plain ? post_plain_alone(post, end)
-			      : post_any_alone(post, end);
 }
 
 /* ------------------------------------------------------------- in line --- */
@@ -619,7 +508,7 @@ static const struct rt_post_ops send_ops = {
 
 static int alone(struct rt_post *post, uint64_t seen)
 {
-	return rt_post_alone(post, &send_ops, SIDE, seen, give);
+	return rt_post_alone(post, &send_ops, SIDE, seen, post_any_alone);
 }
 
 /* Any number of any kind. */
@@ -636,38 +525,116 @@ post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 	return ret == 0 ? post.done : rt_post_answer(post.done, ret);
 }
 
-/* A plain one alone, in a straight line. 1: posted; 0: it is to be posted
- * another way. ERRORS: librpma's */
-static inline int post_plain(struct rpma_rt_conn *conn,
-			     const struct rpma_rt_wr *wr)
+/* ------------------------------------------------------ the usual call --- */
+
+/* Fills a plain work request in, for the verb alone: what librpma needs besides
+ * is not touched. */
+static inline void fill_plain(const struct rpma_rt_conn *conn,
+			      const struct rpma_rt_wr *wr,
+			      struct rpma_send_wr *out)
+{
+	static const uint8_t opcodes[] = {
+		[RPMA_RT_OP_SEND] = IBV_WR_SEND,
+		[RPMA_RT_OP_WRITE] = IBV_WR_RDMA_WRITE,
+		[RPMA_RT_OP_READ] = IBV_WR_RDMA_READ,
+	};
+	const struct rpma_mr_remote_head *remote;
+
+	out->wr.wr_id = rt_wr_id(rt_post_route(conn, wr->route, SIDE)->number,
+				 wr->context) |
+			(is_silent(wr) ? RT_ON_ERROR_ONLY : 0);
+	rt_wr_fill_piece(wr->local, wr->local_offset, wr->len, &out->sge);
+	out->wr.sg_list = &out->sge;
+	out->wr.num_sge = 1;
+	out->wr.opcode = (enum ibv_wr_opcode)opcodes[wr->op];
+	out->wr.imm_data = 0;
+	if (wr->op == RPMA_RT_OP_SEND)
+		return;
+	remote = (const struct rpma_mr_remote_head *)wr->remote;
+	out->wr.wr.rdma.remote_addr = remote->addr + wr->remote_offset;
+	out->wr.wr.rdma.rkey = remote->rkey;
+}
+
+/* Notes those in the chain, of which none has room or consumers missing. */
+static inline void note_plain(struct rpma_rt_conn *conn,
+			      const struct rpma_rt_wr *wr, int count,
+			      struct rpma_send_wr *chain)
+{
+	uint32_t tick = rt_poller_date(conn->poller);
+	int i;
+
+	for (i = 0; i < count; i++)
+		chain[i].wr.send_flags =
+			rt_hold_append(conn, SIDE, chain[i].wr.wr_id,
+				       opcode_of(wr[i].op, false), tick)
+				? IBV_SEND_SIGNALED
+				: 0;
+}
+
+/* The consumer of one of them is behind. */
+static inline bool are_behind(const struct rpma_rt_conn *conn,
+			      const struct rpma_rt_wr *wr, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (unlikely(rt_post_is_behind(
+			    rt_post_route(conn, wr[i].route, SIDE))))
+			return true;
+	}
+	return false;
+}
+
+/* As many plain ones as a chain holds, alone, in a straight line; generated for
+ * a count of 1 and for any count. False: they are to be posted another way. */
+__attribute__((always_inline)) static inline bool
+post_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count,
+	   struct rpma_send_wr *chain)
 {
 	struct rt_gate *gate = &conn->gate[SIDE];
-	/* before the route is looked at */
+	/* before the routes are looked at */
 	uint64_t seen = rt_turn_look(&gate->turn);
-	const struct rpma_rt_route *route;
-	struct rpma_send_wr out;
-	int ret = 0;
+	int taken;
+	int i;
 
-	if (unlikely(!is_plain(conn, wr) ||
-		     !rt_turn_take_alone(&gate->turn, seen)))
-		return 0;
-	route = rt_post_route(conn, wr->route, SIDE);
-	if (unlikely(!rt_hold_has_room(conn, SIDE, 1) ||
-		     rt_post_is_behind(route)))
-		goto leave;
-	ret = append_plain(conn, wr, route, rt_poller_date(conn->poller), &out);
-	if (unlikely(ret))
-		goto leave;
-	ret = 1;
-	if (unlikely(rt_hold_give_sends(conn, &out, 1) == 0)) {
-		rt_ledger_refuse(&gate->ledger, 1);
+	for (i = 0; i < count; i++) {
+		if (unlikely(!is_plain(conn, &wr[i])))
+			return false;
+		fill_plain(conn, &wr[i], &chain[i]);
+	}
+	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
+		return false;
+	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count) ||
+		     are_behind(conn, wr, count))) {
+		rt_hold_leave(conn, SIDE, seen);
+		return false;
+	}
+	note_plain(conn, wr, count, chain);
+	taken = rt_hold_give_sends(conn, chain, count);
+	if (unlikely(taken < count)) {
+		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
 		rt_hold_refused(conn, SIDE, seen);
-		return ret;
+		return true;
 	}
 	rt_hold_show_posted(conn, SIDE);
-leave:
 	rt_hold_leave(conn, SIDE, seen);
-	return ret;
+	return true;
+}
+
+static bool post_one(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
+{
+	struct rpma_send_wr out;
+
+	return post_plain(conn, wr, 1, &out);
+}
+
+/* A function of its own: the chain is large. */
+__attribute__((noinline)) static bool
+post_some(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
+{
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+
+	return count <= RT_POST_CHUNK && post_plain(conn, wr, count, chain);
 }
 
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
@@ -680,9 +647,8 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	ret = rt_post_check(conn, SIDE);
 	if (unlikely(ret))
 		return ret;
-	if (likely(count == 1))
-		ret = post_plain(conn, wr);
-	if (likely(ret == 1))
-		return ret;
-	return ret == 0 ? post_any(conn, wr, count) : rt_post_answer(0, ret);
+	if (count == 1 ? likely(post_one(conn, wr))
+		       : likely(post_some(conn, wr, count)))
+		return count;
+	return post_any(conn, wr, count);
 }

@@ -51,7 +51,6 @@ struct rt_post {
 	int count;
 	int done;	/* those before it were taken */
 	int error;	/* of librpma, which has refused one */
-	bool is_plain;	/* of sends: all are */
 	bool goes_line; /* of sends: librpma may refuse one, and logs then */
 	enum rpma_rt_side side; /* of a connection */
 	struct rt_post_refusal refusal;

@@ -18,7 +18,6 @@
 #define A_HOLD	 64  /* of other threads at most, in one hold */
 #define MANY	 100 /* more */
 /* compared with NULL only */
-#define A_REGION ((struct rpma_mr_remote *)&fake_peer)
 
 /* what other threads do meanwhile */
 struct meanwhile {
@@ -70,7 +69,7 @@ static int flush(const struct meanwhile *m, uint64_t context)
 				      .flags = ALWAYS,
 				      .context = context,
 				      .route = m->route,
-				      .remote = A_REGION,
+				      .remote = fake_remote,
 				      .len = 8,
 				      .flush_type = RPMA_FLUSH_TYPE_VISIBILITY};
 
@@ -519,7 +518,7 @@ static void prepare__refused_places_are_TOLD(void **state)
 	for (i = 0; i < FAKE_SQ; i++)
 		wrs[i] = (struct rpma_rt_wr){.op = RPMA_RT_OP_FLUSH,
 					     .flags = ALWAYS,
-					     .remote = A_REGION,
+					     .remote = fake_remote,
 					     .len = 8,
 					     .flush_type =
 						     RPMA_FLUSH_TYPE_VISIBILITY,
@@ -554,7 +553,7 @@ static void prepare__refused_beside_one_that_finds_room_WRITABLE(void **state)
 {
 	struct rpma_rt_wr wrs[2] = {{.op = RPMA_RT_OP_FLUSH,
 				     .flags = ALWAYS,
-				     .remote = A_REGION,
+				     .remote = fake_remote,
 				     .len = 8,
 				     .flush_type = RPMA_FLUSH_TYPE_VISIBILITY}};
 	struct rpma_rt_wr waits = {.op = RPMA_RT_OP_SEND, .flags = ALWAYS};

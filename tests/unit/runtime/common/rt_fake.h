@@ -52,6 +52,10 @@ struct fake_qp {
 	bool signaled[FAKE_QUEUE];
 	uint32_t sq_count;
 	uint32_t rq_count;
+	/* the last ones posted, and their first pieces */
+	struct ibv_send_wr last_send;
+	struct ibv_recv_wr last_recv;
+	struct ibv_sge last_sge;
 };
 
 /* librpma's objects, as the runtime never sees them */
@@ -114,6 +118,12 @@ struct rpma_srq {
 
 extern struct ibv_context fake_ctx;
 extern struct rpma_peer fake_peer;
+/* regions of this side and of the other */
+#define FAKE_LKEY 77
+#define FAKE_RKEY 88
+#define FAKE_ADDR 0x10000
+extern struct rpma_mr_local *const fake_local;
+extern struct rpma_mr_remote *const fake_remote;
 extern struct ibv_device_attr fake_attr;
 /* The most bytes inline that a queue pair may be asked for. */
 extern uint32_t fake_max_inline;

@@ -91,6 +91,9 @@ static int post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		*bad = wr;
 		if (err)
 			return err;
+		qp->last_send = *wr;
+		if (wr->num_sge > 0)
+			qp->last_sge = wr->sg_list[0];
 		qp->signaled[qp->sq_count] = wr->send_flags & IBV_SEND_SIGNALED;
 		qp->sq[qp->sq_count++] = wr->wr_id;
 	}
@@ -109,6 +112,9 @@ static int post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr,
 		*bad = wr;
 		if (err)
 			return err;
+		qp->last_recv = *wr;
+		if (wr->num_sge > 0)
+			qp->last_sge = wr->sg_list[0];
 		qp->rq[qp->rq_count++] = wr->wr_id;
 	}
 	return 0;
@@ -128,6 +134,15 @@ struct ibv_context fake_ctx = {
 };
 
 struct rpma_peer fake_peer = {.ibv_ctx = &fake_ctx};
+
+static struct ibv_mr fake_ibv_mr = {.lkey = FAKE_LKEY};
+static const struct rpma_mr_local_head local_head = {.ibv_mr = &fake_ibv_mr,
+						     .addr = FAKE_ADDR};
+static const struct rpma_mr_remote_head remote_head = {.addr = FAKE_ADDR,
+						       .rkey = FAKE_RKEY};
+struct rpma_mr_local *const fake_local = (struct rpma_mr_local *)&local_head;
+struct rpma_mr_remote *const fake_remote =
+	(struct rpma_mr_remote *)&remote_head;
 
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {

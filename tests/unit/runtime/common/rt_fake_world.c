@@ -415,12 +415,12 @@ int fake_post_recv(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr)
 
 int fake_send(struct rpma_rt_conn *conn, uint64_t context, int flags)
 {
-	return rpma_rt_send(conn, NULL, 0, 0, flags, context);
+	return rpma_rt_send(conn, fake_local, 0, 8, flags, context);
 }
 
 int fake_recv(struct rpma_rt_conn *conn, uint64_t context)
 {
-	return rpma_rt_recv(conn, NULL, 0, 0, context);
+	return rpma_rt_recv(conn, fake_local, 0, 8, context);
 }
 
 uint64_t fake_sq_id(const struct rpma_rt_conn *conn, uint32_t index)

@@ -882,7 +882,7 @@ static void die__opcode_of_what_failed(void **state)
 			.op = cases[i].op,
 			.flags = ALWAYS,
 			/* compared with NULL only */
-			.remote = (struct rpma_mr_remote *)&fake_peer,
+			.remote = fake_remote,
 			.flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
 		};
 

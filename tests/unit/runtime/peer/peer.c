@@ -156,7 +156,7 @@ static int flush(struct rpma_rt_conn *conn, enum rpma_flush_type type)
 				.flags = RPMA_F_COMPLETION_ALWAYS,
 				.flush_type = type,
 				/* compared with NULL only */
-				.remote = (struct rpma_mr_remote *)&fake_peer,
+				.remote = fake_remote,
 				.context = 1};
 
 	return fake_post_send(conn, &wr);

@@ -15,9 +15,6 @@
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
 #define TOO_BIG	 (UINT64_C(1) << RPMA_RT_CONTEXT_BITS)
-/* compared with NULL only */
-#define A_REGION ((struct rpma_mr_remote *)&fake_peer)
-#define A_LOCAL	 ((struct rpma_mr_local *)&fake_peer)
 
 static struct rpma_rt_wr a_send(uint64_t context)
 {
@@ -53,6 +50,167 @@ static void expect_all_places(struct rpma_rt_conn *conn)
 	assert_int_equal(fake_qp(conn)->rq_count, 0);
 	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 1), FAKE_SQ);
 	assert_int_equal(rpma_rt_post_recv(conn, recvs, FAKE_RQ + 1), FAKE_RQ);
+}
+
+/* ---------------------------------------------------- the usual call --- */
+
+static struct rpma_rt_wr a_plain(uint64_t context)
+{
+	return (struct rpma_rt_wr){.op = RPMA_RT_OP_SEND,
+				   .flags = ALWAYS,
+				   .context = context,
+				   .local = fake_local,
+				   .local_offset = 24,
+				   .len = 40};
+}
+
+static void fill_plain(struct rpma_rt_wr *wrs, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		wrs[i] = a_plain((uint64_t)i);
+}
+
+static void expect_piece(const struct ibv_sge *sge)
+{
+	assert_int_equal(sge->addr, FAKE_ADDR + 24);
+	assert_int_equal(sge->length, 40);
+	assert_int_equal(sge->lkey, FAKE_LKEY);
+}
+
+static void plain__as_the_verb_wants_it(void **state)
+{
+	static const struct {
+		enum rpma_rt_op op;
+		enum ibv_wr_opcode opcode;
+	} ops[] = {{RPMA_RT_OP_SEND, IBV_WR_SEND},
+		   {RPMA_RT_OP_WRITE, IBV_WR_RDMA_WRITE},
+		   {RPMA_RT_OP_READ, IBV_WR_RDMA_READ}};
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	const struct ibv_send_wr *sent = &fake_qp(conn)->last_send;
+	const struct ibv_recv_wr *received = &fake_qp(conn)->last_recv;
+	struct rpma_rt_recv_wr recv = {
+		.dst = fake_local, .offset = 24, .len = 40, .context = 6};
+	struct rpma_rt_wr wr = a_plain(5);
+	size_t i;
+
+	for (i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		wr.op = ops[i].op;
+		wr.remote = ops[i].op == RPMA_RT_OP_SEND ? NULL : fake_remote;
+		wr.remote_offset = 16;
+		assert_int_equal(rpma_rt_post_send(conn, &wr, 1), 1);
+		assert_int_equal(sent->opcode, ops[i].opcode);
+		assert_int_equal(sent->send_flags, IBV_SEND_SIGNALED);
+		assert_int_equal(sent->num_sge, 1);
+		expect_piece(&fake_qp(conn)->last_sge);
+		if (wr.remote == NULL)
+			continue;
+		assert_int_equal(sent->wr.rdma.remote_addr, FAKE_ADDR + 16);
+		assert_int_equal(sent->wr.rdma.rkey, FAKE_RKEY);
+	}
+	fake_qp(conn)->last_sge = (struct ibv_sge){0};
+	assert_int_equal(rpma_rt_post_recv(conn, &recv, 1), 1);
+	assert_int_equal(received->num_sge, 1);
+	expect_piece(&fake_qp(conn)->last_sge);
+	fake_bury(f, &conn);
+}
+
+/* One in so many is signaled where the program wants no completion. */
+static void plain__silent_SIGNALED_AT_TIMES(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[FAKE_SQ];
+	int signaled = 0;
+	int i;
+
+	fill_plain(wrs, FAKE_SQ);
+	for (i = 0; i < FAKE_SQ; i++)
+		wrs[i].flags = ON_ERROR;
+	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ), FAKE_SQ);
+	for (i = 0; i < FAKE_SQ; i++)
+		signaled += fake_qp(conn)->signaled[i];
+	assert_in_range(signaled, 1, 3);
+	fake_bury(f, &conn);
+}
+
+/* As many as there is room for, or as a chain holds, or one more. */
+static void plain__many_in_one_call(void **state)
+{
+	static const int counts[] = {2, RT_POST_CHUNK, RT_POST_CHUNK + 1,
+				     FAKE_SQ + 1};
+	struct rpma_rt_recv_wr recvs[FAKE_SQ + RT_POST_CHUNK];
+	struct rpma_rt_wr wrs[FAKE_SQ + RT_POST_CHUNK];
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn;
+	uint32_t count;
+	size_t i;
+	int j;
+
+	for (j = 0; j < FAKE_SQ + RT_POST_CHUNK; j++) {
+		wrs[j] = a_plain((uint64_t)j);
+		recvs[j] = (struct rpma_rt_recv_wr){
+			.dst = fake_local, .len = 8, .context = (uint64_t)j};
+	}
+	for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		conn = fake_established(f);
+		count = (uint32_t)(counts[i] < FAKE_SQ ? counts[i] : FAKE_SQ);
+		assert_int_equal(rpma_rt_post_send(conn, wrs, counts[i]),
+				 count);
+		assert_int_equal(fake_qp(conn)->sq_count, count);
+		count = (uint32_t)(counts[i] < FAKE_RQ ? counts[i] : FAKE_RQ);
+		assert_int_equal(rpma_rt_post_recv(conn, recvs, counts[i]),
+				 count);
+		assert_int_equal(fake_qp(conn)->rq_count, count);
+		for (j = 0; j < (int)count; j++)
+			assert_int_equal(
+				rt_wr_id_cookie(fake_rq_id(conn, (uint32_t)j)),
+				j);
+		fake_bury(f, &conn);
+	}
+}
+
+/* One that is wrong among them: nothing is posted. */
+static void plain__one_wrong_NONE_POSTED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[4];
+
+	fill_plain(wrs, 4);
+	wrs[3].context = TOO_BIG;
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 4), RPMA_E_INVAL);
+	assert_int_equal(fake_qp(conn)->sq_count, 0);
+	expect_all_places(conn);
+	fake_bury(f, &conn);
+}
+
+/* The device refuses the third of four: two are posted, two complete as not
+ * posted. */
+static void plain__refused_by_the_device_NOT_POSTED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_rt_wr wrs[4];
+	int i;
+
+	fill_plain(wrs, 4);
+	fake_fail("post_send", 3, ENOMEM);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 4), 4);
+	assert_int_equal(fake_qp(conn)->sq_count, 2);
+	assert_int_equal(rpma_rt_post_send(conn, wrs, 4), RPMA_RT_E_CLOSED);
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	fake_sent(conn, 1, IBV_WC_WR_FLUSH_ERR);
+	fake_finish_down(f);
+	fake_bury(f, &conn);
+	assert_int_equal(f->got, 5);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(f->items[i].context, i);
+		assert_int_equal(f->items[i].flags & RPMA_RT_C_NOT_POSTED,
+				 i < 2 ? 0 : RPMA_RT_C_NOT_POSTED);
+	}
 }
 
 static void post_send__invalid_INVAL(void **state)
@@ -137,8 +295,8 @@ static void post_send__refused_by_librpma_LOGGED_WITH_INDEX(void **state)
 
 	fill(wrs, RT_POST_CHUNK + 2);
 	wrs[0].op = RPMA_RT_OP_FETCH_ADD;
-	wrs[0].local = A_LOCAL;
-	wrs[0].remote = A_REGION;
+	wrs[0].local = fake_local;
+	wrs[0].remote = fake_remote;
 	wrs[RT_POST_CHUNK] = wrs[0];
 	fake_logged();
 	fake_fail("wr_fetch_add", 1, RPMA_E_INVAL);
@@ -160,8 +318,8 @@ static void post__one_alone_refused_NONE_POSTED(void **state)
 	struct rpma_rt_wr wr = a_send(0);
 
 	wr.op = RPMA_RT_OP_FETCH_ADD;
-	wr.local = A_LOCAL;
-	wr.remote = A_REGION;
+	wr.local = fake_local;
+	wr.remote = fake_remote;
 	fake_fail("wr_fetch_add", 1, RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
 	expect_all_places(conn);
@@ -313,7 +471,7 @@ static void post_send__one_not_supported_of_many_NONE_POSTED(void **state)
 	for (i = 0; i < 3; i++) {
 		fill(wrs, 3);
 		wrs[i].op = RPMA_RT_OP_FLUSH;
-		wrs[i].remote = A_REGION;
+		wrs[i].remote = fake_remote;
 		wrs[i].flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
 		fake_fail("wr_flush", 1, RPMA_E_NOSUPP);
 		assert_int_equal(rpma_rt_post_send(conn, wrs, 3),
@@ -515,7 +673,7 @@ static void post_send__each_operation(void **state)
 		wr = a_send((uint64_t)i);
 		wr.op = ops[i].op;
 		if (i >= 5) /* flush, atomics */
-			wr.remote = A_REGION;
+			wr.remote = fake_remote;
 		wr.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
 		fake_forget_trace();
 		ok(fake_post_send(conn, &wr));
@@ -675,10 +833,10 @@ static void one_each__as_in_a_batch(void **state)
 	ok(rpma_rt_send(conn, NULL, 0, 0, ALWAYS, 3));
 	ok(rpma_rt_send_with_imm(conn, NULL, 0, 0, 1, ON_ERROR, 4));
 	ok(rpma_rt_write_with_imm(conn, NULL, 0, NULL, 0, 0, 1, 0, 5));
-	ok(rpma_rt_flush(conn, A_REGION, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0,
+	ok(rpma_rt_flush(conn, fake_remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0,
 			 6));
-	ok(rpma_rt_atomic_write(conn, A_REGION, 0, "1234567", 0, 7));
-	ok(rpma_rt_fetch_add(conn, A_LOCAL, 0, A_REGION, 0, 1, 0, 8));
+	ok(rpma_rt_atomic_write(conn, fake_remote, 0, "1234567", 0, 7));
+	ok(rpma_rt_fetch_add(conn, fake_local, 0, fake_remote, 0, 1, 0, 8));
 	assert_string_equal(fake_trace(),
 			    "wr_read wr_write wr_send wr_send_with_imm "
 			    "wr_write_with_imm wr_flush wr_atomic_write "
@@ -693,6 +851,11 @@ static void one_each__as_in_a_batch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		fake_test(plain__as_the_verb_wants_it),
+		fake_test(plain__silent_SIGNALED_AT_TIMES),
+		fake_test(plain__many_in_one_call),
+		fake_test(plain__one_wrong_NONE_POSTED),
+		fake_test(plain__refused_by_the_device_NOT_POSTED),
 		fake_test(post_send__invalid_INVAL),
 		fake_test(post_recv__invalid_INVAL),
 		fake_test(post__refused_call_LOGGED),
