@@ -362,7 +362,7 @@ struct rpma_rt_conn {
 	uint8_t pdata_in_len;
 	_Atomic bool pdata_valid;
 	_Atomic bool look_sent;
-	bool enters_kernel; /* immutable: see base/verb.h */
+	bool enters_kernel; /* immutable: see base/wr.h */
 	/* under the runtime's lock; is_done written under its ask_lock too */
 	bool is_done; /* the control thread may be gone */
 	enum rt_change change;

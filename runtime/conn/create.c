@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"
-#include "base/verb.h"
+#include "base/wr.h"
 #include "conn/conn.h"
 #include "conn/cfg.h"
 #include "conn/fill.h"

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/runtime.h"
-#include "base/verb.h"
+#include "base/wr.h"
 #include "conn/fill.h"
 #include "conn/futures.h"
 #include "conn/hold.h"

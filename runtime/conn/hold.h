@@ -15,7 +15,7 @@
 
 #include "base/lang.h"
 #include "base/line.h"
-#include "base/verb.h"
+#include "base/wr.h"
 #include "conn/conn.h"
 #include "conn/reason.h"
 #include "poller/post.h"

@@ -17,7 +17,7 @@
 #include "base/context.h"
 #include "base/log.h"
 #include "base/runtime.h"
-#include "base/verb.h"
+#include "base/wr.h"
 #include "base/wait.h"
 #include "cm/cm.h"
 #include "pool/pool.h"

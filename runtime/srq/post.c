@@ -17,7 +17,6 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/self.h"
-#include "base/verb.h"
 #include "base/wr.h"
 #include "poller/poller.h"
 #include "poller/post.h"
