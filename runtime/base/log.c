@@ -177,3 +177,12 @@ int rt_refuse_finish_at(const struct rt_log_place *place, int ret,
 	rt_refuse_forget();
 	return ret;
 }
+
+/* ----------------------------------------------------------------- want --- */
+
+_Thread_local enum rpma_rt_again rt_want_reason;
+
+enum rpma_rt_again rpma_rt_again_reason(void)
+{
+	return rt_want_reason;
+}

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "librpma.h"
+#include "rpma_rt.h"
 
 /* ---------------------------------------------------------------- limit --- */
 
@@ -130,6 +131,27 @@ static inline int rt_refuse_finish(const struct rt_log_place *place, int ret,
 	return __builtin_expect(ret < 0, false)
 		       ? rt_refuse_finish_at(place, ret, what)
 		       : ret;
+}
+
+/* ----------------------------------------------------------------- want --- */
+
+/*
+ * The reason of RPMA_E_AGAIN, which posters of connections and of SRQs share.
+ */
+
+/* the calling thread's rpma_rt_again_reason() */
+extern _Thread_local enum rpma_rt_again rt_want_reason;
+
+/* RPMA_E_AGAIN, for that reason */
+static inline int rt_want_again(enum rpma_rt_again reason)
+{
+	rt_want_reason = reason;
+	return RPMA_E_AGAIN;
+}
+/* A post begins, or failed for something else than room. */
+static inline void rt_want_none(void)
+{
+	rt_want_reason = RPMA_RT_AGAIN_NONE;
 }
 
 #endif /* RT_BASE_LOG_H */

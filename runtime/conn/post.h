@@ -15,6 +15,7 @@
 
 #include "base/context.h"
 #include "base/lang.h"
+#include "base/log.h"
 #include "conn/conn.h"
 #include "conn/hold.h"
 #include "conn/route.h"

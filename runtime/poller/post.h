@@ -20,7 +20,7 @@
 #include "base/lang.h"
 #include "base/line.h"
 #include "base/turn.h"
-#include "poller/want.h"
+#include "poller/side.h"
 
 /* of a step of a call: the routes were led elsewhere, all is looked at again;
  * there is not the room to post alone */

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "rt_fake.h"
 #include "poller/post.h"
-#include "poller/want.h"
+#include "poller/side.h"
 #include "poller/qp_table.h"
 #include "srq/srq.h"
 #include "poller/route.h"
