@@ -23,6 +23,10 @@
 /* ---------------------------------------------------------------- write --- */
 
 /*
+ * Writes to a descriptor of the program. A reader that has gone, or a file at
+ * its limit, is an error of the call; the signal that the kernel sends as well,
+ * SIGPIPE or SIGXFSZ, does not reach the program.
+ *
  * The signals go to the thread that writes. So they are blocked in that thread
  * for the time of a write, and those that the write raised are taken before the
  * mask is as it was. A signal that was pending before stays pending: its sender
