@@ -388,12 +388,6 @@ void rt_turn_close(struct rt_turn *turn)
 	set(turn, RT_TURN_CLOSED);
 }
 
-bool rt_turn_is_left(const struct rt_turn *turn)
-{
-	/* acquire [TURN-1]: the ledger and the line */
-	return !(rt_turn_look(turn) & RT_TURN_HELD);
-}
-
 void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
 {
 	RT_NOT_CANCELLED;

@@ -200,15 +200,6 @@ static inline bool rt_turn_leave_alone(struct rt_turn *turn, uint64_t seen)
 /* The end of rt_turn_try_take() of a thread that posts nothing: as
  * rt_turn_hold(), but what was published meanwhile is left to the poller. */
 bool rt_turn_let_go(struct rt_turn *turn);
-/* The same as rt_turn_leave_alone(), else as rt_turn_hold(). */
-static inline bool rt_turn_leave(struct rt_turn *turn, uint64_t seen,
-				 const struct rt_turn_ops *ops, void *arg,
-				 uint32_t budget)
-{
-	return unlikely(!rt_turn_leave_alone(turn, seen)) &&
-	       rt_turn_hold(turn, ops, arg, budget);
-}
-
 /* Holder: the front of the line, 0 if it is empty; what is behind a slot. */
 static inline uint16_t rt_turn_front(const struct rt_turn *turn)
 {
@@ -241,13 +232,11 @@ bool rt_turn_is_through(const struct rt_turn *turn);
 
 void rt_turn_open(struct rt_turn *turn);
 /* From here on no thread takes the right, and the holder gives the right back
- * soon: rt_turn_is_left(). */
+ * soon: rt_turn_await(). */
 bool rt_turn_pause(struct rt_turn *turn); /* false: another thread did */
 void rt_turn_drain(struct rt_turn *turn);
 /* Also the poller, and the holder. */
 void rt_turn_close(struct rt_turn *turn);
-/* After a pause or close: is nobody inside? */
-bool rt_turn_is_left(const struct rt_turn *turn);
 /* Waits until none of these bits of the word is set: looks, then yields, then
  * sleeps, since a thread that does not run will not for a while. No bound: a
  * thread that is stopped inside a verb may be for long. */

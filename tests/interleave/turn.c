@@ -129,7 +129,8 @@ static bool post_alone(int wr, uint64_t seen)
 		give(wr);
 		posted = true;
 	}
-	tell(rt_turn_leave(&s.turn, seen, &ops, NULL, s.budget));
+	tell(!rt_turn_leave_alone(&s.turn, seen) &&
+	     rt_turn_hold(&s.turn, &ops, NULL, s.budget));
 	return posted;
 }
 
@@ -327,7 +328,7 @@ static void check(void)
 	EXPLORE_CHECK(s.posted + left == s.taken);
 	EXPLORE_CHECK(left == 0 || s.is_closed);
 	EXPLORE_CHECK(rt_freelist_used(&s.turn.free) == left);
-	EXPLORE_CHECK(rt_turn_is_left(&s.turn));
+	EXPLORE_CHECK(!(rt_turn_look(&s.turn) & RT_TURN_HELD));
 }
 
 static void check_order(void)

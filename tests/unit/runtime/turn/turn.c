@@ -36,6 +36,11 @@ static struct side {
 	bool pauses;	/* while a thread is inside the verb */
 } side;
 
+static bool is_left(const struct rt_turn *turn)
+{
+	return !(rt_turn_look(turn) & RT_TURN_HELD);
+}
+
 static void publish_one(int content, enum rt_turn_answer expected)
 {
 	uint16_t slot = rt_freelist_take(&side.turn.free, 1, SLOTS);
@@ -52,7 +57,7 @@ static uint32_t post(struct rt_turn *turn, void *arg)
 	uint16_t front = rt_turn_front(turn);
 
 	(void)arg;
-	assert_false(rt_turn_is_left(turn));
+	assert_false(is_left(turn));
 	if (side.room == 0)
 		return 0;
 	if (side.publishes) {
@@ -90,7 +95,7 @@ static bool has_room(struct rt_turn *turn, uint32_t wanted, void *arg)
 static void say(struct rt_turn *turn, bool waits, void *arg)
 {
 	(void)arg;
-	assert_false(rt_turn_is_left(turn));
+	assert_false(is_left(turn));
 	assert_int_not_equal(side.line, waits);
 	assert_int_equal(rt_turn_front(turn) != 0, waits);
 	side.line = waits;
@@ -98,6 +103,13 @@ static void say(struct rt_turn *turn, bool waits, void *arg)
 
 static const struct rt_turn_ops ops = {
 	.post = post, .needs = needs, .has_room = has_room, .say = say};
+
+/* The end of a post alone; returns whether the poller has to look. */
+static bool leave(uint64_t seen)
+{
+	return !rt_turn_leave_alone(&side.turn, seen) &&
+	       rt_turn_hold(&side.turn, &ops, NULL, 64);
+}
 
 static bool hold(uint32_t budget)
 {
@@ -178,7 +190,7 @@ static void publish__free_word_THE_RIGHT_COMES_ALONG(void **state)
 	publish_one(3, RT_TURN_LEFT);
 	assert_false(hold(64));
 	expect_posted(3, 1, 2, 3);
-	assert_true(rt_turn_is_left(&side.turn));
+	assert_true(is_left(&side.turn));
 	assert_int_equal(rt_freelist_used(&side.turn.free), 0);
 }
 
@@ -262,10 +274,10 @@ static void alone__only_where_nothing_is_ahead(void **state)
 	(void)state;
 	assert_true(rt_turn_take_alone(&side.turn, seen));
 	assert_false(rt_turn_take_alone(&side.turn, rt_turn_look(&side.turn)));
-	assert_false(rt_turn_leave(&side.turn, seen, &ops, NULL, 64));
+	assert_false(leave(seen));
 	publish_one(1, RT_TURN_HOLDS);
 	assert_false(hold(64)); /* no room: it waits */
-	assert_true(rt_turn_is_left(&side.turn));
+	assert_true(is_left(&side.turn));
 	assert_false(rt_turn_take_alone(&side.turn, rt_turn_look(&side.turn)));
 }
 
@@ -277,7 +289,7 @@ static void alone__published_meanwhile_IS_POSTED(void **state)
 	side.room = 1;
 	assert_true(rt_turn_take_alone(&side.turn, seen));
 	publish_one(7, RT_TURN_LEFT);
-	assert_false(rt_turn_leave(&side.turn, seen, &ops, NULL, 64));
+	assert_false(leave(seen));
 	expect_posted(1, 7);
 }
 
@@ -340,7 +352,7 @@ static void pause__what_is_published_WAITS(void **state)
 	(void)state;
 	side.room = 4;
 	assert_true(rt_turn_pause(&side.turn));
-	assert_true(rt_turn_is_left(&side.turn));
+	assert_true(is_left(&side.turn));
 	publish_one(1, RT_TURN_LEFT);
 	assert_false(rt_turn_take_waiting(&side.turn));
 	rt_turn_move_routes(&side.turn);
@@ -376,7 +388,7 @@ static void pause__in_the_verb_THE_HOLDER_ENDS(void **state)
 	publish_one(2, RT_TURN_LEFT);
 	assert_false(hold(64));
 	expect_posted(1, 1);
-	assert_true(rt_turn_is_left(&side.turn));
+	assert_true(is_left(&side.turn));
 	assert_true(rt_turn_resume(&side.turn));
 	side.pauses = false;
 	assert_true(rt_turn_take_waiting(&side.turn));
@@ -394,10 +406,10 @@ static void close__what_is_left_IS_GATHERED(void **state)
 	publish_one(2, RT_TURN_HOLDS);
 	publish_one(3, RT_TURN_LEFT);
 	rt_turn_close(&side.turn);
-	assert_false(rt_turn_is_left(&side.turn));
+	assert_false(is_left(&side.turn));
 	side.room = 4;
 	assert_false(hold(64));
-	assert_true(rt_turn_is_left(&side.turn));
+	assert_true(is_left(&side.turn));
 	assert_int_equal(side.count, 0);
 	assert_false(rt_turn_take_waiting(&side.turn));
 	rt_turn_gather(&side.turn);
