@@ -11,16 +11,7 @@
 #include "base/log.h"
 #include "base/wr.h"
 
-/* ---------------------------------------------------------------- want --- */
-
-_Thread_local enum rpma_rt_again rt_want_reason;
-
-enum rpma_rt_again rpma_rt_again_reason(void)
-{
-	return rt_want_reason;
-}
-
-/* --------------------------------------------------------------- links --- */
+/* ---------------------------------------------------------------- links --- */
 
 static int last_of_link(const struct rt_post *post,
 			const struct rt_post_ops *ops, int index)
