@@ -18,7 +18,6 @@
 #include "base/owner.h"
 #include "base/self.h"
 #include "cm/cm.h"
-#include "conn/create.h"
 #include "conn/conn.h"
 #include "base/wait.h"
 #include "conn/listener.h"

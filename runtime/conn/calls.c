@@ -20,11 +20,9 @@
 #include "base/runtime.h"
 #include "cm/cm.h"
 #include "conn/cfg.h"
-#include "conn/create.h"
 #include "conn/resolve.h"
 #include "pool/pool.h"
 #include "poller/poller.h"
-#include "queue/queue.h"
 
 static int check_at(const struct rt_log_place *place,
 		    const struct rpma_rt_conn *conn)

@@ -6,7 +6,7 @@
  * runtime's lock before its queue pair exists, and given back when it is DONE.
  */
 
-#include "conn/create.h"
+#include "conn/conn.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -18,7 +18,6 @@
 #include "base/runtime.h"
 #include "base/self.h"
 #include "base/wr.h"
-#include "conn/conn.h"
 #include "conn/cfg.h"
 #include "conn/fill.h"
 #include "conn/futures.h"

@@ -33,7 +33,6 @@
 #include "conn/listener.h"
 #include "poller/poller.h"
 #include "queue/queue.h"
-#include "conn/create.h"
 #include "conn/route.h"
 #include "conn/slots.h"
 #include "base/runtime.h"
