@@ -85,7 +85,7 @@ release_runtime:
 /* Has its queue pair been made? */
 static bool is_ready(const struct rpma_rt_conn *conn)
 {
-	/* acquire: pairs with the release in qp_is_made() */
+	/* acquire: pairs with the release in rt_conn_qp_is_made_control() */
 	return (atomic_load_explicit(&conn->reached, memory_order_acquire) &
 		RT_REACHED_READY) != 0;
 }
@@ -274,7 +274,7 @@ int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 		return ret;
 	pdata->ptr = NULL;
 	pdata->len = 0;
-	/* acquire: pairs with the release in keep_private_data() */
+	/* acquire: pairs with the release in rt_conn_keep_private_data() */
 	if (atomic_load_explicit(&conn->pdata_valid, memory_order_acquire)) {
 		pdata->ptr = (void *)(uintptr_t)(conn->pdata_in != NULL
 							 ? conn->pdata_in

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * conn.c -- what a connection is called, who its peer is, the items it writes
- * about itself, and messages between its threads. Any thread, but where a
- * section says otherwise.
+ * conn.c -- what a connection is called, who its peer is, private data, the
+ * items it writes about itself, and messages between its threads. Any thread,
+ * but where a section says otherwise.
  */
 
 #include "conn/conn.h"
@@ -232,6 +232,49 @@ const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn)
 	return conn == NULL ? NULL : rt_name_of(conn);
 }
 
+/* --------------------------------------------------------- private data --- */
+
+static bool is_nothing(const uint8_t *bytes, uint8_t len)
+{
+	uint8_t i = 0;
+
+	while (i < len && bytes[i] == 0)
+		i++;
+	return i == len;
+}
+
+/* librdmacm pads to a fixed length: without any data there are zeros, which
+ * the getter has. */
+void rt_conn_keep_private_data(struct rpma_rt_conn *conn,
+			       const struct rpma_cm_event *event)
+{
+	uint8_t len = event->private_data_len;
+	uint8_t *cut;
+
+	if (len == 0 || conn->pdata_in_len != 0 || conn->pdata_in == NULL)
+		return;
+	conn->pdata_in_len = len;
+	if (is_nothing(event->private_data, len)) {
+		free(conn->pdata_in);
+		conn->pdata_in = NULL;
+	} else {
+		memcpy(conn->pdata_in, event->private_data, len);
+		cut = realloc(conn->pdata_in, len);
+		if (cut != NULL)
+			conn->pdata_in = cut;
+	}
+	/* release: pairs with the acquire in get_private_data() */
+	atomic_store_explicit(&conn->pdata_valid, true, memory_order_release);
+}
+
+struct rpma_cm_event rt_conn_bare_event(const struct rpma_cm_event *event)
+{
+	struct rpma_cm_event bare = *event;
+
+	bare.private_data_len = 0;
+	return bare;
+}
+
 /* ----------------------------------------------------------------- peer --- */
 
 static socklen_t size_of(const struct sockaddr *addr)
@@ -286,7 +329,7 @@ int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 		ret = RT_REFUSE_FORKED(conn->rt);
 	if (ret)
 		return ret;
-	/* acquire: pairs with the release in qp_is_made() */
+	/* acquire: pairs with the release in rt_conn_qp_is_made_control() */
 	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
 	      RT_REACHED_READY))
 		return RT_REFUSE(

@@ -454,6 +454,17 @@ void rt_conn_control_message(struct rt_msg *msg, void *owner);
 /* A CM event of conn; event is the caller's. */
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event);
+/* Takes over the queue pair, which exists now: sends its number to the poller,
+ * which reports the queue pair to the application; receives may be posted.
+ * Control thread. ERRORS: of librpma */
+int rt_conn_qp_is_made_control(struct rpma_rt_conn *conn);
+/* Keeps the private data of the event for rpma_rt_conn_get_private_data(),
+ * unless the connection has some already. Control thread. */
+void rt_conn_keep_private_data(struct rpma_rt_conn *conn,
+			       const struct rpma_cm_event *event);
+/* Returns the event without private data, for librpma, which would keep a copy
+ * of what the runtime has. */
+struct rpma_cm_event rt_conn_bare_event(const struct rpma_cm_event *event);
 /* A request of a peer: becomes a connection, or the peer is refused. */
 struct rpma_rt_listener;
 void rt_conn_request_control(struct rpma_rt_listener *listener,
@@ -464,15 +475,6 @@ extern const struct rt_cm_ops rt_conn_cm_ops;
  * long as the device does: not under a lock. */
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status);
-
-/* The queue pair and the CM id are destroyed by the device's destroyer thread,
- * as that may take as long as the device likes. The answer is a bit for the
- * control thread. */
-
-/* Has the queue pair destroyed; RT_CTL_DESTROYED is the answer. */
-void rt_destroy_qp_control(struct rpma_rt_conn *conn);
-/* Has the CM id and what is left destroyed; RT_CTL_DELETED is the answer. */
-void rt_destroy_id_control(struct rpma_rt_conn *conn);
 
 /* At DONE: no further change. False: one is under way, and DONE is sent again
  * at its end. */

@@ -127,9 +127,7 @@ static bool rt_hear_concerns(struct rpma_rt_conn *conn, uint32_t type)
 
 static void die(struct rpma_rt_conn *conn, struct rt_reason why);
 
-/* The queue pair exists: sends its number to the poller, which reports it to
- * the application; receives may be posted. */
-static int qp_is_made(struct rpma_rt_conn *conn)
+int rt_conn_qp_is_made_control(struct rpma_rt_conn *conn)
 {
 	int ret;
 
@@ -200,7 +198,7 @@ static void resolve_further(struct rpma_rt_conn *conn,
 		return;
 	if (ret == 0) {
 		rt_conn_set_state(conn, RT_CONN_READY);
-		ret = qp_is_made(conn);
+		ret = rt_conn_qp_is_made_control(conn);
 	}
 	if (ret == 0)
 		return;
@@ -235,97 +233,6 @@ void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 			reach(conn);
 	}
 	rt_conn_unref(conn);
-}
-
-static bool is_nothing(const uint8_t *bytes, uint8_t len)
-{
-	uint8_t i = 0;
-
-	while (i < len && bytes[i] == 0)
-		i++;
-	return i == len;
-}
-
-/* librdmacm pads to a fixed length: without any data there are zeros, which
- * the getter has. */
-static void keep_private_data(struct rpma_rt_conn *conn,
-			      const struct rpma_cm_event *event)
-{
-	uint8_t len = event->private_data_len;
-	uint8_t *cut;
-
-	if (len == 0 || conn->pdata_in_len != 0 || conn->pdata_in == NULL)
-		return;
-	conn->pdata_in_len = len;
-	if (is_nothing(event->private_data, len)) {
-		free(conn->pdata_in);
-		conn->pdata_in = NULL;
-	} else {
-		memcpy(conn->pdata_in, event->private_data, len);
-		cut = realloc(conn->pdata_in, len);
-		if (cut != NULL)
-			conn->pdata_in = cut;
-	}
-	/* release: pairs with the acquire in get_private_data() */
-	atomic_store_explicit(&conn->pdata_valid, true, memory_order_release);
-}
-
-/* For librpma, which would keep a copy of what the runtime has. */
-static struct rpma_cm_event
-without_private_data(const struct rpma_cm_event *event)
-{
-	struct rpma_cm_event bare = *event;
-
-	bare.private_data_len = 0;
-	return bare;
-}
-
-void rt_conn_request_control(struct rpma_rt_listener *listener,
-			     const struct rpma_cm_event *event)
-{
-	struct rt_conn_spec spec = {
-		.rt = listener->rt,
-		.device = listener->device,
-		.cfg = &listener->cfg,
-		.passive = true,
-		.listener = listener,
-		.control = rt_conn_control_message,
-		.cm_ops = &rt_conn_cm_ops,
-	};
-	struct rpma_cm_event bare;
-	struct rpma_rt_conn *conn;
-	int ret = RPMA_RT_E_CLOSED;
-	int err;
-
-	if (!listener->closed)
-		ret = rt_conn_create(&spec, &conn);
-	if (ret) {
-		if (ret != RPMA_RT_E_CLOSED)
-			rt_listener_poller_count_refused(listener, ret);
-		rdma_reject(event->id, NULL, 0);
-		if (rdma_destroy_id(event->id))
-			rt_cm_keep_control(listener->device->cm,
-					   &listener->target);
-		return;
-	}
-	conn->setup->id = event->id;
-	keep_private_data(conn, event);
-	bare = without_private_data(event);
-	ret = rpma_conn_req_new_from_event(conn->setup->peer, &bare,
-					   conn->setup->cfg, &conn->target,
-					   &conn->setup->req);
-	if (ret == 0)
-		ret = qp_is_made(conn);
-	if (ret) {
-		err = rt_failure_errno(ret);
-		rt_listener_poller_count_refused(
-			listener, ret == RPMA_E_PROVIDER && err ? err : ret);
-		/* not reported to the application: its handle is ours */
-		conn->ctl.handshake = RT_HANDSHAKE_UNHEARD;
-		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
-				    (uint32_t)-err);
-		rt_conn_unref(conn);
-	}
 }
 
 static void connect_now(struct rpma_rt_conn *conn)
@@ -370,7 +277,7 @@ static void established(struct rpma_rt_conn *conn,
 	rt_conn_set_state(conn, RT_CONN_ESTABLISHED);
 	conn->ctl.handshake = RT_HANDSHAKE_ESTABLISHED;
 	if (!conn->passive)
-		keep_private_data(conn, event);
+		rt_conn_keep_private_data(conn, event);
 	rt_conn_end_handshake(conn);
 	rt_turn_open(&conn->gate[RPMA_RT_SEND_SIDE].turn);
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
@@ -395,7 +302,7 @@ static void refine_reason(struct rpma_rt_conn *conn,
 	rt_conn_set_state(conn, conn->ctl.state);
 	conn->ctl.cm_status = why.detail;
 	if (event->type == RDMA_CM_EVENT_REJECTED)
-		keep_private_data(conn, event);
+		rt_conn_keep_private_data(conn, event);
 }
 
 /* Thousands of peers may leave at once, and ending their connections takes
@@ -417,7 +324,7 @@ static void leave(struct rpma_rt_conn *conn, const struct rpma_cm_event *event)
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event)
 {
-	const struct rpma_cm_event bare = without_private_data(event);
+	const struct rpma_cm_event bare = rt_conn_bare_event(event);
 	enum rpma_conn_event conn_event = RPMA_CONN_UNDEFINED;
 	int ret = 0;
 
@@ -441,7 +348,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	if (ret == RPMA_E_UNKNOWN)
 		return; /* an event that means nothing to a connection */
 	if (event->type == RDMA_CM_EVENT_REJECTED)
-		keep_private_data(conn, event);
+		rt_conn_keep_private_data(conn, event);
 	if (conn->ctl.state == RT_CONN_ESTABLISHED)
 		leave(conn, event);
 	else
@@ -461,6 +368,100 @@ static void cm_unref(struct rt_cm_target *target)
 }
 
 const struct rt_cm_ops rt_conn_cm_ops = {.event = cm_event, .unref = cm_unref};
+
+/* -------------------------------------------------------- the destroyer --- */
+
+/*
+ * A connection's queue pair and CM id are destroyed by the device's destroyer
+ * thread, as that may take as long as the device likes. The answer is a bit for
+ * the control thread. From a message to its answer conn->conn and
+ * conn->setup->req are the destroyer's: a dying connection handles CM events
+ * without them.
+ */
+
+/* Destroyer; or the control thread, where the id could not be silenced. */
+static void destroy_qp(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, ctl.destroy_msg, msg);
+
+	(void)owner;
+	if (conn->conn != NULL)
+		rpma_conn_destroy_qp(conn->conn, conn);
+	else
+		rpma_conn_req_destroy_qp(conn->setup->req, conn);
+	rt_conn_tell_control(conn, RT_CTL_DESTROYED);
+}
+
+static int delete_id(struct rpma_rt_conn *conn)
+{
+	struct rt_conn_setup *setup = conn->setup;
+	struct rpma_conn_private_data pdata;
+
+	if (conn->conn != NULL) {
+		rpma_conn_release(conn->conn, conn);
+		return rpma_conn_delete(&conn->conn);
+	}
+	if (setup->req == NULL)
+		return 0;
+	if (setup->is_claimed) /* not before it has a queue pair */
+		rpma_conn_req_release(setup->req, conn);
+	if (conn->ctl.handshake != RT_HANDSHAKE_REJECTED ||
+	    setup->pdata_out_len == 0)
+		return rpma_conn_req_delete(&setup->req);
+	pdata.ptr = setup->pdata_out;
+	pdata.len = setup->pdata_out_len;
+	return rpma_conn_req_reject(&setup->req, &pdata);
+}
+
+/* Destroyer. */
+static void destroy_id(struct rt_msg *msg, void *owner)
+{
+	struct rpma_rt_conn *conn =
+		RT_FROM(struct rpma_rt_conn, ctl.destroy_msg, msg);
+
+	(void)owner;
+	conn->ctl.id_stays = delete_id(conn) != 0;
+	rt_conn_tell_control(conn, RT_CTL_DELETED);
+}
+
+static void ask_destroyer(struct rpma_rt_conn *conn,
+			  void (*fn)(struct rt_msg *msg, void *owner))
+{
+	conn->ctl.destroy_msg.fn = fn;
+	rt_inbox_push_mt(&conn->device->destroyer.inbox,
+			 &conn->ctl.destroy_msg);
+}
+
+static int silence(const struct rpma_rt_conn *conn)
+{
+	struct rdma_cm_id *id;
+	int ret;
+
+	ret = conn->conn != NULL
+		      ? rpma_conn_get_cm_id(conn->conn, &id)
+		      : rpma_conn_req_get_cm_id(conn->setup->req, &id);
+	return ret ? ret : rt_cm_silence_control(conn->device->cm, id);
+}
+
+/* Has the queue pair destroyed; RT_CTL_DESTROYED is the answer. */
+static void rt_destroy_qp_control(struct rpma_rt_conn *conn)
+{
+	/* librdmacm moves the queue pair of an id whose handshake is under way
+	 * when it reads an event of it, which it does on this thread. So the id
+	 * leaves the channel first; if it cannot, this thread destroys the
+	 * queue pair, as it does not read meanwhile */
+	if (conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED && silence(conn))
+		destroy_qp(&conn->ctl.destroy_msg, NULL);
+	else
+		ask_destroyer(conn, destroy_qp);
+}
+
+/* Has the CM id and what is left destroyed; RT_CTL_DELETED is the answer. */
+static void rt_destroy_id_control(struct rpma_rt_conn *conn)
+{
+	ask_destroyer(conn, destroy_id);
+}
 
 /* --------------------------------------------------- the order of death --- */
 

@@ -17,6 +17,7 @@
 #include "base/cancel.h"
 #include "base/cfg.h"
 #include "base/context.h"
+#include "base/failure.h"
 #include "base/log.h"
 #include "base/runtime.h"
 #include "base/thread.h"
@@ -192,6 +193,54 @@ static void device_removed(struct rpma_rt_listener *listener)
 	pthread_mutex_unlock(&rt->lock);
 	if (is_ours)
 		rt_listener_end_control(listener, RPMA_RT_REASON_DEVICE, 0);
+}
+
+void rt_conn_request_control(struct rpma_rt_listener *listener,
+			     const struct rpma_cm_event *event)
+{
+	struct rt_conn_spec spec = {
+		.rt = listener->rt,
+		.device = listener->device,
+		.cfg = &listener->cfg,
+		.passive = true,
+		.listener = listener,
+		.control = rt_conn_control_message,
+		.cm_ops = &rt_conn_cm_ops,
+	};
+	struct rpma_cm_event bare;
+	struct rpma_rt_conn *conn;
+	int ret = RPMA_RT_E_CLOSED;
+	int err;
+
+	if (!listener->closed)
+		ret = rt_conn_create(&spec, &conn);
+	if (ret) {
+		if (ret != RPMA_RT_E_CLOSED)
+			rt_listener_poller_count_refused(listener, ret);
+		rdma_reject(event->id, NULL, 0);
+		if (rdma_destroy_id(event->id))
+			rt_cm_keep_control(listener->device->cm,
+					   &listener->target);
+		return;
+	}
+	conn->setup->id = event->id;
+	rt_conn_keep_private_data(conn, event);
+	bare = rt_conn_bare_event(event);
+	ret = rpma_conn_req_new_from_event(conn->setup->peer, &bare,
+					   conn->setup->cfg, &conn->target,
+					   &conn->setup->req);
+	if (ret == 0)
+		ret = rt_conn_qp_is_made_control(conn);
+	if (ret) {
+		err = rt_failure_errno(ret);
+		rt_listener_poller_count_refused(
+			listener, ret == RPMA_E_PROVIDER && err ? err : ret);
+		/* not reported to the application: its handle is ours */
+		conn->ctl.handshake = RT_HANDSHAKE_UNHEARD;
+		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
+				    (uint32_t)-err);
+		rt_conn_unref(conn);
+	}
 }
 
 static void cm_event(struct rt_cm_target *target,

@@ -547,7 +547,7 @@ static struct rt_dump_conn *take_record(const struct rpma_rt_conn *conn,
 					struct rt_dump_all *dump)
 {
 	uint32_t shown = rt_stat_read32(&conn->ctl.shown);
-	/* acquire: pairs with the release in qp_is_made() */
+	/* acquire: pairs with the release in rt_conn_qp_is_made_control() */
 	uint32_t reached =
 		atomic_load_explicit(&conn->reached, memory_order_acquire);
 	struct rt_dump_conn *out;
