@@ -22,6 +22,8 @@
 
 static struct fake *f;
 static struct rpma_rt_conn *conns[FUTURES]; /* with one, with two */
+/* with one; its queue has room for one work request, its line for two */
+static struct rpma_rt_conn *narrow;
 
 /* of an order */
 static struct rpma_rt_conn *conn;
@@ -31,6 +33,8 @@ static int posted;
 static int completed;
 static bool is_recv;
 static bool is_holder_through;
+static bool is_beside_out; /* a poster without a future */
+static bool is_refused;	   /* that was */
 static int called;
 static int taken; /* messages that the holder has */
 static bool is_dropped_called;
@@ -117,6 +121,7 @@ static void watch(const struct rt_future *slot)
 	explore_watch(&slot->state, sizeof(slot->state));
 	explore_watch(&slot->asked, sizeof(slot->asked));
 	explore_watch(&slot->claim, sizeof(slot->claim));
+	explore_watch(&slot->line, sizeof(slot->line));
 }
 
 static void watch_place(void)
@@ -188,6 +193,40 @@ static void begin_two(void)
 	begin(2);
 }
 
+/* The device has what it is given behind the stores before. */
+static void in_verb(void *arg)
+{
+	explore_touch(&f->poller->inbox);
+	fake_when_posting(in_verb, arg);
+}
+
+/* The queue is full, and the work request of the future stands in line. */
+static void begin_line(void)
+{
+	go_on();
+	conn = narrow;
+	is_recv = false;
+	fake_qp(conn)->sq_count = 0;
+	is_holder_through = is_dropped_called = is_refused = false;
+	called = taken = posted = completed = 0;
+	explore_watch_nothing();
+	EXPLORE_CHECK(fake_send(conn, 9, RPMA_F_COMPLETION_ON_ERROR) == 0);
+	EXPLORE_CHECK(post(0) == 0);
+	EXPLORE_CHECK(fake_qp(conn)->sq_count == 1);
+	fake_when_posting(in_verb, NULL);
+	slots[0] = rt_future_slot(&futures[0]);
+	watch(slots[0]);
+	watch_block(slots[0]->of);
+}
+
+static void begin_beside(void)
+{
+	begin_line();
+	/* the last place */
+	EXPLORE_CHECK(fake_send(conn, 7, RPMA_F_COMPLETION_ON_ERROR) == 0);
+	is_beside_out = true;
+}
+
 static void count_drop(const struct rpma_rt_completion *item)
 {
 	(void)item;
@@ -204,6 +243,7 @@ static void begin_next(void)
 	uint32_t i;
 
 	go_on();
+	conn = NULL;
 	is_holder_through = is_dropped_called = false;
 	posted = completed = called = taken = 0;
 	offered = refused = 0;
@@ -227,6 +267,12 @@ static void complete(uint32_t index)
 	completed++;
 }
 
+/* So many work requests the device has had. */
+static int given(void)
+{
+	return conn == narrow ? (int)fake_qp(conn)->sq_count : posted;
+}
+
 /* Everything is back, and no message is lost or doubled. */
 static void check(void)
 {
@@ -235,6 +281,17 @@ static void check(void)
 	EXPLORE_CHECK(rt_future_held(f->rt) == 0);
 	EXPLORE_CHECK(taken + got == (is_recv ? posted : 0));
 	EXPLORE_CHECK(called == is_dropped_called);
+}
+
+/* Nothing is in line any more, places are free, and a poster that was refused
+ * has heard. */
+static void check_line(void)
+{
+	fake_when_posting(NULL, NULL);
+	EXPLORE_CHECK(rt_future_held(f->rt) == 0);
+	EXPLORE_CHECK(fake_take(f, f->queue) == is_refused);
+	EXPLORE_CHECK(rt_freelist_used(&conn->gate[0].turn.free) == 0);
+	EXPLORE_CHECK(completed == given());
 }
 
 /* Each item was read, or is dropped with the source. */
@@ -256,8 +313,8 @@ static void check_next(void)
 static bool has_work(void *arg)
 {
 	(void)arg;
-	return !rt_inbox_is_empty(&f->poller->inbox) || completed < posted ||
-	       is_holder_through;
+	return !rt_inbox_is_empty(&f->poller->inbox) || completed < given() ||
+	       (is_holder_through && !is_beside_out);
 }
 
 /* What is posted completes; until the holder is through and nothing is asked
@@ -265,12 +322,26 @@ static bool has_work(void *arg)
 static void run_rounds(void)
 {
 	do {
-		if (completed < posted)
+		if (completed < given())
 			complete((uint32_t)completed);
 		while (fake_round(f) > 0)
 			;
 		explore_wait(&f->poller->inbox, has_work, NULL);
-	} while (!rt_inbox_is_empty(&f->poller->inbox) || completed < posted);
+	} while (!rt_inbox_is_empty(&f->poller->inbox) || completed < given());
+}
+
+static bool is_asked(void *arg)
+{
+	(void)arg;
+	return !rt_inbox_is_empty(&f->poller->inbox);
+}
+
+/* What is asked of the future is done before the line moves. */
+static void run_asked_first(void)
+{
+	explore_wait(&f->poller->inbox, is_asked, NULL);
+	fake_round(f);
+	run_rounds();
 }
 
 static void offer(void)
@@ -565,6 +636,64 @@ static void wait_for_one_twice(void)
 	end_holder();
 }
 
+/* ------------------------------------------------------------- in line --- */
+
+/* Has the device had a work request with a future? */
+static bool is_posted(void)
+{
+	int i = given();
+
+	while (--i > 0 && rt_wr_id_route(fake_sq_id(conn, (uint32_t)i)) !=
+				  slots[0]->of->number)
+		;
+	return i > 0;
+}
+
+/* What the cancel says is so: the work request is not posted, or is. */
+static void cancel_in_line(void)
+{
+	enum rpma_rt_cancelled cancelled;
+	struct rpma_rt_completion cmpl;
+	bool is_taken_back;
+
+	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[0], &cancelled) == 0);
+	is_taken_back = cancelled == RPMA_RT_CANCELLED_NOT_POSTED;
+	cmpl = wait_for(0);
+	EXPLORE_CHECK(!(cmpl.flags & RPMA_RT_C_NOT_POSTED) == !is_taken_back);
+	EXPLORE_CHECK((cmpl.status == IBV_WC_SUCCESS) ==
+		      (cancelled == RPMA_RT_CANCELLED_DONE));
+	EXPLORE_CHECK(is_posted() == !is_taken_back);
+	drop(0);
+	end_holder();
+}
+
+/* The slot is used again as soon as it is free, which it is not in line. */
+static void drop_and_post_in_line(void)
+{
+	struct rpma_rt_completion cmpl;
+
+	drop(0);
+	explore_wait(&slots[0]->state, is_free, slots[0]);
+	EXPLORE_CHECK(post(0) == 0);
+	EXPLORE_CHECK(rt_future_slot(&futures[0]) == slots[0]);
+	cmpl = wait_for(0);
+	EXPLORE_CHECK(cmpl.status == IBV_WC_SUCCESS && cmpl.context == 1);
+	EXPLORE_CHECK(is_posted());
+	drop(0);
+	end_holder();
+}
+
+/* There is a place when the other work request was taken back or posted. */
+static void post_beside(void)
+{
+	int ret = fake_send(conn, 8, RPMA_F_COMPLETION_ON_ERROR);
+
+	EXPLORE_CHECK(ret == 0 || ret == RPMA_E_AGAIN);
+	is_refused = ret != 0;
+	explore_touch(&f->poller->inbox);
+	is_beside_out = false;
+}
+
 /* ------------------------------------------------------ the next item --- */
 
 static void next(int index)
@@ -648,6 +777,9 @@ static void next_drop_in_a_stop(void)
 
 int main(int argc, char **argv)
 {
+#define LINE(title, holder)                                        \
+	.name = title, .threads = 2, .body = {holder, run_rounds}, \
+	.setup = begin_line, .check = check_line
 #define NEXT(title, holder, poller)                            \
 	.name = title, .threads = 2, .body = {holder, poller}, \
 	.setup = begin_next, .check = check_next
@@ -680,6 +812,19 @@ int main(int argc, char **argv)
 		{NEXT("next_order", next_order, offer_two)},
 		{NEXT("next_then", next_then, offer_one)},
 		{NEXT("next_stop_drop", next_drop_in_a_stop, offer_and_stop)},
+		{LINE("line_cancel", cancel_in_line)},
+		{LINE("line_drop", poll_and_drop)},
+		{.name = "line_again",
+		 .threads = 2,
+		 .body = {drop_and_post_in_line, run_asked_first},
+		 .setup = begin_line,
+		 .check = check_line},
+		{.name = "line_beside",
+		 .threads = 3,
+		 .body = {cancel_in_line, run_rounds, post_beside},
+		 .setup = begin_beside,
+		 .check = check_line,
+		 .bound = 2},
 		{NEXT("next_stop", next_in_a_stop, offer_and_stop),
 		 .is_long = true},
 		{PLAY("stop_two", wait_in_a_stop, run_two_and_stop, begin_two),
@@ -695,6 +840,10 @@ int main(int argc, char **argv)
 		f->rt_cfg.futures = i + 1;
 		conns[i] = fake_established(f);
 	}
+	f->rt_cfg.futures = 1;
+	f->rt_cfg.sq_size = 1;
+	f->rt_cfg.waiting = 2;
+	narrow = fake_established(f);
 	f->rt->drop_item = count_drop;
 	/* no thread that waits runs it */
 	f->poller->threaded = true;
