@@ -244,28 +244,42 @@ static int poll_one(struct rt_poller *poller, struct rt_cq *cq, int budget)
 	return deliver_batch(poller, cq, n);
 }
 
-/* One batch of each CQ that is awake, beginning with another one each time. */
+/* Lets one CQ rest whose polls found nothing for long enough. */
+__attribute__((noinline)) static void rest_one(struct rt_poller *poller)
+{
+	int i;
+
+	for (i = 0; i < poller->cqs_awake; i++) {
+		if (poller->cqs[i]->empty_polls < RT_CQS_EMPTY_POLLS)
+			continue;
+		rt_cqs_rest_poller(poller, poller->cqs[i]);
+		return;
+	}
+}
+
+/* One batch of each CQ that is awake, beginning with another one each time.
+ * What is delivered may run the inbox, and a message there may bring a CQ, or
+ * take one out: no place is kept from one CQ to the next. */
 static int poll_awake(struct rt_poller *poller, int budget)
 {
-	struct rt_cq *idle = NULL;
+	bool is_any_idle = false;
 	struct rt_cq *cq;
 	int done = 0;
 	int at;
 	int i;
 
-	if (++poller->cqs_first >= poller->cqs_awake)
-		poller->cqs_first = 0;
-	at = poller->cqs_first;
+	at = ++poller->cqs_first;
 	for (i = 0; i < poller->cqs_awake && done < budget; i++) {
-		cq = poller->cqs[at];
-		if (++at >= poller->cqs_awake)
+		if (at >= poller->cqs_awake)
 			at = 0;
+		if (i == 0)
+			poller->cqs_first = at;
+		cq = poller->cqs[at++];
 		done += poll_one(poller, cq, budget - done);
-		if (cq->empty_polls >= RT_CQS_EMPTY_POLLS)
-			idle = cq;
+		is_any_idle |= cq->empty_polls >= RT_CQS_EMPTY_POLLS;
 	}
-	if (idle != NULL)
-		rt_cqs_rest_poller(poller, idle);
+	if (is_any_idle)
+		rest_one(poller);
 	return done;
 }
 

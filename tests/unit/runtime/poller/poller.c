@@ -168,6 +168,51 @@ static void rest__polled_before_the_sleep(void **state)
 	fake_bury(f, &first);
 }
 
+static struct rt_cq *taken_out;
+
+static void take_out(struct rt_msg *msg, void *owner)
+{
+	(void)msg;
+	rt_cqs_take_out_poller(owner, taken_out);
+}
+
+/* A completion of no route has the poller run the inbox in the midst of a
+ * round, and a message there takes the CQ out that would be polled next. */
+static void round__next_cq_taken_out_NOT_POLLED(void **state)
+{
+	struct fake *f = *state;
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+	uint32_t room = first->cq->room;
+	struct rt_msg msg = {.fn = take_out};
+	struct rpma_rt_conn *third;
+	struct rpma_rt_conn *last;
+
+	first->cq->room = 0;
+	third = established_on_another_cq(f);
+	first->cq->room = room;
+	rt_cqs_wake_all_poller(f->poller);
+	assert_int_equal(f->poller->cqs_count, 3);
+	taken_out = f->poller->cqs[2];
+	last = taken_out == first->cq	 ? first
+	       : taken_out == second->cq ? second
+					 : third;
+	send_and_complete(last, 1);
+	fake_wc(f->poller->cqs[1], rt_wr_id(RT_ROUTE_COUNT - 1, 7),
+		IBV_WC_SUCCESS, IBV_WC_SEND, 99);
+	f->poller->cqs_first = 0; /* the round begins with the next one */
+	rt_inbox_push_mt(&f->poller->inbox, &msg);
+	rt_round_run(f->poller, RT_BATCH);
+	assert_int_equal(taken_out->place, -1);
+	assert_int_equal(fake_take(f, f->queue), 0);
+	rt_cqs_add_message(&taken_out->add_msg, f->poller);
+	fake_round(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	fake_bury(f, &third);
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
 /* A CQ that rests leaves as others do. */
 static void rest__then_gone(void **state)
 {
@@ -738,6 +783,7 @@ int main(void)
 		fake_test(rest__beside_a_busy_cq_FOUND),
 		fake_test(rest__polled_before_the_sleep),
 		fake_test(rest__then_gone),
+		fake_test(round__next_cq_taken_out_NOT_POLLED),
 		fake_test(round__one_batch_one_publication),
 		fake_test(round__one_alone_RINGS_AND_ANSWERS),
 		fake_test(round__one_alone_COUNTED),
