@@ -60,7 +60,7 @@ struct rt_hold {
 	enum rpma_rt_side side;
 	bool is_refused;  /* by the device: the connection closes */
 	bool is_log_held; /* librpma may log inside the verb */
-	bool has_places;  /* work requests left the line unposted */
+	bool has_places;  /* slots of the line were given back */
 };
 
 /* ------------------------------------------------------------- the line --- */
@@ -280,10 +280,11 @@ static uint32_t post(struct rt_turn *turn, void *arg)
 		rt_turn_leave_line(turn, (uint16_t)count);
 		rt_hold_show_posted(hold->conn, hold->side);
 	}
-	if (cancelled > 0) {
-		hold->has_places = true;
+	if (cancelled > 0)
 		rt_turn_leave_line(turn, (uint16_t)cancelled);
-	}
+	/* the device may have completed what was posted before its slots were
+	 * given back: then no completion tells who was refused meanwhile */
+	hold->has_places |= count + cancelled > 0;
 	return count + cancelled;
 }
 

@@ -24,7 +24,8 @@
 /* a thread's hold of the right */
 struct hold {
 	struct rpma_rt_srq *srq;
-	int err; /* of the device, which refused a receive; 0 */
+	int err;	 /* of the device, which refused a receive; 0 */
+	bool has_places; /* slots of the line were given back */
 };
 
 /* --------------------------------------------------------------- places --- */
@@ -210,6 +211,8 @@ static uint32_t post_run(struct rt_turn *turn, void *arg)
 	rt_turn_leave_line(turn, (uint16_t)n);
 	/* relaxed: see rt_srq_limit() */
 	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
+	/* as in conn/hold.c: a message may have come before */
+	hold->has_places = true;
 	return n;
 }
 
@@ -254,6 +257,17 @@ static bool is_refilling(const struct rpma_rt_srq *srq)
 	return rt_self_poller() == srq->poller && srq->refilling;
 }
 
+/* Slots were given back: whoever was refused for want of places may go on. */
+static void show_places(struct rpma_rt_srq *srq)
+{
+	/* pairs with the one in refuse() [LEDGER-2] */
+	rt_fence_dekker();
+	/* relaxed: behind the fence */
+	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
+	    RT_WANT_CREDIT)
+		rt_srq_look_mt(srq);
+}
+
 /* Nothing is held any more; is_left: the poller goes on. */
 static void finish(const struct hold *hold, bool is_left)
 {
@@ -265,6 +279,8 @@ static void finish(const struct hold *hold, bool is_left)
 		srq->refill_refused = true;
 	if (is_left || unlikely(hold->err))
 		rt_srq_look_mt(srq);
+	else if (hold->has_places)
+		show_places(srq);
 	if (unlikely(hold->err))
 		RT_LOG_ERROR("the device refused a receive for the SRQ, which "
 			     "comes back by its queue: %s",
@@ -411,14 +427,7 @@ static void hold_published(const struct rt_post *post)
 
 static void tell_places(const struct rt_post *post)
 {
-	struct rpma_rt_srq *srq = srq_of(post);
-
-	/* pairs with the one in refuse() [LEDGER-2] */
-	rt_fence_dekker();
-	/* relaxed: behind the fence */
-	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
-	    RT_WANT_CREDIT)
-		rt_srq_look_mt(srq);
+	show_places(srq_of(post));
 }
 
 /* A refill function is called again instead of an event. */

@@ -254,6 +254,69 @@ static void post_three(void *arg)
 	assert_int_equal(rpma_rt_post_send(m->conn, wrs, 2), 2);
 }
 
+static struct rpma_rt_wr a_part(uint64_t context, uint32_t more)
+{
+	return (struct rpma_rt_wr){.op = RPMA_RT_OP_SEND,
+				   .flags = ALWAYS | more,
+				   .local = fake_local,
+				   .len = 8,
+				   .context = context};
+}
+
+/* In the verb of the holder that posts the line: the device completes all, and
+ * a link that needs two places finds one. */
+static void complete_and_be_refused(void *arg)
+{
+	struct meanwhile *m = arg;
+	const struct rpma_rt_wr wrs[2] = {a_part(20, RPMA_RT_F_LINKED),
+					  a_part(21, 0)};
+	uint32_t i;
+
+	for (i = 0; i < FAKE_SQ; i++)
+		fake_sent(m->conn, i, IBV_WC_SUCCESS);
+	fake_round(m->f);
+	assert_int_equal(fake_take(m->f, m->f->queue), FAKE_SQ);
+	assert_int_equal(rpma_rt_post_send(m->conn, wrs, 2), RPMA_E_AGAIN);
+	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
+}
+
+static void fill_the_line(void *arg)
+{
+	struct meanwhile *m = arg;
+	uint32_t i;
+
+	for (i = 1; i < FAKE_SQ; i++)
+		ok(fake_send(m->conn, i, ALWAYS));
+}
+
+static void fill_and_await(void *arg)
+{
+	fake_when_posting(NULL, NULL);
+	fake_when_posted(complete_and_be_refused, arg);
+}
+
+/* In the verb of the first: the rest stands in line, and is posted next. */
+static void fill_first(void *arg)
+{
+	fill_the_line(arg);
+	fake_when_posting(fill_and_await, arg);
+}
+
+/* A place that is missing only because a holder has not given its slots back
+ * yet: no completion will tell who was refused. */
+static void refused__slots_come_back_WRITABLE(void **state)
+{
+	struct meanwhile m;
+
+	begin(&m, state, RPMA_RT_NO_WAITING);
+	fake_when_posting(fill_first, &m);
+	ok(fake_send(m.conn, 0, ALWAYS));
+	fake_round(m.f);
+	assert_int_equal(fake_take(m.f, m.f->queue), 1);
+	assert_int_equal(m.f->items[0].kind, RPMA_RT_WRITABLE);
+	fake_bury(m.f, &m.conn);
+}
+
 /* The verb refuses: what others published meanwhile has the same end, in order,
  * also what wants no completion otherwise. */
 static void verb__refuses_all_are_NOT_POSTED(void **state)
@@ -585,6 +648,7 @@ int main(void)
 		fake_test(verb__others_take_all_places),
 		fake_test(verb__room_comes_back_meanwhile),
 		fake_test(hold__ends_and_the_poller_goes_on),
+		fake_test(refused__slots_come_back_WRITABLE),
 		fake_test(verb__refuses_all_are_NOT_POSTED),
 		fake_test(verb__refuses_others_NOT_POSTED),
 		fake_test(verb__cuts_a_link_SYNTHESIZED),

@@ -251,6 +251,9 @@ uint64_t fake_rq_id(const struct rpma_rt_conn *conn, uint32_t index);
 /* When the device is given work requests next, fn is called, once, before the
  * device takes the first: what other threads do while one is in the verb. */
 void fake_when_posting(void (*fn)(void *arg), void *arg);
+/* When the device has the sends that it is given next: likewise, while the
+ * thread has not come back from the verb. */
+void fake_when_posted(void (*fn)(void *arg), void *arg);
 /* When librpma prepares a send next: likewise, while one has not posted yet. */
 void fake_when_preparing(void (*fn)(void *arg), void *arg);
 /* Completion of what was posted there as the index-th. */

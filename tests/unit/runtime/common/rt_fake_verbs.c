@@ -62,12 +62,27 @@ static int req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 static struct {
 	void (*fn)(void *arg);
 	void *arg;
-} posting;
+} posting, posted;
 
 void fake_when_posting(void (*fn)(void *arg), void *arg)
 {
 	posting.fn = fn;
 	posting.arg = arg;
+}
+
+void fake_when_posted(void (*fn)(void *arg), void *arg)
+{
+	posted.fn = fn;
+	posted.arg = arg;
+}
+
+static void end_verb(void)
+{
+	void (*fn)(void *arg) = posted.fn;
+
+	posted.fn = NULL;
+	if (fn != NULL)
+		fn(posted.arg);
 }
 
 void fake_in_verb(void)
@@ -97,6 +112,7 @@ static int post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr,
 		qp->signaled[qp->sq_count] = wr->send_flags & IBV_SEND_SIGNALED;
 		qp->sq[qp->sq_count++] = wr->wr_id;
 	}
+	end_verb();
 	return 0;
 }
 
