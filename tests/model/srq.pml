@@ -2,12 +2,18 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A shared receive queue, as in doc/protocols/srq.md and in srq_post.c and
- * srq_poll.c, for every interleaving of the poller, the device and its peers,
+ * A shared receive queue, as in doc/protocols/srq.md and in runtime/srq/post.c
+ * and poll.c, for every interleaving of the poller, the device and its peers,
  * the control and the event thread, and posters: with FN=0 one that posts when
  * it is told, SRQ_LIMIT or WRITABLE, and another one; with FN=1 the refill
- * function, on the poller, and another poster. A lock orders all, and so do
- * a message, and the device between a post and its completion.
+ * function, on the poller, and another poster.
+ *
+ * A poster that finds the word of the turn idle takes the right to post by an
+ * exchange, and posts; any other publishes by an exchange, which takes the
+ * right if the right is free. The holder posts what stands in line, and takes
+ * the number of a receive when the holder posts that receive. What post.pml
+ * shows of the turn is one step here.
+ * Only what is the SRQ's is in steps: numbers, `posted`, `armed`, the verb.
  *
  * The peers send N messages, as soon as there is a receive. The device may
  * refuse a post once. Whether it has a limit event is its business with FN=1;
@@ -17,18 +23,19 @@
  *
  * Wanted: every message finds a receive in the end, though nobody but the
  * poller ever tells to post; SRQ_LIMIT each time that LIMIT were out and fewer
- * are; one WRITABLE for each refusal, and none without; no slot given out
- * twice; the poller never counts more back than were out. After an error:
- * SRQ_FAILED, once; a post that follows it is refused, so nobody waits for a
- * WRITABLE that cannot come; no connection is left that was not told.
+ * are; one WRITABLE for each bit of want that was set, and no refused poster
+ * waits where there is a place; one thread is in the verb; no number given out
+ * twice; the poller never counts more back than were out; what was published is
+ * posted, or comes back refused. After an error: SRQ_FAILED, once; a post that
+ * follows it is refused, so nobody waits for a WRITABLE that cannot come; no
+ * connection is left that was not told.
  *
  * Each M_ macro breaks one thing; tests/model/run expects an error with each.
  */
 
 /* what breaks refills is found where there is a function */
-#if defined(M_NO_FIRST_REFILL) || defined(M_NO_REFILL_AGAIN) || \
-	defined(M_REFILL_BEFORE_RETIRED) || defined(M_NO_LOOK) || \
-	defined(M_POSTED_AT_END)
+#if defined(M_NO_FIRST_REFILL) || defined(M_REFILL_BEFORE_RETIRED) || \
+	defined(M_NO_LOOK)
 #define FN 1
 #endif
 
@@ -36,6 +43,21 @@
 #if defined(M_FAILURE_UNHEARD) || defined(M_FAILED_TWICE) || \
 	defined(M_FAILED_AFTER) || defined(M_NO_SECOND_LOOK)
 #define FAILS 1
+#endif
+#ifdef M_NO_SECOND_LOOK
+#define FN 1
+#endif
+
+/* what breaks SRQ_LIMIT is found sooner where more messages come */
+#if defined(M_NO_FENCE_PASS) || defined(M_NO_FENCE_WATCH) || \
+	defined(M_NO_SECOND_COUNT) || defined(M_POSTED_AFTER) || \
+	defined(M_DEVICE_ALONE)
+#define N 3
+#endif
+
+/* without a line, where a post is lost that finds no room */
+#ifdef M_REFILL_BEFORE_RETIRED
+#define LINE 0
 #endif
 
 #ifndef FN
@@ -52,14 +74,20 @@
 #ifndef SIZE
 #define SIZE 2 /* of the SRQ */
 #endif
+#ifndef LINE
+#define LINE 1 /* more that may stand in line */
+#endif
 #ifndef LIMIT
 #define LIMIT 2
 #endif
 #ifndef N
-#define N 3 /* messages */
+#define N (1 + 2 * FN) /* messages */
 #endif
 #ifndef REFUSALS
 #define REFUSALS 1
+#endif
+#ifndef HINTS
+#define HINTS 0 /* the device's limit is armed, where there is a function */
 #endif
 
 #define POLLER	0
@@ -90,15 +118,26 @@
 #define ASKS_DEVICE FN
 #endif
 
-/* under the lock */
-bool locked;
+/* the word: an exchange changes all of it at once */
+bool held;
+bool waits;
+byte published;
+
+/* the holder's */
+byte in_line;
 byte taken;
 byte since;
+bool inside; /* is judged: in the verb */
 
 /* read-modify-written: in one order that all agree on */
+byte used;     /* slots of the line */
+byte shown;    /* of taken: to those who count places */
+byte refused;  /* numbers that the device refused */
 bool want;
+bool line_said; /* to the poller, by a holder */
 bool look;     /* look_msg is on its way */
 bool arm_sent; /* arm_msg is */
+short unanswered;
 
 /* the device */
 byte device;   /* receives in it */
@@ -110,8 +149,9 @@ bool event;
 
 /* the poller */
 byte count = SIZE; /* that came back */
+byte back;	   /* of these, refused ones */
 bool refill_due = true;
-bool refill_again;
+bool refill_refused;
 bool limit_pending;
 bool device_told;
 
@@ -119,11 +159,12 @@ bool device_told;
  * poster posts no more */
 bool reached;
 bool idle;
-#define OUT_NOW (device + sent + SIZE - count)
+#define OUT_NOW (device + sent + SIZE + back - count)
 
 /* the SRQ's queue */
 byte limits;
-byte writables;
+bool writable;
+bool is_waiting; /* the poster, for WRITABLE */
 byte failures;
 
 /* an error: the device's events; of fail_msg and told_msg, whether they are on
@@ -140,21 +181,37 @@ bool failed;
 bool listed;    /* the connection */
 bool conn_told;
 
-/* ------------------------------------------------------------ posting --- */
+/* A store of a holder. Their buffers matter to SRQ_LIMIT alone. */
+inline store(t, w, v, release)
+{
+	if
+	:: t == POLLER || !FN -> put(t, w, v, release)
+	:: else -> mem[w] = v
+	fi
+}
+
+/* ---------------------------------------------------------- the holder --- */
 
 #define ROOM(t)	     (LOAD(t, RETIRED) - taken)
-#define LOCK	     atomic { !locked -> locked = true }
-#define UNLOCK(t)    atomic { FENCE(t) -> locked = false }
-#define LIMIT_OUT(t) (SIZE - ROOM(t) >= LIMIT)
+#define LIMIT_OUT(t) (SIZE + LOAD(t, POSTED) - LOAD(t, RETIRED) >= LIMIT)
+#define OUT_SHOWN(t) (SIZE + shown - LOAD(t, RETIRED))
+#define PLACES(t)    (SIZE + LINE - used - \
+		      (OUT_SHOWN(t) > 0 -> OUT_SHOWN(t) : 0))
+#define HAS_PLACE(t) (PLACES(t) > 0)
 
-/* One of the slots that came back; its context is ours from here on. */
-inline append(t)
+/* In a step of the holder: the next numbers, for so many receives, or for as
+ * many as there is room for. */
+inline take_numbers(t, most)
 {
-	d_step {
+	assert(held && !inside);
+	do
+	:: n < most && ROOM(t) > 0 ->
 		assert(LOAD(t, RETURNED + taken % SIZE) == taken + 1);
 		taken++;
 		n++
-	}
+	:: else -> break
+	od;
+	inside = n > 0
 }
 
 /* Without a function: is SRQ_LIMIT to follow? */
@@ -170,13 +227,9 @@ inline watch(t)
 		:: else ->
 			since = since + n;
 			if
-#ifdef M_NO_SINCE
-			:: LIMIT_OUT(t) ->
-#else
 			:: since >= LIMIT || LIMIT_OUT(t) ->
-#endif
 				since = 0;
-				put(t, ARMED, 1, true)
+				store(t, ARMED, 1, true)
 			:: else
 			fi
 		fi
@@ -184,92 +237,162 @@ inline watch(t)
 	fi
 }
 
-inline send_look(t)
-{
-	atomic { FENCE(t) -> look = true }
-}
-
-/* n receives; what the device refuses is taken back, and refused is set. What
- * the refill function is refused is its own affair. */
+/* n receives, which the device takes or refuses: then their numbers go to the
+ * poller, and err is set. */
 inline ring(t)
 {
-#if !defined(M_POSTED_AFTER) && !defined(M_POSTED_AT_END)
-	put(t, POSTED, taken, false);
+#ifndef M_POSTED_AFTER
+	store(t, POSTED, taken, false);
 #endif
 #ifndef M_WATCH_AFTER
 	watch(t);
 #endif
 	if
 	:: atomic { FENCE(t) ->
+		inside = false;
 		device = device + n;
 		reached = reached || OUT_NOW >= LIMIT
 	}
-	:: atomic { FENCE(t) && refusals > 0 && t != POLLER ->
+	:: atomic { FENCE(t) && refusals > 0 ->
+		inside = false;
 		refusals--;
-		taken = taken - n;
-		refused = true
-	};
-		put(t, POSTED, taken, false);
-#ifndef M_NO_LOOK
-		send_look(t)
-#endif
+		refused = refused + n;
+		err = true
+	}
 	fi;
 #ifdef M_POSTED_AFTER
-	put(t, POSTED, taken, false);
+	store(t, POSTED, taken, false);
 #endif
 #ifdef M_WATCH_AFTER
 	watch(t);
 #endif
-	n = 0
-}
-
-/* With a function: the device shall tell when fewer are out. */
-inline arm_if_due(t)
-{
+	/* with a function: the device shall tell when fewer are out */
 	if
-	:: ASKS_DEVICE && LIMIT_OUT(t) && !LOAD(t, ARMED) ->
-		put(t, ARMED, 1, false);
+	:: (HINTS || !FN) && ASKS_DEVICE && LIMIT_OUT(t) && !LOAD(t, ARMED) ->
+		store(t, ARMED, 1, false);
 		atomic { FENCE(t) -> arm_sent = true }
 	:: else
 	fi
 }
 
-/* One call for todo receives, in chunks; what is left of todo was refused, for
- * want of a slot or by the device. */
+/* Until the right is given back. */
+inline hold(t)
+{
+	do
+	:: atomic { FENCE(t) ->
+		in_line = in_line + published;
+		published = 0;
+		take_numbers(t, in_line);
+#ifndef M_LINE_UNSAID
+		line_said = in_line > n;
+#endif
+		held = n > 0;
+		waits = !held && in_line > 0
+	   };
+		if
+		:: n > 0 ->
+			ring(t);
+			d_step {
+				in_line = in_line - n;
+				used = used - n;
+				n = 0;
+				gave = true
+			};
+			shown = taken
+		:: n == 0 -> break
+		fi
+	od
+}
+
+/* With nothing held: the message. */
+inline finish(t)
+{
+	if
+	:: err ->
+		err = false;
+		refill_refused = refill_refused || t == POLLER && FN;
+#ifndef M_NO_LOOK
+		look = true
+#endif
+	:: else
+	fi;
+	/* slots came back: a message may have come for a receive before its
+	 * slot did, and no other tells who was refused meanwhile */
+	if
+	:: gave ->
+		gave = false;
+#ifndef M_SLOTS_UNTOLD
+		atomic { FENCE(t) -> look = look || want }
+#endif
+	:: else
+	fi
+}
+
+/* ------------------------------------------------------------- posters --- */
+
+/* One call for todo receives; what is left of todo is refused for want of
+ * places. What the device refuses is taken. */
 inline post(t)
 {
-	refused = false;
-	do
-	:: todo > 0 && ROOM(t) > 0 && !refused ->
-		append(t);
-		todo--;
+	atomic { FENCE(t) ->
 		if
-		:: todo > 0 && ROOM(t) > 0 /* one more into the chunk */
-		:: true ->
-			done = n;
-			ring(t);
-			if
-			:: refused -> todo = todo + done
-			:: else
-			fi;
-			done = 0
+		:: !held && !waits && published == 0 &&
+		   (ROOM(t) >= todo || LINE == 0 && ROOM(t) > 0) ->
+			held = true;
+			alone = true;
+			take_numbers(t, todo);
+			todo = todo - n
+		:: else ->
+			m = (HAS_PLACE(t) -> PLACES(t) : 0);
+			m = (m < todo -> m : todo);
+			used = used + m;
+			todo = todo - m;
+			published = published + m;
+			holds = m > 0 && !held;
+			held = held || holds;
+			waits = waits && !holds;
+			m = 0
 		fi
-	:: else -> break
-	od;
-#ifdef M_POSTED_AT_END
-	put(t, POSTED, taken, false);
+	};
+	if
+	:: alone ->
+		ring(t);
+		alone = false;
+		n = 0;
+		shown = taken;
+		hold(t)
+	:: holds -> holds = false; hold(t)
+	:: else
+	fi;
+	finish(t)
+}
+
+/* The refusal stands; where a place has come the poller is asked to look. */
+inline refuse(t)
+{
+#ifdef M_NO_FENCE_WANT
+	alone = HAS_PLACE(t);
 #endif
-	arm_if_due(t)
+	atomic { FENCE(t) ->
+		unanswered = unanswered + (want -> 0 : 1);
+		want = true
+	};
+#ifndef M_NO_FENCE_WANT
+	alone = HAS_PLACE(t);
+#endif
+#ifndef M_NOT_ASKED
+	look = look || alone;
+#endif
+	alone = false
 }
 
 /* SRQ_FAILED was taken: a post is refused from here on. */
 inline give_up()
 {
-	LOCK;
 	assert(failed);
-	UNLOCK(TOLD);
 	todo = 0;
 	idle = true;
+	is_waiting = false;
 	break
 }
 
@@ -278,10 +401,11 @@ proctype told()
 {
 	byte todo;
 	byte n;
-	byte done;
-	bool refused;
-	bool before;
-	bool gone;
+	short m;
+	bool err;
+	bool alone;
+	bool holds;
+	bool gave;
 
 	do
 	:: todo == 0 ->
@@ -294,44 +418,21 @@ end:		atomic { limits > 0 ->
 		}
 	:: todo == 0 && failures > 0 -> failures--; give_up()
 	:: todo > 0 ->
-		LOCK;
+		writable = false;
 		if
 		:: failed -> todo = 0; idle = true
 		:: else -> post(TOLD)
 		fi;
 		if
-		:: todo > 0 && !refused ->
-			/* no slot: says so, and looks again */
-			atomic { FENCE(TOLD) -> before = want; want = true };
-			if
-			:: ROOM(TOLD) == 0 ->
-				UNLOCK(TOLD);
-end_room:			if
-				:: atomic { writables > 0 -> writables-- }
-				:: atomic { failures > 0 -> failures-- };
-					give_up()
-				fi
-			:: else ->
-				/* taken back; or the poller has it, and tells */
-				atomic { FENCE(TOLD) ->
-					gone = !before && !want;
-					want = want && before
-				};
-				UNLOCK(TOLD);
-				if
-#ifndef M_GO_ON_UNREFUSED
-				:: gone -> gone = false;
-end_told:				if
-					:: atomic { writables > 0 -> writables-- }
-					:: atomic { failures > 0 -> failures-- };
-						give_up()
-					fi
-#endif
-				:: else -> gone = false
-				fi
-			fi;
-			before = false
-		:: else -> UNLOCK(TOLD)
+		:: todo > 0 ->
+			refuse(TOLD);
+			is_waiting = true;
+end_room:		if
+			:: atomic { writable -> is_waiting = false }
+			:: atomic { failures > 0 -> failures-- };
+				give_up()
+			fi
+		:: todo == 0
 		fi
 	od
 }
@@ -341,17 +442,25 @@ proctype other()
 {
 	byte todo;
 	byte n;
-	byte done;
-	bool refused;
+	short m;
+	bool err;
+	bool alone;
+	bool holds;
+	bool gave;
 
-	LOCK;
 	if
 	:: !failed -> todo = 1
 	:: !failed -> todo = SIZE
-	:: skip
+	:: true
 	fi;
-	post(OTHER);
-	UNLOCK(OTHER)
+	if
+	:: todo > 0 -> post(OTHER)
+	:: todo == 0
+	fi;
+	if
+	:: todo > 0 && !FN -> todo = 0; refuse(OTHER)
+	:: todo == 0 || FN
+	fi
 }
 
 /* ---------------------------------------------- device, control, event --- */
@@ -510,13 +619,29 @@ inline answer()
 		limits = limits + limit_pending;
 		limit_pending = false
 	};
-	count_out();
-	if
-	:: atomic { FENCE(POLLER) && want && out != SIZE ->
-		want = false;
-		writables++
+	atomic { FENCE(POLLER) ->
+		if
+		:: want && HAS_PLACE(POLLER) ->
+			want = false;
+			unanswered--;
+			assert(unanswered >= 0);
+			writable = true
+		:: else
+		fi
 	}
-	:: atomic { FENCE(POLLER) && !(want && out != SIZE) }
+}
+
+/* Posts what stands in line, if nobody does. */
+inline take()
+{
+	d_step {
+		holds = !held && (waits || published > 0);
+		held = held || holds;
+		waits = waits && !holds
+	};
+	if
+	:: holds -> holds = false; hold(POLLER); finish(POLLER)
+	:: !holds
 	fi
 }
 
@@ -524,30 +649,33 @@ inline refill()
 {
 	count_out();
 	if
-	:: out < LIMIT || refill_due ->
+	:: (out < LIMIT || refill_due) && refill_refused ->
+		refill_refused = false
+	:: (out < LIMIT || refill_due) && !refill_refused ->
 		refill_due = false;
 		put(POLLER, ARMED, 0, false);
 		if
-		:: out == SIZE
-		:: else ->
-			todo = SIZE - out;
-			if
-			:: atomic { !locked -> locked = true };
-				if
-				:: failed
-				:: else -> post(POLLER)
-				fi;
-				UNLOCK(POLLER)
-			:: atomic { locked ->
-#ifndef M_NO_REFILL_AGAIN
-				refill_again = true
-#endif
-			}
-			fi;
-			todo = 0
+		:: out == SIZE || failed
+		:: else -> todo = SIZE - out; post(POLLER); todo = 0
 		fi
 	:: else
-	fi
+	fi;
+	out = 0
+}
+
+/* The message: the line, and what the device refused. */
+inline look_at()
+{
+	look = false;
+	take();
+	atomic { FENCE(POLLER) -> todo = refused; refused = 0 };
+	do
+	:: todo > 0 ->
+		put(POLLER, RETURNED + count % SIZE, count + 1, false);
+		d_step { count++; back++; todo-- }
+	:: todo == 0 -> break
+	od;
+	refill_due = true
 }
 
 /* A round that finds something, to its flush; it sleeps when it finds nothing. */
@@ -555,9 +683,12 @@ proctype poller()
 {
 	byte todo;
 	byte n;
-	byte done;
 	byte out;
-	bool refused;
+	short m;
+	bool err;
+	bool alone;
+	bool holds;
+	bool gave;
 
 #ifdef M_NO_FIRST_REFILL
 	refill_due = false;
@@ -565,20 +696,16 @@ proctype poller()
 	skip;
 #endif
 end:	do
-	:: cq > 0 || look || refill_again || (FN && refill_due) || told_msg ->
+	:: cq > 0 || look || (FN && refill_due) || told_msg ->
 		do
 		:: cq > 0 -> complete()
 		:: break
 		od;
+		if
+		:: look -> look_at()
+		:: else
+		fi;
 		atomic {
-			if
-			:: look -> look = false; refill_due = true
-			:: else
-			fi;
-			if
-			:: refill_again -> refill_again = false; refill_due = true
-			:: else
-			fi;
 			if
 			:: told_msg ->
 				told_msg = false;
@@ -594,13 +721,21 @@ end:	do
 		FENCE(POLLER);
 		if
 		:: FN
+		:: !FN -> pass_limit()
+		fi;
+		if
+		:: line_said -> take()
+		:: !line_said
+		fi;
+		answer();
 #ifndef M_REFILL_BEFORE_RETIRED
-			; refill()
-#endif
-		:: !FN ->
-			pass_limit();
-			answer()
+		if
+		:: FN -> refill()
+		:: !FN -> refill_due = false
 		fi
+#else
+		refill_due = refill_due && FN
+#endif
 	od
 }
 
@@ -608,10 +743,14 @@ end:	do
 active proctype ending()
 {
 	timeout;
-	assert(count == SIZE + N || idle || failed);
+	assert(count == SIZE + N + back || idle || failed);
 	assert(FN || failed || !(reached && OUT_NOW < LIMIT));
-	assert(!want || OUT_NOW == SIZE || failed);
-	assert(writables == 0 || failed);
+	assert(unanswered == want);
+	assert(!want || !HAS_PLACE(POLLER) || failed);
+	assert(!is_waiting || want || failed);
+	assert(published == 0 && !held && refused == 0);
+	assert(in_line == used);
+	assert(in_line == 0 || OUT_NOW == SIZE);
 	assert(failed == broken && told_count == failed);
 	assert(!failed || !listed || conn_told)
 }
@@ -620,20 +759,24 @@ init {
 	atomic {
 		mem[RETIRED] = SIZE;
 		mem[RETURNED] = 1;
+#if SIZE > 1
 		mem[RETURNED + 1] = 2;
-		if
-		:: SIZE > 2 -> mem[RETURNED + 2] = 3
-		:: else
-		fi;
+#endif
+#if SIZE > 2
+		mem[RETURNED + 2] = 3;
+#endif
 		run buffer(POLLER);
-		run buffer(OTHER);
 		run peers();
 		run control();
 		run events();
 		run poller();
 		run other();
 		if
-		:: !FN -> limits = 1; run buffer(TOLD); run told()
+		:: !FN ->
+			limits = 1;
+			run buffer(OTHER);
+			run buffer(TOLD);
+			run told()
 		:: else
 		fi;
 		if
