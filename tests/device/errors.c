@@ -14,14 +14,14 @@
 #include <string.h>
 #include "wire.h"
 
-/* A peer that does not answer is given up after 2 more tries, 0.3 s each. */
+/* A peer that does not answer is given up after 2 more tries, 0.07 s each. */
 #define IMPATIENT                              \
 	{                                      \
 		.depth = 16,                   \
 		.sge = 1,                      \
 		.rnr_retry = 7,                \
 		.retry_cnt = 2,                \
-		.timeout = 16,                 \
+		.timeout = 14,                 \
 		.min_rnr_timer = 1,            \
 		.qp_access = FX_REMOTE_ACCESS, \
 		.mr_access = FX_ALL_ACCESS,    \
