@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * inline.c -- librpma_rt_inline: the inlines of rpma_rt_inline.h as functions,
- * for languages that cannot inline C.
+ * inline.c -- librpma_rt_inline: the inlines of the public headers as
+ * functions, for languages that cannot inline C.
  */
 
 /* each is declared as it is defined */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shard.hpp: shards for coroutines, over rpma_rt_shard.h. A set of them has one
+ * shard.hpp: shards for coroutines, over rpma_rt/shard.h. A set of them has one
  * for each poller of a manual runtime. A shard is a loop, which a thread runs;
  * its coroutines send messages to other shards and await those that come. What
  * of a shard is its thread's is in no lock; coroutines go from one to another

@@ -10,7 +10,7 @@
 #define BENCH_GROWTH_H
 
 #include "crowd.h"
-#include "rpma_rt_shard.h"
+#include "rpma_rt.h"
 #include "stage.h"
 
 /* as many futures as the longest wait needs, beside those that are asked for */

@@ -54,6 +54,13 @@ header_functions()
 		grep -oE '\brpma_[a-z0-9_]+\(' | tr -d '(' | sort -u
 }
 
+# header_inlines FILE...: functions defined in headers, inline
+header_inlines()
+{
+	cat "$@" | grep -A1 '^\(RPMA_RT_MUST_CHECK \)\?RPMA_RT_INLINE' |
+		grep -oE '\brpma_rt_[a-z0-9_]+\(' | tr -d '(' | sort -u
+}
+
 # ctest_names BUILD: tests without flavour, each with and without what follows its
 # last dots
 ctest_names()

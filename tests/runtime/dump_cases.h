@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "rpma_rt_shard.h"
+#include "rpma_rt.h"
 #include "stage.h"
 
 #define CASES_DEPTH 8

@@ -29,9 +29,11 @@ static enum rpma_log_level level_of(int error)
 					 : RPMA_LOG_LEVEL_ERROR;
 }
 
-static const char *const headers[] = {RPMA_RT_HEADERS "rpma_rt.h",
-				      RPMA_RT_HEADERS "rpma_rt_inline.h",
-				      RPMA_RT_HEADERS "rpma_rt_shard.h", NULL};
+static const char *const headers[] = {
+	RPMA_RT_HEADERS "core.h",   RPMA_RT_HEADERS "pool.h",
+	RPMA_RT_HEADERS "post.h",   RPMA_RT_HEADERS "connection.h",
+	RPMA_RT_HEADERS "future.h", RPMA_RT_HEADERS "srq.h",
+	RPMA_RT_HEADERS "shard.h",  NULL};
 
 static const char *const refuse_none[] = {
 	/* texts, of any number */

@@ -2,144 +2,148 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Inlines of rpma_rt.h, which includes this at its end: what a completion
- * holds, without casts; work requests, prepared and posted one by one. For
- * languages that cannot inline, librpma_rt_inline has them as functions.
+ * post.h: work requests: their fields, functions that prepare them, functions
+ * that post them. Errors of posting are returned by the call; the outcome of an
+ * operation is reported only by its completion.
  */
 
-#ifndef RPMA_RT_INLINE_H
-#define RPMA_RT_INLINE_H
-
-#ifndef RPMA_RT_H
-#error "include rpma_rt.h, which includes this"
-#endif
-
-#include <arpa/inet.h>
+#ifndef RPMA_RT_POST_H
+#define RPMA_RT_POST_H
 
 #include <string.h>
 
-/* how each is declared: librpma_rt_inline makes functions of them */
-#ifndef RPMA_RT_INLINE
-#define RPMA_RT_INLINE static inline
-#endif
+#include <rpma_rt/pool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#ifdef __clang__ /* gcc accepts the casts and NULL of C in extern "C" */
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast"
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant"
-#endif
-#endif
+RPMA_RT_BEGIN
 
-/* ---------------------------------------------------------- completions --- */
-/* Each reads the completion only. Thread: any. */
+/* The context of a work request is a number or pointer of 48 bits. */
+#define RPMA_RT_CONTEXT_BITS 48
 
-/* An operation that succeeded. */
-RPMA_RT_INLINE bool
-rpma_rt_completion_is_ok(const struct rpma_rt_completion *cmpl)
-{
-	return cmpl->kind == RPMA_RT_COMPLETION &&
-	       cmpl->status == IBV_WC_SUCCESS;
-}
+enum rpma_rt_op {
+	RPMA_RT_OP_SEND = 1,
+	RPMA_RT_OP_SEND_WITH_IMM = 2,
+	RPMA_RT_OP_WRITE = 3,
+	RPMA_RT_OP_WRITE_WITH_IMM = 4,
+	RPMA_RT_OP_READ = 5,
+	RPMA_RT_OP_FLUSH = 6,
+	RPMA_RT_OP_ATOMIC_WRITE = 7,
+	RPMA_RT_OP_COMPARE_SWAP = 8,
+	RPMA_RT_OP_FETCH_ADD = 9
+};
 
-/* A message, or a write with immediate data, that was received. */
-RPMA_RT_INLINE bool
-rpma_rt_completion_is_received(const struct rpma_rt_completion *cmpl)
-{
-	return rpma_rt_completion_is_ok(cmpl) &&
-	       (cmpl->opcode & IBV_WC_RECV) != 0;
-}
+/* Flags of a work request, beside 0 or RPMA_F_COMPLETION_ALWAYS (equal) or
+ * RPMA_F_COMPLETION_ON_ERROR. No flags of verbs: IBV_SEND_FENCE would be taken
+ * for RPMA_F_COMPLETION_ON_ERROR, others are refused. */
+/* begins when the reads and atomics posted before are complete */
+#define RPMA_RT_F_FENCE RPMA_F_FENCE
+/* sends, writes with imm: wakes a peer that waits for solicited completions */
+#define RPMA_RT_F_SOLICITED RPMA_F_SOLICITED
+/* sends, writes: copies up to max_inline bytes; the buffer is free at once */
+#define RPMA_RT_F_INLINE RPMA_F_INLINE
+/* this work request and the next are posted together or not at all; a link of
+ * several, the last without the flag, has at most sq_size / 2 + 1 */
+#define RPMA_RT_F_LINKED (1 << 28)
+/* with LINKED: has no completion; the last of the link reports the outcome of
+ * all. context 0, route NULL, no RPMA_F_COMPLETION_* */
+#define RPMA_RT_F_PART (1 << 29)
+/* with a lease: the caller keeps the lease, to post again or to release */
+#define RPMA_RT_F_KEEP (1 << 30)
 
-/* enum rpma_rt_event; 0 of what is no event. */
-RPMA_RT_INLINE unsigned
-rpma_rt_completion_event(const struct rpma_rt_completion *cmpl)
-{
-	return cmpl->kind == RPMA_RT_EVENT ? cmpl->opcode : 0u;
-}
+/* A work request of the send side. Zero all fields first, or use
+ * rpma_rt_prep_*(). */
+struct rpma_rt_wr {
+	uint8_t op;	      /* enum rpma_rt_op */
+	uint8_t flush_type;   /* enum rpma_flush_type */
+	uint16_t piece_count; /* 1..max_sge, or 0: local, local_offset, len */
+	uint32_t flags;	      /* RPMA_RT_F_*, RPMA_F_COMPLETION_* */
+	uint64_t context;     /* in the completion; below 2^48 */
+	/* where the completion goes; NULL: the connection's queue */
+	const struct rpma_rt_route *route;
+	/* in place of route: written by the post if the work request is taken;
+	 * not with COMPLETION_ON_ERROR or PART. NULL: none */
+	struct rpma_rt_future *future;
+	/* sends, writes: takes the lease, whose slot is free when the device
+	 * has done with the work request. No completion: context 0, route and
+	 * future NULL, no COMPLETION flag, no PART. NULL: none */
+	const struct rpma_rt_lease *lease;
+	union {
+		/* the bytes of this side: source, or destination of a read; of
+		 * an atomic 8 bytes for the former value. NULL: no bytes */
+		struct rpma_mr_local *local;
+		/* several pieces below 4 GiB each (sends, writes, reads) */
+		const struct rpma_sge *pieces;
+	};
+	uint64_t local_offset;
+	uint64_t len; /* bytes; of a flush: of remote; of an atomic: 0 or 8 */
+	const struct rpma_mr_remote *remote; /* the bytes of the far side */
+	uint64_t remote_offset;		     /* a multiple of 8 for atomics */
+	uint32_t imm;			     /* immediate data, in host order */
+	uint32_t reserved32;
+	union {
+		char data[8];	      /* of an atomic write */
+		uint64_t compare_add; /* expected, or added */
+	};
+	uint64_t swap; /* of a compare-and-swap: the new value */
+};
 
-/* The connection of an event or WRITABLE; NULL of an item whose context is the
- * program's, a shared receive queue or a listener. */
-RPMA_RT_INLINE struct rpma_rt_conn *
-rpma_rt_completion_conn(const struct rpma_rt_completion *cmpl)
-{
-	bool is_conn = (cmpl->kind == RPMA_RT_EVENT &&
-			cmpl->opcode <= RPMA_RT_EVENT_ROUTE_CLOSED) ||
-		       (cmpl->kind == RPMA_RT_WRITABLE &&
-			cmpl->opcode != RPMA_RT_WRITABLE_SRQ);
+/* A receive; the fields are as in struct rpma_rt_wr. A receive of an SRQ has
+ * neither route nor future. */
+struct rpma_rt_recv_wr {
+	uint64_t context;
+	const struct rpma_rt_route *route;
+	struct rpma_rt_future *future;
+	union {
+		struct rpma_mr_local *dst;
+		const struct rpma_sge *pieces;
+	};
+	uint64_t offset;
+	uint64_t len;
+	uint32_t piece_count;
+	uint32_t reserved32;
+};
 
-	return is_conn ? (struct rpma_rt_conn *)(uintptr_t)cmpl->context : NULL;
-}
+/* -------------------------------------------------------------- posting --- */
 
-/* The shared receive queue of SRQ_LIMIT, SRQ_FAILED, SRQ_CLOSED (to compare
- * only) or its WRITABLE; NULL of others. */
-RPMA_RT_INLINE struct rpma_rt_srq *
-rpma_rt_completion_srq(const struct rpma_rt_completion *cmpl)
-{
-	bool is_srq = (cmpl->kind == RPMA_RT_EVENT &&
-		       (cmpl->opcode == RPMA_RT_EVENT_SRQ_LIMIT ||
-			cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED ||
-			cmpl->opcode == RPMA_RT_EVENT_SRQ_CLOSED)) ||
-		      (cmpl->kind == RPMA_RT_WRITABLE &&
-		       cmpl->opcode == RPMA_RT_WRITABLE_SRQ);
+/* Posts count (0..) work requests in order, or puts work requests in line; each
+ * that is taken completes once, and its memory is the device's until then.
+ * Returns the number taken, the first ones; for fewer than count see
+ * rpma_rt_again_reason(). Errors: AGAIN (none was taken; WRITABLE follows),
+ * CLOSED, INVAL and NOSUPP (one is wrong: none is posted). Thread: any. */
+int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count) RPMA_RT_MUST_CHECK;
 
-	return is_srq ? (struct rpma_rt_srq *)(uintptr_t)cmpl->context : NULL;
-}
+/* Posts count (0..) receives, from REQUEST or READY on.
+ * Returns and errors: as rpma_rt_post_send(). Thread: any. */
+int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr,
+		      int count) RPMA_RT_MUST_CHECK;
 
-/* The listener of LISTENER_CLOSED, to compare only; NULL of others. */
-RPMA_RT_INLINE struct rpma_rt_listener *
-rpma_rt_completion_listener(const struct rpma_rt_completion *cmpl)
-{
-	bool is_listener = cmpl->kind == RPMA_RT_EVENT &&
-			   cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED;
+enum rpma_rt_again {
+	RPMA_RT_AGAIN_NONE = 0,	  /* the post took all, or failed otherwise */
+	RPMA_RT_AGAIN_CREDIT = 1, /* the queue pair's queue and line are full */
+	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
+	RPMA_RT_AGAIN_NOT_YET = 3, /* before READY (receives), ESTABLISHED */
+	/* all futures of the side are held: drop some. WRITABLE comes with the
+	 * next completion of the side, when all may be held still */
+	RPMA_RT_AGAIN_FUTURES = 4
+};
 
-	return is_listener ? (struct rpma_rt_listener *)(uintptr_t)cmpl->context
-			   : NULL;
-}
+/* Returns why the calling thread's last post did not take all work requests.
+ * Thread: any. */
+enum rpma_rt_again rpma_rt_again_reason(void);
 
-/* The context as a pointer: of a completion or message, as posted or pushed. */
-RPMA_RT_INLINE void *
-rpma_rt_completion_ptr(const struct rpma_rt_completion *cmpl)
-{
-	return (void *)(uintptr_t)cmpl->context;
-}
+/* Returns the name of a reason, and what to wait for. Thread: any. */
+const char *rpma_rt_again_2str(enum rpma_rt_again reason);
 
-/* Has it immediate data? Then *imm is that, in host order. */
-RPMA_RT_INLINE bool
-rpma_rt_completion_imm(const struct rpma_rt_completion *cmpl, uint32_t *imm)
-{
-	if (!rpma_rt_completion_is_ok(cmpl) ||
-	    !(cmpl->flags & RPMA_RT_C_WITH_IMM))
-		return false;
-	*imm = ntohl(cmpl->imm);
-	return true;
-}
+/* ------------------------------------------------------------ preparing --- */
 
-/* Returns the kind of cause that CLOSED, or LISTENER_CLOSED, has beside the
- * reason: *value is 0, the positive errno of what failed, or a reject reason of
- * the CM. */
-RPMA_RT_INLINE enum rpma_rt_detail
-rpma_rt_completion_detail(const struct rpma_rt_completion *cmpl, int *value)
-{
-	unsigned event = rpma_rt_completion_event(cmpl);
-	int32_t imm = (int32_t)cmpl->imm;
-
-	*value = 0;
-	if ((event != RPMA_RT_EVENT_CLOSED &&
-	     event != RPMA_RT_EVENT_LISTENER_CLOSED) ||
-	    imm == 0)
-		return RPMA_RT_DETAIL_NONE;
-	*value = imm < 0 ? -imm : imm;
-	return imm < 0 ? RPMA_RT_DETAIL_ERRNO : RPMA_RT_DETAIL_REJECT;
-}
-
-/* -------------------------------------------------------- work requests --- */
 /*
- * rpma_rt_prep_*() fills the whole of *wr with one operation and posts nothing;
- * what is not among the arguments (route, pieces) is set afterwards. The
- * arguments are the fields of struct rpma_rt_wr. Thread: any.
+ * rpma_rt_prep_*() write every field of *wr and check nothing. The arguments
+ * are the fields of struct rpma_rt_wr; route, future, pieces and lease are set
+ * afterwards. Thread: any.
  */
 
+/* Prepares an operation without memory. */
 RPMA_RT_INLINE void rpma_rt_prep(struct rpma_rt_wr *wr, enum rpma_rt_op op,
 				 uint32_t flags, uint64_t context)
 {
@@ -164,6 +168,7 @@ RPMA_RT_INLINE void rpma_rt_prep(struct rpma_rt_wr *wr, enum rpma_rt_op op,
 	wr->swap = 0;
 }
 
+/* Prepares a message of len bytes of src. */
 RPMA_RT_INLINE void rpma_rt_prep_send(struct rpma_rt_wr *wr,
 				      const struct rpma_mr_local *src,
 				      size_t offset, size_t len, uint32_t flags,
@@ -175,7 +180,8 @@ RPMA_RT_INLINE void rpma_rt_prep_send(struct rpma_rt_wr *wr,
 	wr->len = len;
 }
 
-/* The first len bytes of a lease, which the send takes. */
+/* Prepares a message of the first len bytes of a lease, which the send
+ * takes. */
 RPMA_RT_INLINE void rpma_rt_prep_send_lease(struct rpma_rt_wr *wr,
 					    const struct rpma_rt_lease *lease,
 					    size_t len, uint32_t flags)
@@ -184,7 +190,7 @@ RPMA_RT_INLINE void rpma_rt_prep_send_lease(struct rpma_rt_wr *wr,
 	wr->lease = lease;
 }
 
-/* imm: in host order */
+/* Prepares a message with immediate data, in host order. */
 RPMA_RT_INLINE void rpma_rt_prep_send_with_imm(struct rpma_rt_wr *wr,
 					       const struct rpma_mr_local *src,
 					       size_t offset, size_t len,
@@ -196,6 +202,7 @@ RPMA_RT_INLINE void rpma_rt_prep_send_with_imm(struct rpma_rt_wr *wr,
 	wr->imm = imm;
 }
 
+/* Prepares a write of len bytes of src to dst. */
 RPMA_RT_INLINE void rpma_rt_prep_write(struct rpma_rt_wr *wr,
 				       const struct rpma_mr_remote *dst,
 				       size_t dst_offset,
@@ -209,6 +216,7 @@ RPMA_RT_INLINE void rpma_rt_prep_write(struct rpma_rt_wr *wr,
 	wr->remote_offset = dst_offset;
 }
 
+/* Prepares a write that takes a receive of the peer; imm in host order. */
 RPMA_RT_INLINE void rpma_rt_prep_write_with_imm(
 	struct rpma_rt_wr *wr, const struct rpma_mr_remote *dst,
 	size_t dst_offset, const struct rpma_mr_local *src, size_t src_offset,
@@ -220,6 +228,7 @@ RPMA_RT_INLINE void rpma_rt_prep_write_with_imm(
 	wr->imm = imm;
 }
 
+/* Prepares a read of len bytes of src to dst. */
 RPMA_RT_INLINE void rpma_rt_prep_read(struct rpma_rt_wr *wr,
 				      struct rpma_mr_local *dst,
 				      size_t dst_offset,
@@ -232,6 +241,7 @@ RPMA_RT_INLINE void rpma_rt_prep_read(struct rpma_rt_wr *wr,
 	wr->op = RPMA_RT_OP_READ;
 }
 
+/* Prepares a flush of len bytes of dst: visible or persistent, by type. */
 RPMA_RT_INLINE void rpma_rt_prep_flush(struct rpma_rt_wr *wr,
 				       const struct rpma_mr_remote *dst,
 				       size_t dst_offset, size_t len,
@@ -245,6 +255,7 @@ RPMA_RT_INLINE void rpma_rt_prep_flush(struct rpma_rt_wr *wr,
 	wr->flush_type = (uint8_t)type;
 }
 
+/* Prepares a write of 8 bytes at once; dst_offset is a multiple of 8. */
 RPMA_RT_INLINE void rpma_rt_prep_atomic_write(struct rpma_rt_wr *wr,
 					      const struct rpma_mr_remote *dst,
 					      size_t dst_offset,
@@ -257,7 +268,7 @@ RPMA_RT_INLINE void rpma_rt_prep_atomic_write(struct rpma_rt_wr *wr,
 	memcpy(wr->data, src, sizeof(wr->data));
 }
 
-/* old: 8 bytes of this side, for what was there before */
+/* Prepares a compare-and-swap of 64 bits; the former value goes to old. */
 RPMA_RT_INLINE void
 rpma_rt_prep_compare_swap(struct rpma_rt_wr *wr, struct rpma_mr_local *old,
 			  size_t old_offset, const struct rpma_mr_remote *dst,
@@ -271,6 +282,7 @@ rpma_rt_prep_compare_swap(struct rpma_rt_wr *wr, struct rpma_mr_local *old,
 	wr->swap = swap;
 }
 
+/* Prepares a fetch-and-add of 64 bits; the former value goes to old. */
 RPMA_RT_INLINE void rpma_rt_prep_fetch_add(struct rpma_rt_wr *wr,
 					   struct rpma_mr_local *old,
 					   size_t old_offset,
@@ -284,6 +296,7 @@ RPMA_RT_INLINE void rpma_rt_prep_fetch_add(struct rpma_rt_wr *wr,
 	wr->compare_add = add;
 }
 
+/* Prepares a receive into len bytes of dst. */
 RPMA_RT_INLINE void rpma_rt_prep_recv(struct rpma_rt_recv_wr *wr,
 				      struct rpma_mr_local *dst, size_t offset,
 				      size_t len, uint64_t context)
@@ -298,7 +311,7 @@ RPMA_RT_INLINE void rpma_rt_prep_recv(struct rpma_rt_recv_wr *wr,
 	wr->reserved32 = 0;
 }
 
-/* Pieces in place of the one that was prepared; borrowed until it is posted. */
+/* Names count pieces in place of local; borrowed until the post returns. */
 RPMA_RT_INLINE void rpma_rt_wr_set_pieces(struct rpma_rt_wr *wr,
 					  const struct rpma_sge *pieces,
 					  uint16_t count)
@@ -309,6 +322,7 @@ RPMA_RT_INLINE void rpma_rt_wr_set_pieces(struct rpma_rt_wr *wr,
 	wr->piece_count = count;
 }
 
+/* Names count pieces in place of dst; borrowed until the post returns. */
 RPMA_RT_INLINE void rpma_rt_recv_wr_set_pieces(struct rpma_rt_recv_wr *wr,
 					       const struct rpma_sge *pieces,
 					       uint32_t count)
@@ -319,12 +333,15 @@ RPMA_RT_INLINE void rpma_rt_recv_wr_set_pieces(struct rpma_rt_recv_wr *wr,
 	wr->piece_count = count;
 }
 
-/* ------------------------------------------------------------ one each --- */
+/* ----------------------------------------------- preparing and posting --- */
+
 /*
- * Prepared and posted, to the connection's queue: 0 or an error of
- * rpma_rt_post_send(), rpma_rt_post_recv(), rpma_rt_srq_post_recv().
+ * Each prepares one work request and posts the work request to the connection's
+ * queue. Arguments as in rpma_rt_prep_*(). Returns 0. Errors: as
+ * rpma_rt_post_send() or rpma_rt_post_recv(). Thread: any.
  */
 
+/* Posts a message of len bytes of src. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_send(struct rpma_rt_conn *conn, const struct rpma_mr_local *src,
 	     size_t offset, size_t len, uint32_t flags, uint64_t context)
@@ -337,7 +354,7 @@ rpma_rt_send(struct rpma_rt_conn *conn, const struct rpma_mr_local *src,
 	return ret < 0 ? ret : 0;
 }
 
-/* The first len bytes of a lease, which the send takes. */
+/* Posts a message of the first len bytes of a lease, which the send takes. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_send_lease(struct rpma_rt_conn *conn, const struct rpma_rt_lease *lease,
 		   size_t len, uint32_t flags)
@@ -350,6 +367,7 @@ rpma_rt_send_lease(struct rpma_rt_conn *conn, const struct rpma_rt_lease *lease,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a message with immediate data, in host order. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_send_with_imm(struct rpma_rt_conn *conn,
 		      const struct rpma_mr_local *src, size_t offset,
@@ -364,6 +382,7 @@ rpma_rt_send_with_imm(struct rpma_rt_conn *conn,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a write of len bytes of src to dst. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_write(struct rpma_rt_conn *conn, const struct rpma_mr_remote *dst,
 	      size_t dst_offset, const struct rpma_mr_local *src,
@@ -378,6 +397,7 @@ rpma_rt_write(struct rpma_rt_conn *conn, const struct rpma_mr_remote *dst,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a write that takes a receive of the peer; imm in host order. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int rpma_rt_write_with_imm(
 	struct rpma_rt_conn *conn, const struct rpma_mr_remote *dst,
 	size_t dst_offset, const struct rpma_mr_local *src, size_t src_offset,
@@ -392,6 +412,7 @@ RPMA_RT_MUST_CHECK RPMA_RT_INLINE int rpma_rt_write_with_imm(
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a read of len bytes of src to dst. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
 	     size_t dst_offset, const struct rpma_mr_remote *src,
@@ -406,6 +427,7 @@ rpma_rt_read(struct rpma_rt_conn *conn, struct rpma_mr_local *dst,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a flush of len bytes of dst: visible or persistent, by type. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_flush(struct rpma_rt_conn *conn, const struct rpma_mr_remote *dst,
 	      size_t dst_offset, size_t len, enum rpma_flush_type type,
@@ -419,6 +441,7 @@ rpma_rt_flush(struct rpma_rt_conn *conn, const struct rpma_mr_remote *dst,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a write of 8 bytes at once; dst_offset is a multiple of 8. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_atomic_write(struct rpma_rt_conn *conn,
 		     const struct rpma_mr_remote *dst, size_t dst_offset,
@@ -432,6 +455,7 @@ rpma_rt_atomic_write(struct rpma_rt_conn *conn,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a compare-and-swap of 64 bits; the former value goes to old. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_compare_swap(struct rpma_rt_conn *conn, struct rpma_mr_local *old,
 		     size_t old_offset, const struct rpma_mr_remote *dst,
@@ -447,6 +471,7 @@ rpma_rt_compare_swap(struct rpma_rt_conn *conn, struct rpma_mr_local *old,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a fetch-and-add of 64 bits; the former value goes to old. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_fetch_add(struct rpma_rt_conn *conn, struct rpma_mr_local *old,
 		  size_t old_offset, const struct rpma_mr_remote *dst,
@@ -462,6 +487,7 @@ rpma_rt_fetch_add(struct rpma_rt_conn *conn, struct rpma_mr_local *old,
 	return ret < 0 ? ret : 0;
 }
 
+/* Posts a receive into len bytes of dst. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int rpma_rt_recv(struct rpma_rt_conn *conn,
 						   struct rpma_mr_local *dst,
 						   size_t offset, size_t len,
@@ -475,23 +501,6 @@ RPMA_RT_MUST_CHECK RPMA_RT_INLINE int rpma_rt_recv(struct rpma_rt_conn *conn,
 	return ret < 0 ? ret : 0;
 }
 
-RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
-rpma_rt_srq_recv(struct rpma_rt_srq *srq, struct rpma_mr_local *dst,
-		 size_t offset, size_t len, uint64_t context)
-{
-	struct rpma_rt_recv_wr wr;
-	int ret;
+RPMA_RT_END
 
-	rpma_rt_prep_recv(&wr, dst, offset, len, context);
-	ret = rpma_rt_srq_post_recv(srq, &wr, 1);
-	return ret < 0 ? ret : 0;
-}
-
-#ifdef __cplusplus
-#ifdef __clang__
-#pragma clang diagnostic pop
-#endif
-}
-#endif
-
-#endif /* RPMA_RT_INLINE_H */
+#endif /* RPMA_RT_POST_H */

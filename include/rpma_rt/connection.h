@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * connection.h: listeners, connections, routes, and adopted connections of
+ * librpma.
+ *
+ *   passive: listen -> EVENT_REQUEST -> [set_queue, set_user, recv...]
+ *            -> accept or reject -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
+ *   active:  conn_new -> EVENT_READY -> [recv...] -> connect
+ *            -> EVENT_ESTABLISHED -> ... -> EVENT_CLOSED
+ *
+ * A message of the peer can precede EVENT_ESTABLISHED, on either side; sends
+ * are refused until then (AGAIN, NOT_YET). EVENT_CLOSED comes exactly once for
+ * every connection, after all completions of the connection.
+ */
+
+#ifndef RPMA_RT_CONNECTION_H
+#define RPMA_RT_CONNECTION_H
+
+#include <sys/socket.h>
+
+#include <rpma_rt/core.h>
+
+RPMA_RT_BEGIN
+
+#define RPMA_RT_POLLER_ANY   (-1) /* the pollers in turn */
+#define RPMA_RT_POLLER_LEAST (-2) /* the poller with the fewest connections */
+
+#define RPMA_RT_NO_WAITING	     UINT32_MAX
+#define RPMA_RT_DEFAULT_SQ_SIZE	     128
+#define RPMA_RT_DEFAULT_RQ_SIZE	     128
+#define RPMA_RT_DEFAULT_POOL_RQ_SIZE 8
+#define RPMA_RT_DEFAULT_INLINE	     8
+
+/* What rpma_rt_listen() and rpma_rt_conn_new() make connections with. */
+struct rpma_rt_conn_cfg {
+	uint32_t size;
+	/* index, RPMA_RT_POLLER_ANY (default) or _LEAST; a listener chooses for
+	 * each request, among pollers whose queue is within backlog_limit */
+	int32_t poller;
+	/* required: device and protection domain. Stays until CLOSED of the
+	 * last connection and LISTENER_CLOSED were taken */
+	struct rpma_peer *peer;
+	/* where events go, and completions without a route. NULL (default) only
+	 * with futures: see rpma_rt_conn_future(), rpma_rt_next_future(); each
+	 * work request names a future or a route, and there is no WRITABLE */
+	struct rpma_rt_queue *queue;
+	/* of a listener, in place of queue: a queue for each poller */
+	struct rpma_rt_queue *const *queues;
+	void *user; /* in each item of the connection; default NULL */
+	/* receives come from the SRQ of the connection's poller, at most one
+	 * SRQ of each poller; NULL (default): none */
+	struct rpma_rt_srq *const *srqs;
+	/* settings of librpma without a field here, copied (retries, atomics in
+	 * flight, type of service, source address); NULL: librpma's defaults */
+	const struct rpma_conn_cfg *more;
+	uint32_t queue_count; /* pollers, or 0 if queues is NULL */
+	uint32_t srq_count;
+	/* outstanding work requests of a side, 1..limit of the device; sq_size:
+	 * 128; rq_size: 0 (default) is 128, or 8 with a pool; unused with
+	 * srqs */
+	uint32_t sq_size;
+	uint32_t rq_size;
+	uint32_t max_sge; /* pieces of a work request, 1..128 and device; 1 */
+	uint32_t max_inline; /* bytes of an inline message, 8..device; 8 */
+	/* milliseconds until READY, 1..; default 1000. To a name: for the
+	 * look-up and all addresses. To a numeric address: for the address, and
+	 * again for the route */
+	uint32_t timeout_ms;
+	/* after so many milliseconds (at most twice) without a completed send a
+	 * write of no bytes tests the peer, ..3600000; 0 (default): never */
+	uint32_t keepalive_ms;
+	uint32_t backlog; /* unread requests of a listener; 0: provider's */
+	/* InfiniBand code, 0..31 (0: 655 ms); default: the driver's */
+	uint8_t min_rnr_timer;
+	/* 4.096 us times 2 to the code, 0..31 (0: for ever); default:
+	 * driver's */
+	uint8_t ack_timeout;
+	uint16_t reserved16;
+	/* receives come from the pool; not with srqs; NULL (default): the
+	 * program posts receives */
+	struct rpma_rt_pool *pool;
+	/* futures that can be held, of each side, 0..1048576; default 0: none.
+	 * The receive side has futures with a pool only without a queue, and
+	 * none with srqs */
+	uint32_t futures;
+	/* work requests of a side that wait in line when the queue of the queue
+	 * pair is full, 1..1048576; 0 (default): as many as sq_size or rq_size;
+	 * RPMA_RT_NO_WAITING: none */
+	uint32_t waiting;
+	uint64_t reserved[2];
+};
+
+/* clang-format off */
+#define RPMA_RT_CONN_CFG_INIT { sizeof(struct rpma_rt_conn_cfg), \
+	RPMA_RT_POLLER_ANY, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, \
+	RPMA_RT_DEFAULT_SQ_SIZE, 0, 1, \
+	RPMA_RT_DEFAULT_INLINE, RPMA_DEFAULT_TIMEOUT_MS, 0, 0, \
+	RPMA_MIN_RNR_TIMER_UNSET, RPMA_ACK_TIMEOUT_UNSET, 0, NULL, 0, 0, \
+	{0, 0} }
+/* clang-format on */
+
+/* Writes the first size bytes of RPMA_RT_CONN_CFG_INIT.
+ * Returns 0. Thread: any. */
+int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
+
+/* ------------------------------------------------------------ listeners --- */
+
+/* Listens at addr and port ("0": any free port); requests arrive as
+ * EVENT_REQUEST. Looks up names.
+ * Returns 0. Errors: NOMEM, PROVIDER (device, address or port), BUSY (the
+ * consumer of a queue is behind), CLOSED. Thread: waits. */
+int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
+		   const struct rpma_rt_conn_cfg *cfg,
+		   struct rpma_rt_listener **listener_ptr) RPMA_RT_MUST_CHECK;
+
+/* Writes the port, in host order. Returns 0. Thread: any. */
+int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
+			      uint16_t *port);
+
+/* Ends and frees the listener, not its connections; LISTENER_CLOSED follows in
+ * each of its queues.
+ * Returns 0. Thread: owner, waits. */
+int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
+
+/* Ends the listener, and drains its connections as rpma_rt_conn_drain().
+ * Returns 0. Thread: waits. */
+int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
+			   uint32_t timeout_ms);
+
+/* ---------------------------------------------------------- connections --- */
+
+/*
+ * The handle is counted: the receiver, from rpma_rt_conn_new() or with
+ * EVENT_REQUEST, calls rpma_rt_conn_unref() once, and once more for each
+ * rpma_rt_conn_ref(). The handle stays valid until then, also after CLOSED.
+ */
+
+/* Begins an active connection and returns at once; READY follows, or CLOSED.
+ * Returns 0. Errors: NOMEM, PROVIDER (CQ, channel or thread), BUSY (the
+ * consumer of the queue is behind), CLOSED. Thread: waits. */
+int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
+		     const struct rpma_rt_conn_cfg *cfg,
+		     struct rpma_rt_conn **conn_ptr) RPMA_RT_MUST_CHECK;
+
+/* Leads all further items to queue, at any time; the former queue gets
+ * ROUTE_CLOSED. If the call fails, nothing changes.
+ * Returns 0. Errors: INVAL (made without a queue), NOMEM, BUSY (the new
+ * consumer is behind), CLOSED. Thread: waits. */
+int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
+			   struct rpma_rt_queue *queue);
+
+/* Changes the user pointer of all further items, before connect or accept.
+ * Returns 0. Errors: INVAL (too late), CLOSED (all items keep the former
+ * pointer). Thread: owner, waits. */
+int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user);
+
+/* Writes the user pointer. Returns 0. Thread: any. */
+int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user);
+
+/* Copies a name for the log and the dump, 1..RPMA_RT_NAME_MAX printable ASCII
+ * characters, before connect or accept; default "conn N".
+ * Returns 0. Errors: INVAL (no such name, too late), NOMEM. Thread: owner,
+ * waits. */
+int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name);
+
+/* Returns the name, valid while the handle is held; NULL for NULL.
+ * Thread: any, but not during rpma_rt_conn_set_name(). */
+const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn);
+
+/* Connects an active connection after READY; ESTABLISHED follows, or CLOSED.
+ * pdata is copied (NULL: none).
+ * Returns 0. Errors: INVAL (a request, not READY, or called before), CLOSED.
+ * Thread: any. */
+int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
+			 const struct rpma_conn_private_data *pdata);
+
+/* Accepts a request; ESTABLISHED follows, or CLOSED. pdata is copied (NULL:
+ * none).
+ * Returns 0. Errors: INVAL (no request, or answered before), CLOSED. Thread:
+ * any. */
+int rpma_rt_conn_accept(struct rpma_rt_conn *conn,
+			const struct rpma_conn_private_data *pdata);
+
+/* Refuses a request; CLOSED follows. pdata is copied (NULL: none).
+ * Returns 0. Errors: INVAL (no request, or answered before), CLOSED. Thread:
+ * any. */
+int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
+			const struct rpma_conn_private_data *pdata);
+
+/* Copies what the peer said of its memory; required before persistent flushes.
+ * Returns 0. Errors: NOMEM. Thread: any. */
+int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
+				       const struct rpma_peer_cfg *pcfg);
+
+/* Closes from any state and returns at once; outstanding work requests
+ * complete, then CLOSED follows. A second close is 0.
+ * Returns 0. Thread: any. */
+int rpma_rt_conn_close(struct rpma_rt_conn *conn);
+
+/* Closes when all posted sends have completed, or after timeout_ms milliseconds
+ * (0..600000; 0: no limit), and returns at once.
+ * Returns 0. Thread: any. */
+int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms);
+
+/* Adds a reference to the handle.
+ * Returns 0. Errors: INVAL (no reference was left). Thread: any. */
+int rpma_rt_conn_ref(struct rpma_rt_conn *conn);
+
+/* Drops a reference to the handle, which does not close the connection.
+ * Returns 0. Errors: INVAL (no reference was left). Thread: any. */
+int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr);
+
+/* Writes the peer's private data, a pointer of NULL if there is none (yet),
+ * valid while the handle is held.
+ * Returns 0. Thread: any. */
+int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
+				  struct rpma_conn_private_data *pdata);
+
+/* Writes the peer's address as getpeername(): *len is the room, then the
+ * length.
+ * Returns 0. Errors: INVAL (before REQUEST or READY). Thread: any. */
+int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
+			       struct sockaddr *addr, socklen_t *len);
+
+/* Writes the number of the queue pair.
+ * Returns 0. Errors: INVAL (before REQUEST or READY). Thread: any. */
+int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num);
+
+/* Writes the index of the poller. Returns 0. Thread: any. */
+int rpma_rt_conn_get_poller(const struct rpma_rt_conn *conn, int *poller);
+
+/* --------------------------------------------------------------- routes --- */
+
+enum rpma_rt_side {
+	RPMA_RT_SEND_SIDE = 0, /* send, write, read, flush, atomic */
+	RPMA_RT_RECV_SIDE = 1
+};
+
+/* Receives items of a route or a future, on the thread that runs the poller.
+ * cmpl is valid inside the call only. May post, connect, reject, close, ref,
+ * unref and push; calls that wait fail with THREAD. */
+typedef void rpma_rt_route_fn(const struct rpma_rt_completion *cmpl, void *arg);
+
+/* Opens a route: work requests that name the route complete in queue. The
+ * handle lives as long as that of the connection.
+ * Returns 0. Errors: NOMEM, BUSY (the consumer is behind), CLOSED. Thread:
+ * waits. */
+int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		       struct rpma_rt_queue *queue,
+		       struct rpma_rt_route **route_ptr) RPMA_RT_MUST_CHECK;
+
+/* Opens a route to a function: the poller calls fn(cmpl, arg) once for each
+ * work request, for WRITABLE, and last for ROUTE_CLOSED.
+ * Returns 0. Errors: NOMEM, CLOSED. Thread: waits. */
+int rpma_rt_route_open_callback(
+	struct rpma_rt_conn *conn, enum rpma_rt_side side, rpma_rt_route_fn *fn,
+	void *arg, struct rpma_rt_route **route_ptr) RPMA_RT_MUST_CHECK;
+
+/* Closes a route. Completions still outstanding are delivered to `to`, an open
+ * route of the same connection and side, NULL: the connection's queue.
+ * Returns 0. Errors: INVAL (no such `to`), NOMEM, BUSY (the consumer of `to` is
+ * behind), CLOSED. Thread: waits. */
+int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to);
+
+/* ------------------------------------------------------------- adoption --- */
+
+/* Has a poller poll the CQs of a connection of librpma until the release, and
+ * deliver raw completions to queue; posting goes on with rpma_send() and
+ * others.
+ * Returns 0. Errors: SHARED_CHANNEL (a channel object, or claimed), BUSY (a
+ * thread waits on a CQ, or the consumer is behind), NOMEM, PROVIDER, CLOSED.
+ * Thread: waits. */
+int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
+		  struct rpma_rt_queue *queue, void *user,
+		  struct rpma_rt_adopted **adopted_ptr) RPMA_RT_MUST_CHECK;
+
+/* Has a poller poll the RCQ of an SRQ of librpma, for all its connections.
+ * Returns 0. Errors: as rpma_rt_adopt(), INVAL (no RCQ). Thread: waits. */
+int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
+		      struct rpma_rt_queue *queue, void *user,
+		      struct rpma_rt_adopted **adopted_ptr) RPMA_RT_MUST_CHECK;
+
+/* Gives the CQs back; completions that were not polled are in the CQ.
+ * Returns 0. Thread: owner, waits. */
+int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr);
+
+RPMA_RT_END
+
+#endif /* RPMA_RT_CONNECTION_H */
