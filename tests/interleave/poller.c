@@ -114,7 +114,7 @@ static int is_readable(void *arg)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* One turn of the loop in rpma_rt(7); false: it had nothing to do. */
+/* Runs a turn of the loop in rpma_rt_poller_run(3); false: nothing to do. */
 static bool turn(struct scene *scene)
 {
 	int done;

@@ -3,7 +3,7 @@
 
 /*
  * The table of failures: each step with each errno has the reason that the
- * table in rpma_rt(7) promises, and words.
+ * table in rpma_rt_life(7) promises, and words.
  */
 
 #include "rt_fake.h"
