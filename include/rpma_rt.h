@@ -30,9 +30,10 @@
  *            consumer, holder: one thread at a time for each queue (a shared
  *            queue has several consumers) or future.
  *
- * A delete or unref takes the address of the handle, accepts NULL in the
- * handle, and leaves NULL. A configuration is a struct that begins with its
- * size:
+ * Events stand without RPMA_RT_. Memory behind pointers is borrowed for the
+ * call, unless the comment says otherwise. A delete or unref takes the address
+ * of the handle, accepts NULL in the handle, and leaves NULL. A configuration
+ * is a struct that begins with its size:
  *
  *	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
  *	cfg.pollers = 2;

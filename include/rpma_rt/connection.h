@@ -27,7 +27,7 @@ RPMA_RT_BEGIN
 #define RPMA_RT_POLLER_ANY   (-1) /* the pollers in turn */
 #define RPMA_RT_POLLER_LEAST (-2) /* the poller with the fewest connections */
 
-#define RPMA_RT_NO_WAITING	     UINT32_MAX
+#define RPMA_RT_NO_WAITING	     UINT32_MAX /* of the field waiting */
 #define RPMA_RT_DEFAULT_SQ_SIZE	     128
 #define RPMA_RT_DEFAULT_RQ_SIZE	     128
 #define RPMA_RT_DEFAULT_POOL_RQ_SIZE 8
@@ -119,8 +119,8 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 			      uint16_t *port);
 
-/* Ends and frees the listener, not its connections; LISTENER_CLOSED follows in
- * each of its queues.
+/* Ends and frees the listener, not its connections; EVENT_LISTENER_CLOSED
+ * follows in each of its queues.
  * Returns 0. Thread: owner, waits. */
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 
@@ -137,7 +137,8 @@ int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
  * rpma_rt_conn_ref(). The handle stays valid until then, also after CLOSED.
  */
 
-/* Begins an active connection and returns at once; READY follows, or CLOSED.
+/* Begins an active connection and returns at once; EVENT_READY follows, or
+ * EVENT_CLOSED.
  * Returns 0. Errors: NOMEM, PROVIDER (CQ, channel or thread), BUSY (the
  * consumer of the queue is behind), CLOSED. Thread: waits. */
 int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
@@ -145,7 +146,7 @@ int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		     struct rpma_rt_conn **conn_ptr) RPMA_RT_MUST_CHECK;
 
 /* Leads all further items to queue, at any time; the former queue gets
- * ROUTE_CLOSED. If the call fails, nothing changes.
+ * EVENT_ROUTE_CLOSED. If the call fails, nothing changes.
  * Returns 0. Errors: INVAL (made without a queue), NOMEM, BUSY (the new
  * consumer is behind), CLOSED. Thread: waits. */
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
@@ -169,21 +170,21 @@ int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name);
  * Thread: any, but not during rpma_rt_conn_set_name(). */
 const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn);
 
-/* Connects an active connection after READY; ESTABLISHED follows, or CLOSED.
- * pdata is copied (NULL: none).
- * Returns 0. Errors: INVAL (a request, not READY, or called before), CLOSED.
+/* Connects an active connection after EVENT_READY; EVENT_ESTABLISHED follows,
+ * or EVENT_CLOSED. pdata is copied (NULL: none).
+ * Returns 0. Errors: INVAL (a request, too early, or called before), CLOSED.
  * Thread: any. */
 int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 			 const struct rpma_conn_private_data *pdata);
 
-/* Accepts a request; ESTABLISHED follows, or CLOSED. pdata is copied (NULL:
- * none).
+/* Accepts a request; EVENT_ESTABLISHED follows, or EVENT_CLOSED. pdata is
+ * copied (NULL: none).
  * Returns 0. Errors: INVAL (no request, or answered before), CLOSED. Thread:
  * any. */
 int rpma_rt_conn_accept(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata);
 
-/* Refuses a request; CLOSED follows. pdata is copied (NULL: none).
+/* Refuses a request; EVENT_CLOSED follows. pdata is copied (NULL: none).
  * Returns 0. Errors: INVAL (no request, or answered before), CLOSED. Thread:
  * any. */
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
@@ -195,7 +196,7 @@ int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
 				       const struct rpma_peer_cfg *pcfg);
 
 /* Closes from any state and returns at once; outstanding work requests
- * complete, then CLOSED follows. A second close is 0.
+ * complete, then EVENT_CLOSED follows. A second close is 0.
  * Returns 0. Thread: any. */
 int rpma_rt_conn_close(struct rpma_rt_conn *conn);
 
@@ -220,12 +221,14 @@ int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 
 /* Writes the peer's address as getpeername(): *len is the room, then the
  * length.
- * Returns 0. Errors: INVAL (before REQUEST or READY). Thread: any. */
+ * Returns 0. Errors: INVAL (before EVENT_REQUEST or EVENT_READY). Thread:
+ * any. */
 int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 			       struct sockaddr *addr, socklen_t *len);
 
 /* Writes the number of the queue pair.
- * Returns 0. Errors: INVAL (before REQUEST or READY). Thread: any. */
+ * Returns 0. Errors: INVAL (before EVENT_REQUEST or EVENT_READY). Thread:
+ * any. */
 int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num);
 
 /* Writes the index of the poller. Returns 0. Thread: any. */
@@ -252,7 +255,8 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       struct rpma_rt_route **route_ptr) RPMA_RT_MUST_CHECK;
 
 /* Opens a route to a function: the poller calls fn(cmpl, arg) once for each
- * work request, for WRITABLE, and last for ROUTE_CLOSED.
+ * work request, for WRITABLE, and last for EVENT_ROUTE_CLOSED, until which arg
+ * stays.
  * Returns 0. Errors: NOMEM, CLOSED. Thread: waits. */
 int rpma_rt_route_open_callback(
 	struct rpma_rt_conn *conn, enum rpma_rt_side side, rpma_rt_route_fn *fn,

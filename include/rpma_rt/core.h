@@ -357,7 +357,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg,
 		struct rpma_rt **rt_ptr) RPMA_RT_MUST_CHECK;
 
 /* Closes listeners and connections, delivers outstanding completions and ends
- * the threads; queues stay, to be polled until CLOSED.
+ * the threads; queues stay, to be polled until RPMA_RT_E_CLOSED.
  * Returns 0. Thread: waits. */
 int rpma_rt_stop(struct rpma_rt *rt);
 

@@ -23,10 +23,10 @@ struct rpma_rt_future {
 	uint64_t opaque[2];
 };
 
-/* Makes a future of READY, ESTABLISHED or CLOSED, past or to come; the result
- * is the event, or CLOSED if the event comes no more. 16 are held at most.
+/* Makes a future of EVENT_READY, EVENT_ESTABLISHED or EVENT_CLOSED, past or to
+ * come; the result is the event, or EVENT_CLOSED if the event comes no more.
  * Returns 0. Errors: INVAL (rpma_rt_conn_cfg.futures is 0), BUSY (16 are held),
- * CLOSED (CLOSED is in the queue). Thread: any. */
+ * CLOSED (EVENT_CLOSED is in the queue). Thread: any. */
 int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 			struct rpma_rt_future *future);
 
@@ -90,7 +90,8 @@ enum rpma_rt_cancelled {
 int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled);
 
-/* Has the connection's poller call fn(cmpl, arg) once with the result.
+/* Has the connection's poller call fn(cmpl, arg) once with the result; arg
+ * stays until then, or until a drop returned 0.
  * Returns 0. Errors: INVAL (has a function, was delivered or cancelled).
  * Thread: holder. */
 int rpma_rt_future_then(const struct rpma_rt_future *future,

@@ -104,15 +104,16 @@ struct rpma_rt_recv_wr {
 
 /* -------------------------------------------------------------- posting --- */
 
-/* Posts count (0..) work requests in order, or puts work requests in line; each
- * that is taken completes once, and its memory is the device's until then.
+/* Posts count (0..) work requests in order, or puts work requests in line;
+ * buffers are the device's until the completion (or the end of the call,
+ * inline).
  * Returns the number taken, the first ones; for fewer than count see
  * rpma_rt_again_reason(). Errors: AGAIN (none was taken; WRITABLE follows),
  * CLOSED, INVAL and NOSUPP (one is wrong: none is posted). Thread: any. */
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count) RPMA_RT_MUST_CHECK;
 
-/* Posts count (0..) receives, from REQUEST or READY on.
+/* Posts count (0..) receives, from EVENT_REQUEST or EVENT_READY on.
  * Returns and errors: as rpma_rt_post_send(). Thread: any. */
 int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr,

@@ -67,7 +67,7 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr) RPMA_RT_MUST_CHECK;
 
-/* Ends and frees the SRQ; posted receives come back, then SRQ_CLOSED.
+/* Ends and frees the SRQ; posted receives come back, then EVENT_SRQ_CLOSED.
  * Returns 0. Errors: BUSY (a connection that is not closed, or a listener, uses
  * the SRQ). Thread: owner, waits. */
 int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr);
