@@ -70,6 +70,18 @@ static inline void rt_wr_fill_piece(const struct rpma_mr_local *mr,
 	sge->lkey = head->ibv_mr->lkey;
 }
 
+/* Fills a receive of one piece in, for the verb alone: what librpma needs
+ * besides is not touched. */
+static inline void rt_wr_fill_recv(const struct rpma_mr_local *mr,
+				   size_t offset, size_t len, uint64_t wr_id,
+				   struct rpma_recv_wr *out)
+{
+	out->wr.wr_id = wr_id;
+	rt_wr_fill_piece(mr, offset, len, &out->sge);
+	out->wr.sg_list = &out->sge;
+	out->wr.num_sge = 1;
+}
+
 /* A context of as many bits as a work request has room for. */
 static inline bool rt_wr_is_context(uint64_t context)
 {

@@ -60,6 +60,8 @@ static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 	uint32_t tick = rt_poller_date(conn->poller);
 	struct rt_ledger *ledger = &gate_of(conn)->ledger;
 	uint32_t route = conn->own[RPMA_RT_RECV_SIDE].number;
+	const struct rpma_rt_pool *pool = conn->from.fed->pool;
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
 	struct rpma_recv_wr chain[RT_FEED_CHUNK];
 	uint64_t wr_id;
 	uint32_t taken;
@@ -67,13 +69,12 @@ static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 
 	for (i = 0; i < n; i++) {
 		wr_id = rt_wr_id(route, cookies[i]);
-		rpma_wr_recv(conn->from.fed->pool->mr,
-			     rt_pool_offset(conn->from.fed->pool,
-					    rt_pool_at(cookies[i])),
-			     conn->from.fed->pool->slot_size, wr_id, &chain[i]);
-		rt_hold_append(conn, RPMA_RT_RECV_SIDE, wr_id, IBV_WC_RECV,
-			       tick);
+		rt_wr_fill_recv(pool->mr,
+				rt_pool_offset(pool, rt_pool_at(cookies[i])),
+				pool->slot_size, wr_id, &chain[i]);
+		rt_hold_append(&pen, wr_id, IBV_WC_RECV, tick);
 	}
+	rt_hold_end_row(conn, RPMA_RT_RECV_SIDE, &pen);
 	taken = (uint32_t)rt_hold_give_recvs(conn, chain, (int)n);
 	if (taken == n)
 		return true;

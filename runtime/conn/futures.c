@@ -405,7 +405,7 @@ int rpma_rt_future_deliver(const struct rpma_rt_future *future,
 			   struct rpma_rt_route *route)
 {
 	const struct rt_future_then then = {.arg = route};
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int ret = rt_future_find(RT_LOG_HERE, future, &slot);
 
 	if (ret == 0)

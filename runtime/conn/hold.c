@@ -137,8 +137,8 @@ static void append(const struct rt_hold *hold, uint16_t at, uint32_t tick)
 {
 	struct rt_line_head head = head_of(hold, at);
 
-	rt_hold_append(hold->conn, hold->side, head.wr_id, head.completes,
-		       tick);
+	rt_hold_append_one(hold->conn, hold->side, head.wr_id, head.completes,
+			   tick);
 	if (head.link != 0)
 		rt_ledger_link(ledger_of(hold), head.link);
 }

@@ -81,60 +81,99 @@ static inline void rt_hold_leave(struct rpma_rt_conn *conn,
 		rt_hold_published(conn, side);
 }
 
-/* Notes an entry of what is given to the device next. Returns whether the work
- * request is to be signaled. */
-static inline bool rt_hold_append(struct rpma_rt_conn *conn,
-				  enum rpma_rt_side side, uint64_t wr_id,
+/*
+ * Notes entries, in a row, of what is given to the device next: between
+ * rt_hold_begin_row() and rt_hold_end_row() nothing else looks at the ledger.
+ */
+static inline struct rt_ledger_pen rt_hold_begin_row(struct rpma_rt_conn *conn,
+						     enum rpma_rt_side side)
+{
+	return rt_ledger_begin(&conn->gate[side].ledger);
+}
+
+/* Notes an entry. Returns whether the work request is to be signaled. */
+static inline bool rt_hold_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 				  uint8_t opcode, uint32_t tick)
 {
-	struct rt_ledger *ledger = &conn->gate[side].ledger;
 	bool signaled =
-		!(wr_id & RT_ON_ERROR_ONLY) || rt_ledger_must_signal(ledger);
+		!(wr_id & RT_ON_ERROR_ONLY) || rt_ledger_must_signal(pen);
 
-	rt_ledger_append(ledger, wr_id, opcode, signaled, tick);
-	if (!signaled &&
-	    !(rt_side_marks(&conn->side[side]) & RT_SIDE_UNSIGNALED))
-		rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
+	rt_ledger_append(pen, wr_id, opcode, signaled, tick);
 	return signaled;
 }
 
-/* Gives a chain of n, which were appended, to the device; returns how many the
- * device took. */
-static inline int rt_hold_give_sends(struct rpma_rt_conn *conn,
-				     struct rpma_send_wr *chain, int n)
+static inline void rt_hold_end_row(struct rpma_rt_conn *conn,
+				   enum rpma_rt_side side,
+				   const struct rt_ledger_pen *pen)
+{
+	rt_ledger_end(pen);
+	if (unlikely(pen->has_group) &&
+	    !(rt_side_marks(&conn->side[side]) & RT_SIDE_UNSIGNALED))
+		rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
+}
+
+/* Notes an entry, of a row of one. */
+static inline void rt_hold_append_one(struct rpma_rt_conn *conn,
+				      enum rpma_rt_side side, uint64_t wr_id,
+				      uint8_t opcode, uint32_t tick)
+{
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, side);
+
+	rt_hold_append(&pen, wr_id, opcode, tick);
+	rt_hold_end_row(conn, side, &pen);
+}
+
+/* Gives n that were appended and are linked by their `next` to the device;
+ * returns how many the device took. */
+static inline int rt_hold_give_linked_sends(struct rpma_rt_conn *conn,
+					    struct rpma_send_wr *chain, int n)
 {
 	struct ibv_send_wr *bad = NULL;
-	int err;
-	int i;
+	int err = rt_verb_post_send(conn->enters_kernel, conn->qp, &chain[0].wr,
+				    &bad);
 
-	for (i = 1; i < n; i++)
-		chain[i - 1].wr.next = &chain[i].wr;
-	chain[n - 1].wr.next = NULL;
-	err = rt_verb_post_send(conn->enters_kernel, conn->qp, &chain[0].wr,
-				&bad);
 	if (likely(err == 0))
 		return n;
 	rt_reason_refused(conn, err);
 	return bad != NULL ? (int)((struct rpma_send_wr *)bad - chain) : 0;
 }
 
-static inline int rt_hold_give_recvs(struct rpma_rt_conn *conn,
-				     struct rpma_recv_wr *chain, int n)
+static inline int rt_hold_give_linked_recvs(struct rpma_rt_conn *conn,
+					    struct rpma_recv_wr *chain, int n)
 {
 	struct ibv_recv_wr *bad = NULL;
-	int err;
+	/* by the queue pair: the request becomes a connection meanwhile */
+	int err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
+				    &bad);
+
+	if (likely(err == 0))
+		return n;
+	rt_reason_refused(conn, err);
+	return bad != NULL ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
+}
+
+/* Links a chain of n, and gives them to the device. */
+
+static inline int rt_hold_give_sends(struct rpma_rt_conn *conn,
+				     struct rpma_send_wr *chain, int n)
+{
 	int i;
 
 	for (i = 1; i < n; i++)
 		chain[i - 1].wr.next = &chain[i].wr;
 	chain[n - 1].wr.next = NULL;
-	/* by the queue pair: the request becomes a connection meanwhile */
-	err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
-				&bad);
-	if (likely(err == 0))
-		return n;
-	rt_reason_refused(conn, err);
-	return bad != NULL ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
+	return rt_hold_give_linked_sends(conn, chain, n);
+}
+
+static inline int rt_hold_give_recvs(struct rpma_rt_conn *conn,
+				     struct rpma_recv_wr *chain, int n)
+{
+	int i;
+
+	for (i = 1; i < n; i++)
+		chain[i - 1].wr.next = &chain[i].wr;
+	chain[n - 1].wr.next = NULL;
+	return rt_hold_give_linked_recvs(conn, chain, n);
 }
 
 /* The device has all that was appended; slots of it were given back. */

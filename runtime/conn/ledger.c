@@ -12,6 +12,14 @@
 
 #include "poller/route.h"
 
+/* Returns how many entries in a row may be unsignaled. */
+static uint16_t period(const struct rt_ledger *ledger)
+{
+	uint32_t half = ledger->depth > 0 ? (ledger->depth - 1) / 2 : 0;
+
+	return half < UINT16_MAX ? (uint16_t)half : UINT16_MAX - 1;
+}
+
 int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth)
 {
 	uint32_t size = 1;
@@ -19,6 +27,7 @@ int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth)
 	while (size < depth)
 		size *= 2;
 	*ledger = (struct rt_ledger){.mask = size - 1, .depth = depth};
+	ledger->may_be_silent = period(ledger);
 	ledger->entries = calloc(size, sizeof(*ledger->entries));
 	return ledger->entries ? 0 : RPMA_E_NOMEM;
 }
@@ -36,10 +45,13 @@ static struct rt_ledger_entry *at(struct rt_ledger *ledger, uint32_t i)
 
 void rt_ledger_end_group(struct rt_ledger *ledger)
 {
-	uint32_t first = ledger->tail - 1 - ledger->unsignaled;
+	uint16_t unsignaled =
+		(uint16_t)(period(ledger) - ledger->may_be_silent);
 
-	at(ledger, first)->retires = (uint16_t)(ledger->unsignaled + 1);
-	ledger->unsignaled = 0;
+	at(ledger, ledger->tail - 1 - unsignaled)->retires =
+		(uint16_t)(unsignaled + 1);
+	ledger->may_be_silent = period(ledger);
+	ledger->in_group = false;
 }
 
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)

@@ -46,8 +46,11 @@ struct rt_ledger {
 	uint32_t tail;	/* next free */
 	/* the tail as other threads see it, who count places in line by it */
 	_Atomic uint32_t posted;
-	uint16_t unsignaled; /* appended since the last signaled one */
-	bool error_seen;     /* finishing met an error */
+	/* so many more entries in a row may be unsignaled: a full ledger always
+	 * holds a signaled entry, and a group fits rt_ledger_entry.retires */
+	uint16_t may_be_silent;
+	bool in_group;	 /* the newest entry is unsignaled */
+	bool error_seen; /* finishing met an error */
 };
 
 /* depth may be 0. ERRORS: RPMA_E_NOMEM */
@@ -75,35 +78,70 @@ static inline uint32_t rt_ledger_room(const struct rt_ledger *ledger)
 	return ledger->depth - (ledger->tail - ledger->head);
 }
 
-/* Returns whether the next work request has to be signaled although the caller
- * wants no completion: a full ledger always holds a signaled entry, and a group
- * fits rt_ledger_entry.retires. */
-static inline bool rt_ledger_must_signal(const struct rt_ledger *ledger)
-{
-	return 2 * (ledger->unsignaled + 1u) >= ledger->depth ||
-	       ledger->unsignaled == UINT16_MAX - 1;
-}
-
-/* The newest entry is signaled: ends the group of the unsignaled entries in
- * front. */
+/* Ends the group of unsignaled entries with a signaled one, the newest. */
 __attribute__((cold)) void rt_ledger_end_group(struct rt_ledger *ledger);
 
+/*
+ * Appends entries of a row: the words of the ledger that an append reads and
+ * changes, which stay in registers from rt_ledger_begin() to rt_ledger_end().
+ * Between the two calls the ledger is not touched by anything else.
+ */
+struct rt_ledger_pen {
+	struct rt_ledger *ledger;
+	struct rt_ledger_entry *entries;
+	uint32_t mask;
+	uint32_t tail;
+	uint32_t may_be_silent;
+	bool in_group;
+	bool has_group; /* a group was ended */
+};
+
+static inline struct rt_ledger_pen rt_ledger_begin(struct rt_ledger *ledger)
+{
+	return (struct rt_ledger_pen){.ledger = ledger,
+				      .entries = ledger->entries,
+				      .mask = ledger->mask,
+				      .tail = ledger->tail,
+				      .may_be_silent = ledger->may_be_silent,
+				      .in_group = ledger->in_group};
+}
+
+static inline void rt_ledger_end(const struct rt_ledger_pen *pen)
+{
+	pen->ledger->tail = pen->tail;
+	pen->ledger->may_be_silent = (uint16_t)pen->may_be_silent;
+	pen->ledger->in_group = pen->in_group;
+}
+
+/* Returns whether the next work request has to be signaled although the caller
+ * wants no completion. */
+static inline bool rt_ledger_must_signal(const struct rt_ledger_pen *pen)
+{
+	return pen->may_be_silent == 0;
+}
+
 /* REQUIRES: room */
-static inline void rt_ledger_append(struct rt_ledger *ledger, uint64_t wr_id,
+static inline void rt_ledger_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 				    uint8_t opcode, bool signaled,
 				    uint32_t tick)
 {
-	assert(rt_ledger_room(ledger) > 0);
-	ledger->entries[ledger->tail++ & ledger->mask] =
+	assert(pen->tail - pen->ledger->head < pen->ledger->depth);
+	pen->entries[pen->tail++ & pen->mask] =
 		(struct rt_ledger_entry){.wr_id = wr_id,
 					 .opcode = opcode,
 					 .signaled = signaled,
 					 .retires = 1,
 					 .tick = tick};
-	if (!signaled)
-		ledger->unsignaled++;
-	else if (__builtin_expect(ledger->unsignaled > 0, 0))
-		rt_ledger_end_group(ledger);
+	if (!signaled) {
+		pen->may_be_silent--;
+		pen->in_group = true;
+	} else if (__builtin_expect(pen->in_group, 0)) {
+		rt_ledger_end(pen);
+		rt_ledger_end_group(pen->ledger);
+		pen->may_be_silent = pen->ledger->may_be_silent;
+		pen->in_group = false;
+		pen->has_group = true;
+	}
 }
 /* The newest one is of a link; bits of enum rt_ledger_link. */
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link);

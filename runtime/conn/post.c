@@ -521,8 +521,8 @@ static int fill_chain(struct rt_post *post, int *end, uint32_t tick,
 			break;
 		}
 		pieces += wr->piece_count;
-		rt_hold_append(rt_post_conn(post), SIDE, wr_id, IBV_WC_RECV,
-			       tick);
+		rt_hold_append_one(rt_post_conn(post), SIDE, wr_id, IBV_WC_RECV,
+				   tick);
 	}
 	if (unlikely(n < most))
 		*end = post->done + n;
@@ -610,23 +610,57 @@ static int alone(struct rt_post *post, uint64_t seen)
 
 /* ------------------------------------------------------ the usual call --- */
 
-static inline bool is_plain_recv(const struct rpma_rt_conn *conn,
-				 const struct rpma_rt_recv_wr *wr)
+static inline bool is_plain_recv(const struct rpma_rt_recv_wr *wr)
 {
-	return likely(wr->dst != NULL && rt_wr_is_plain_recv(wr) &&
-		      rt_post_is_route(conn, wr->route, SIDE));
+	return likely(wr->dst != NULL && rt_wr_is_plain_recv(wr));
 }
 
-/* Fills a plain receive in, for the verb alone. */
-static inline void fill_plain_recv(const struct rpma_rt_conn *conn,
-				   const struct rpma_rt_recv_wr *wr,
-				   struct rpma_recv_wr *out)
+/* A receive of one piece with a future, otherwise plain. */
+static inline bool is_future_recv(const struct rpma_rt_recv_wr *wr)
 {
-	out->wr.wr_id = rt_wr_id(rt_post_route(conn, wr->route, SIDE)->number,
-				 wr->context);
-	rt_wr_fill_piece(wr->dst, wr->offset, wr->len, &out->sge);
-	out->wr.sg_list = &out->sge;
-	out->wr.num_sge = 1;
+	const uint64_t special = wr->piece_count | wr->reserved32 |
+				 (uintptr_t)wr->route |
+				 (wr->context & ~RT_COOKIE_MASK);
+
+	return likely(special == 0 && wr->dst != NULL && wr->future != NULL);
+}
+
+/* Returns whether the receive of that index has another route than the receive
+ * in front: the routes of a call are looked at where they change. */
+static inline bool is_other_route(const struct rpma_rt_recv_wr *wr, int index)
+{
+	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
+}
+
+/* The consumer of one of them is behind. */
+static inline bool are_behind(const struct rpma_rt_conn *conn,
+			      const struct rpma_rt_recv_wr *wr, int count,
+			      int routes)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (unlikely(rt_post_is_behind(
+			    rt_post_route(conn, wr[i].route, SIDE))))
+			return true;
+		if (likely(routes == 1))
+			break; /* all have that route */
+	}
+	return false;
+}
+
+/* Notes those in the chain, of which none has room or consumers missing. */
+__attribute__((always_inline)) static inline void
+note_plain_recvs(struct rpma_rt_conn *conn, int count,
+		 const struct rpma_recv_wr *chain)
+{
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, SIDE);
+	uint32_t tick = rt_poller_date(conn->poller);
+	int i;
+
+	for (i = 0; i < count; i++)
+		rt_hold_append(&pen, chain[i].wr.wr_id, IBV_WC_RECV, tick);
+	rt_hold_end_row(conn, SIDE, &pen);
 }
 
 /* As many plain ones as a chain holds, alone, in a straight line; generated for
@@ -638,29 +672,37 @@ post_plain_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 	struct rt_gate *gate = &conn->gate[SIDE];
 	/* before the routes are looked at */
 	uint64_t seen = rt_turn_look(&gate->turn);
-	uint32_t tick;
+	uint64_t route = 0; /* as wr_ids name the route */
+	int routes = 0;
 	int taken;
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (unlikely(!is_plain_recv(conn, &wr[i])))
+		if (unlikely(!is_plain_recv(&wr[i])))
 			return false;
-		fill_plain_recv(conn, &wr[i], &chain[i]);
+		if (is_other_route(wr, i)) {
+			if (unlikely(
+				    !rt_post_is_route(conn, wr[i].route, SIDE)))
+				return false;
+			route = rt_wr_id(
+				rt_post_route(conn, wr[i].route, SIDE)->number,
+				0);
+			routes++;
+		}
+		rt_wr_fill_recv(wr[i].dst, wr[i].offset, wr[i].len,
+				route | wr[i].context, &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
 	}
+	chain[count - 1].wr.next = NULL;
 	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
 		return false;
-	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count)))
-		goto leave;
-	for (i = 0; i < count; i++) {
-		if (unlikely(rt_post_is_behind(
-			    rt_post_route(conn, wr[i].route, SIDE))))
-			goto leave;
+	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count) ||
+		     are_behind(conn, wr, count, routes))) {
+		rt_hold_leave(conn, SIDE, seen);
+		return false;
 	}
-	tick = rt_poller_date(conn->poller);
-	for (i = 0; i < count; i++)
-		rt_hold_append(conn, SIDE, chain[i].wr.wr_id, IBV_WC_RECV,
-			       tick);
-	taken = rt_hold_give_recvs(conn, chain, count);
+	note_plain_recvs(conn, count, chain);
+	taken = rt_hold_give_linked_recvs(conn, chain, count);
 	if (unlikely(taken < count)) {
 		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
 		rt_hold_refused(conn, SIDE, seen);
@@ -669,8 +711,29 @@ post_plain_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 	rt_hold_show_posted(conn, SIDE);
 	rt_hold_leave(conn, SIDE, seen);
 	return true;
-leave:
-	rt_hold_leave(conn, SIDE, seen);
+}
+
+/* Takes the slots of the futures of the call, and puts the wr_ids into the
+ * chain. False: a slot is missing, and none is taken. */
+static inline bool take_futures(struct rpma_rt_conn *conn,
+				const struct rpma_rt_recv_wr *wr, int count,
+				struct rpma_recv_wr *chain)
+{
+	struct rt_futures *futures = conn->side[SIDE].futures;
+	struct rt_future *slot;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		slot = rt_future_take(futures, wr[i].context);
+		if (unlikely(slot == NULL))
+			break;
+		rt_future_name(wr[i].future, slot);
+		chain[i].wr.wr_id = rt_post_slot_wr_id(slot);
+	}
+	if (likely(i == count))
+		return true;
+	while (i-- > 0)
+		rt_post_return_future(wr[i].future);
 	return false;
 }
 
@@ -691,6 +754,48 @@ post_some_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 
 	return count <= RT_POST_CHUNK &&
 	       post_plain_recvs(conn, wr, count, chain);
+}
+
+/* Posts as many with futures as a chain holds, as post_plain_recvs() does: the
+ * whole call or none of it. */
+__attribute__((noinline)) static bool
+post_futures(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
+	     int count)
+{
+	struct rt_gate *gate = &conn->gate[SIDE];
+	uint64_t seen = rt_turn_look(&gate->turn);
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	int taken;
+	int i;
+
+	if (unlikely(count > RT_POST_CHUNK || conn->side[SIDE].futures == NULL))
+		return false;
+	for (i = 0; i < count; i++) {
+		if (unlikely(!is_future_recv(&wr[i])))
+			return false;
+		rt_wr_fill_recv(wr[i].dst, wr[i].offset, wr[i].len, 0,
+				&chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
+		return false;
+	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count) ||
+		     rt_post_is_behind(&conn->own[SIDE]) ||
+		     !take_futures(conn, wr, count, chain))) {
+		rt_hold_leave(conn, SIDE, seen);
+		return false;
+	}
+	note_plain_recvs(conn, count, chain);
+	taken = rt_hold_give_linked_recvs(conn, chain, count);
+	if (unlikely(taken < count)) {
+		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
+		rt_hold_refused(conn, SIDE, seen);
+		return true;
+	}
+	rt_hold_show_posted(conn, SIDE);
+	rt_hold_leave(conn, SIDE, seen);
+	return true;
 }
 
 /* Any number of any kind. */
@@ -718,8 +823,9 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	ret = rt_post_check(conn, SIDE);
 	if (unlikely(ret))
 		return ret;
-	if (count == 1 ? likely(post_one_recv(conn, wr))
-		       : likely(post_some_recvs(conn, wr, count)))
+	if (wr->future != NULL ? likely(post_futures(conn, wr, count))
+	    : count == 1       ? likely(post_one_recv(conn, wr))
+			       : likely(post_some_recvs(conn, wr, count)))
 		return count;
 	return post_any_recvs(conn, wr, count);
 }

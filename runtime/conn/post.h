@@ -135,12 +135,16 @@ static inline void rt_post_return_future(struct rpma_rt_future *future)
 	*future = (struct rpma_rt_future){{0, 0}};
 }
 
+/* Returns the wr_id of a work request whose future has that slot. */
+static inline uint64_t rt_post_slot_wr_id(const struct rt_future *slot)
+{
+	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
+}
+
 /* Returns the wr_id of a work request with that future. */
 static inline uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
 {
-	const struct rt_future *slot = rt_future_slot(future);
-
-	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
+	return rt_post_slot_wr_id(rt_future_slot(future));
 }
 
 /* ---------------------------------------------------- through the line --- */

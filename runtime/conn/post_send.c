@@ -38,10 +38,16 @@ static bool is_silent(const struct rpma_rt_wr *wr)
 	       (wr->flags & RT_WR_COMPLETIONS) == RPMA_F_COMPLETION_ON_ERROR;
 }
 
-/* A valid send, write or read of one piece, without anything special: the usual
- * one, which is looked at once. */
-static inline bool is_plain(const struct rpma_rt_conn *conn,
-			    const struct rpma_rt_wr *wr)
+static inline bool is_plain_op(const struct rpma_rt_wr *wr)
+{
+	return wr->op == RPMA_RT_OP_SEND ||
+	       ((wr->op == RPMA_RT_OP_WRITE || wr->op == RPMA_RT_OP_READ) &&
+		wr->remote != NULL);
+}
+
+/* A valid send, write or read of one piece, without anything special, its route
+ * aside: the usual one, which is looked at once. */
+static inline bool is_plain(const struct rpma_rt_wr *wr)
 {
 	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
 				 wr->piece_count | wr->reserved32 |
@@ -49,12 +55,23 @@ static inline bool is_plain(const struct rpma_rt_conn *conn,
 				 (wr->context & ~RT_COOKIE_MASK);
 
 	if (unlikely(special || wr->local == NULL ||
-		     wr->flags == RT_WR_HALF_OF_ALWAYS ||
-		     !rt_post_is_route(conn, wr->route, SIDE)))
+		     wr->flags == RT_WR_HALF_OF_ALWAYS))
 		return false;
-	return wr->op == RPMA_RT_OP_SEND ||
-	       ((wr->op == RPMA_RT_OP_WRITE || wr->op == RPMA_RT_OP_READ) &&
-		wr->remote != NULL);
+	return is_plain_op(wr);
+}
+
+/* A valid one as is_plain() means, with a future in place of a route. */
+static inline bool is_plain_future(const struct rpma_rt_wr *wr)
+{
+	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
+				 wr->piece_count | wr->reserved32 |
+				 (uintptr_t)wr->route | (uintptr_t)wr->lease |
+				 (wr->context & ~RT_COOKIE_MASK);
+
+	if (unlikely(special || wr->local == NULL || wr->future == NULL ||
+		     wr->flags == RT_WR_HALF_OF_ALWAYS || is_silent(wr)))
+		return false;
+	return is_plain_op(wr);
 }
 
 /* Looks at those that were not taken: 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (a
@@ -68,7 +85,8 @@ static int check(struct rt_post *post)
 	post->goes_line = false;
 	for (i = post->done; i < post->count && ret == 0; i++) {
 		wr = &post->sends[i];
-		if (likely(is_plain(rt_post_conn(post), wr)))
+		if (likely(is_plain(wr) && rt_post_is_route(rt_post_conn(post),
+							    wr->route, SIDE)))
 			continue;
 		/* also those whose native form only librpma knows */
 		post->goes_line |= wr->op > RPMA_RT_OP_READ;
@@ -353,8 +371,8 @@ static bool post_noted(struct rt_post *post, int end)
 	int n;
 
 	for (i = post->done; i < end; i++) {
-		rt_hold_append(rt_post_conn(post), SIDE, wr_id_of(post, i),
-			       opcode_of(post->sends[i].op, false), tick);
+		rt_hold_append_one(rt_post_conn(post), SIDE, wr_id_of(post, i),
+				   opcode_of(post->sends[i].op, false), tick);
 		if (link_of(&post->sends[i]) != 0)
 			rt_ledger_link(ledger, link_of(&post->sends[i]));
 	}
@@ -529,8 +547,7 @@ post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 
 /* Fills a plain work request in, for the verb alone: what librpma needs besides
  * is not touched. */
-static inline void fill_plain(const struct rpma_rt_conn *conn,
-			      const struct rpma_rt_wr *wr,
+static inline void fill_plain(const struct rpma_rt_wr *wr, uint64_t wr_id,
 			      struct rpma_send_wr *out)
 {
 	static const uint8_t opcodes[] = {
@@ -540,9 +557,7 @@ static inline void fill_plain(const struct rpma_rt_conn *conn,
 	};
 	const struct rpma_mr_remote_head *remote;
 
-	out->wr.wr_id = rt_wr_id(rt_post_route(conn, wr->route, SIDE)->number,
-				 wr->context) |
-			(is_silent(wr) ? RT_ON_ERROR_ONLY : 0);
+	out->wr.wr_id = wr_id;
 	rt_wr_fill_piece(wr->local, wr->local_offset, wr->len, &out->sge);
 	out->wr.sg_list = &out->sge;
 	out->wr.num_sge = 1;
@@ -556,24 +571,35 @@ static inline void fill_plain(const struct rpma_rt_conn *conn,
 }
 
 /* Notes those in the chain, of which none has room or consumers missing. */
-static inline void note_plain(struct rpma_rt_conn *conn,
-			      const struct rpma_rt_wr *wr, int count,
-			      struct rpma_send_wr *chain)
+__attribute__((always_inline)) static inline void
+note_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count,
+	   struct rpma_send_wr *chain)
 {
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
 	int i;
 
 	for (i = 0; i < count; i++)
 		chain[i].wr.send_flags =
-			rt_hold_append(conn, SIDE, chain[i].wr.wr_id,
+			rt_hold_append(&pen, chain[i].wr.wr_id,
 				       opcode_of(wr[i].op, false), tick)
 				? IBV_SEND_SIGNALED
 				: 0;
+	rt_hold_end_row(conn, SIDE, &pen);
+}
+
+/* Returns whether the work request of that index has another route than the
+ * work request in front: the routes of a call are looked at where they
+ * change. */
+static inline bool is_other_route(const struct rpma_rt_wr *wr, int index)
+{
+	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
 }
 
 /* The consumer of one of them is behind. */
 static inline bool are_behind(const struct rpma_rt_conn *conn,
-			      const struct rpma_rt_wr *wr, int count)
+			      const struct rpma_rt_wr *wr, int count,
+			      int routes)
 {
 	int i;
 
@@ -581,6 +607,8 @@ static inline bool are_behind(const struct rpma_rt_conn *conn,
 		if (unlikely(rt_post_is_behind(
 			    rt_post_route(conn, wr[i].route, SIDE))))
 			return true;
+		if (likely(routes == 1))
+			break; /* all have that route */
 	}
 	return false;
 }
@@ -594,23 +622,103 @@ post_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count,
 	struct rt_gate *gate = &conn->gate[SIDE];
 	/* before the routes are looked at */
 	uint64_t seen = rt_turn_look(&gate->turn);
+	uint64_t route = 0; /* as wr_ids name the route */
+	int routes = 0;
 	int taken;
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (unlikely(!is_plain(conn, &wr[i])))
+		if (unlikely(!is_plain(&wr[i])))
 			return false;
-		fill_plain(conn, &wr[i], &chain[i]);
+		if (is_other_route(wr, i)) {
+			if (unlikely(
+				    !rt_post_is_route(conn, wr[i].route, SIDE)))
+				return false;
+			route = rt_wr_id(
+				rt_post_route(conn, wr[i].route, SIDE)->number,
+				0);
+			routes++;
+		}
+		fill_plain(&wr[i],
+			   route | wr[i].context |
+				   (is_silent(&wr[i]) ? RT_ON_ERROR_ONLY : 0),
+			   &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
 	}
+	chain[count - 1].wr.next = NULL;
 	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
 		return false;
 	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count) ||
-		     are_behind(conn, wr, count))) {
+		     are_behind(conn, wr, count, routes))) {
 		rt_hold_leave(conn, SIDE, seen);
 		return false;
 	}
 	note_plain(conn, wr, count, chain);
-	taken = rt_hold_give_sends(conn, chain, count);
+	taken = rt_hold_give_linked_sends(conn, chain, count);
+	if (unlikely(taken < count)) {
+		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
+		rt_hold_refused(conn, SIDE, seen);
+		return true;
+	}
+	rt_hold_show_posted(conn, SIDE);
+	rt_hold_leave(conn, SIDE, seen);
+	return true;
+}
+
+/* Takes the slots of the futures of the call, and puts the wr_ids into the
+ * chain. False: a slot is missing, and none is taken. */
+static inline bool take_futures(struct rpma_rt_conn *conn,
+				const struct rpma_rt_wr *wr, int count,
+				struct rpma_send_wr *chain)
+{
+	struct rt_futures *futures = conn->side[SIDE].futures;
+	struct rt_future *slot;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		slot = rt_future_take(futures, wr[i].context);
+		if (unlikely(slot == NULL))
+			break;
+		rt_future_name(wr[i].future, slot);
+		chain[i].wr.wr_id = rt_post_slot_wr_id(slot);
+	}
+	if (likely(i == count))
+		return true;
+	while (i-- > 0)
+		rt_post_return_future(wr[i].future);
+	return false;
+}
+
+/* Posts as many plain ones with futures as a chain holds, as post_plain() does:
+ * the whole call or none of it. */
+__attribute__((noinline)) static bool
+post_futures(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
+{
+	struct rt_gate *gate = &conn->gate[SIDE];
+	uint64_t seen = rt_turn_look(&gate->turn);
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+	int taken;
+	int i;
+
+	if (unlikely(count > RT_POST_CHUNK || conn->side[SIDE].futures == NULL))
+		return false;
+	for (i = 0; i < count; i++) {
+		if (unlikely(!is_plain_future(&wr[i])))
+			return false;
+		fill_plain(&wr[i], 0, &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
+		return false;
+	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count) ||
+		     rt_post_is_behind(&conn->own[SIDE]) ||
+		     !take_futures(conn, wr, count, chain))) {
+		rt_hold_leave(conn, SIDE, seen);
+		return false;
+	}
+	note_plain(conn, wr, count, chain);
+	taken = rt_hold_give_linked_sends(conn, chain, count);
 	if (unlikely(taken < count)) {
 		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
 		rt_hold_refused(conn, SIDE, seen);
@@ -647,8 +755,9 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	ret = rt_post_check(conn, SIDE);
 	if (unlikely(ret))
 		return ret;
-	if (count == 1 ? likely(post_one(conn, wr))
-		       : likely(post_some(conn, wr, count)))
+	if (wr->future != NULL ? likely(post_futures(conn, wr, count))
+	    : count == 1       ? likely(post_one(conn, wr))
+			       : likely(post_some(conn, wr, count)))
 		return count;
 	return post_any(conn, wr, count);
 }

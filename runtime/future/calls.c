@@ -11,37 +11,28 @@
 #include "base/context.h"
 #include "base/log.h"
 
-int rt_future_find(const struct rt_log_place *place,
-		   const struct rpma_rt_future *future,
-		   struct rt_future **slot_ptr)
+int rt_future_refuse(const struct rt_log_place *place,
+		     const struct rpma_rt_future *future)
 {
-	struct rt_future *slot;
 	int ret;
 
 	if (future == NULL)
 		return rt_refuse(place, RPMA_E_INVAL, "future is NULL");
-	slot = rt_future_slot(future);
-	if (slot == NULL)
+	if (future->opaque[0] == 0)
 		return rt_refuse(place, RPMA_E_INVAL,
 				 "future is none: no work request with it was "
 				 "posted");
-	ret = rt_context_check_here(place, slot->of->rt);
-	if (ret)
-		return ret;
-	/* relaxed: the holder's own */
-	if (atomic_load_explicit(&slot->generation, memory_order_relaxed) !=
-	    future->opaque[1])
-		return rt_refuse(place, RPMA_E_INVAL,
-				 "future was dropped before");
-	*slot_ptr = slot;
-	return 0;
+	ret = rt_context_check_here(place, rt_future_slot(future)->of->rt);
+	return ret ? ret
+		   : rt_refuse(place, RPMA_E_INVAL,
+			       "future was dropped before");
 }
 #define find(future, slot_ptr) rt_future_find(RT_LOG_HERE, future, slot_ptr)
 
 int rpma_rt_future_poll(const struct rpma_rt_future *future,
 			struct rpma_rt_completion *cmpl)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int ret = find(future, &slot);
 
 	if (ret == 0)
@@ -96,7 +87,7 @@ int rpma_rt_future_then(const struct rpma_rt_future *future,
 			rpma_rt_route_fn *fn, void *arg)
 {
 	const struct rt_future_then then = {.fn = fn, .arg = arg};
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int ret = find(future, &slot);
 
 	if (ret == 0)
@@ -113,7 +104,7 @@ int rpma_rt_future_then(const struct rpma_rt_future *future,
 int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int ret = find(future, &slot);
 
 	if (ret == 0)
@@ -148,7 +139,7 @@ static bool holds_message(const struct rt_future *slot)
 
 int rpma_rt_future_drop(struct rpma_rt_future *future)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	uint32_t asked = RT_FUTURE_DROP;
 	bool is_called;
 	int ret;

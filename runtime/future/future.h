@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "rpma_rt.h"
+#include "base/context.h"
 #include "base/log.h"
 #include "poller/future.h"
 
@@ -93,10 +94,36 @@ int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future);
 
 /* ------------------------------------------------------------- handles --- */
 
+/* Says what is wrong with a handle that names no future: the error, logged. */
+__attribute__((cold)) int rt_future_refuse(const struct rt_log_place *place,
+					   const struct rpma_rt_future *future);
+
+/* Does the handle name a future of this process that was not dropped? */
+static inline bool rt_future_is_held(const struct rpma_rt_future *future)
+{
+	const struct rt_future *slot;
+
+	if (unlikely(future == NULL || future->opaque[0] == 0))
+		return false;
+	slot = rt_future_slot(future);
+	/* relaxed: the holder's own */
+	return likely(
+		rt_context_check(slot->of->rt) == 0 &&
+		atomic_load_explicit(&slot->generation, memory_order_relaxed) ==
+			future->opaque[1]);
+}
+
 /* The slot of a handle in *slot_ptr; 0, or the error, logged. */
-int rt_future_find(const struct rt_log_place *place,
-		   const struct rpma_rt_future *future,
-		   struct rt_future **slot_ptr);
+static inline int rt_future_find(const struct rt_log_place *place,
+				 const struct rpma_rt_future *future,
+				 struct rt_future **slot_ptr)
+{
+	if (unlikely(!rt_future_is_held(future)))
+		return rt_future_refuse(place, future);
+	*slot_ptr = rt_future_slot(future);
+	return 0;
+}
+
 /* Copies the result. REQUIRES: the future is ready. Returns 1, as the calls of
  * the holder do. */
 static inline int rt_future_read(struct rt_future *slot,

@@ -191,7 +191,7 @@ static bool is_first_of_block(const struct wait *wait, int index)
 /* Points all slots to a place, and counts those that are ready. */
 static int take_place(struct wait *wait)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int i;
 
 	wait->place = rt_future_lot_take();
@@ -225,7 +225,7 @@ static bool has_pushed(const struct wait *wait)
  * pushed early, and point to the place again. */
 static void take_pushed(struct wait *wait)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	struct rt_future *next;
 
 	if (!has_pushed(wait))
@@ -261,7 +261,7 @@ static void sleep_at_place(const struct wait *wait, int64_t ns)
 /* Has every slot's token again, then gives the place back. */
 static void leave_place(struct wait *wait)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int i;
 
 	for (i = 0; i < wait->count; i++) {
@@ -465,7 +465,7 @@ static int check(const struct rt_log_place *place,
 		 const struct rpma_rt_future *futures, int count,
 		 int timeout_ms)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int ret;
 	int i;
 
@@ -493,7 +493,7 @@ wait_for_one(const struct rpma_rt_future *future, int timeout_ms)
 int rpma_rt_future_wait(const struct rpma_rt_future *future,
 			struct rpma_rt_completion *cmpl, int timeout_ms)
 {
-	struct rt_future *slot;
+	struct rt_future *slot = NULL;
 	int ret = RT_REFUSE_NULL(future, cmpl);
 
 	if (ret == 0)

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * deliver.c -- the writes of a poller: stages items in lanes, publishes and
+ * deliver.c -- the writes of a poller: writes items to lanes, publishes and
  * rings once a batch, retries spills, answers refused posters. Runs on the
  * poller. doc/protocols/lane.md, ledger.md.
  */
@@ -150,7 +150,6 @@ static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
 	poller->spilling = lane;
 }
 
-/* Also what a full staging area flushed before the batch's end. */
 static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
 {
 	RT_STAT_ADD(poller, spilled, lane->spilled_new);
@@ -159,9 +158,9 @@ static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
 	lane->lost_new = 0;
 }
 
-/* Moves staged items to rings, unseen, and spills: backlog flags are set before
- * the credits go back. */
-static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
+/* Dates what the batch wrote, before it is seen and before the credits go
+ * back. */
+static void date_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	uint32_t ms = rt_poller_tick(poller);
 	struct rt_lane *lane;
@@ -170,7 +169,6 @@ static void fill_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 		rt_lane_date_poller(lane, rt_lane_last_poller(lane), ms);
 		if (unlikely(poller->polled_ns != 0))
 			rt_lane_stamp_poller(lane, poller->polled_ns);
-		rt_lane_flush_poller(lane);
 		RT_STAT_ADD(poller, batches, 1);
 		if (unlikely(rt_lane_is_spilling_poller(lane))) {
 			count_spilled(poller, lane);
@@ -292,7 +290,7 @@ static inline void publish(struct rt_poller *poller,
 	poller->touched_sides = NULL;
 	RT_STAT_ADD(poller, delivered, poller->written);
 	poller->written = 0;
-	fill_lanes(poller, lanes);
+	date_lanes(poller, lanes);
 	publish_retired(sides, rt_poller_tick(poller));
 	if (unlikely(numbers != NULL))
 		publish_numbers(poller, lanes, numbers);

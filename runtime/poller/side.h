@@ -91,8 +91,8 @@ struct rt_led;
 enum rt_side_mark {
 	/* the poller's: the queue pair is bound, no completion failed */
 	RT_SIDE_HEALTHY = 1 << 0,
-	/* a poster's, once, before the device has the entry: an unsignaled
-	 * entry was appended */
+	/* a poster's, once, before the device has the entry: a signaled entry
+	 * was appended that ends a group of unsignaled entries */
 	RT_SIDE_UNSIGNALED = 1 << 1
 };
 

@@ -74,8 +74,6 @@ static_assert(offsetof(struct rt_lane, tail) % RT_APART == 0 &&
 	      "tail, head and the consumer's private words stand apart");
 static_assert(offsetof(struct rt_lane, spilled) < RT_CACHE_LINE,
 	      "flags that are read each time beside what never changes");
-static_assert(offsetof(struct rt_lane, staged) % RT_CACHE_LINE == 0,
-	      "no staged completion straddles a line");
 
 /* -------------------------------------------------------------- copying --- */
 
@@ -109,6 +107,13 @@ static struct rpma_rt_completion *ring_new(uint32_t size)
 	return aligned_alloc(alignment, bytes);
 }
 
+/* After head_seen was read, or the spill became empty or not. */
+static void note_room(struct rt_lane *lane)
+{
+	lane->room_end = lane->spill->count == 0 ? lane->head_seen + lane->size
+						 : lane->tail_next;
+}
+
 int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 		 struct rt_bell *consumer, uint32_t size,
 		 uint32_t backlog_limit)
@@ -124,8 +129,10 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 	lane->backlog_limit = backlog_limit;
 	lane->ring = ring_new(size);
 	lane->spill = rt_spill_new(backlog_limit);
-	if (lane->ring != NULL && lane->spill != NULL)
+	if (lane->ring != NULL && lane->spill != NULL) {
+		note_room(lane);
 		return 0;
+	}
 	rt_lane_fini(lane);
 	return RPMA_E_NOMEM;
 }
@@ -148,6 +155,7 @@ static uint32_t room(struct rt_lane *lane, uint32_t wanted)
 	/* acquire [LANE-2]: the consumer has read the slots we overwrite */
 	lane->head_seen =
 		atomic_load_explicit(&lane->head, memory_order_acquire);
+	note_room(lane);
 	return lane->size - (lane->tail_next - lane->head_seen);
 }
 
@@ -172,45 +180,36 @@ static void tell_spill(struct rt_lane *lane)
 			      memory_order_relaxed);
 }
 
-static void spill_staged(struct rt_lane *lane,
-			 const struct rpma_rt_completion *items, uint32_t count)
+/* A place in the spill. Without room, which cannot be, the newest item is lost
+ * for this one. */
+static struct rpma_rt_completion *spill_one(struct rt_lane *lane)
 {
-	uint32_t kept = rt_spill_put(lane->spill, items, count);
+	struct rt_spill *spill = lane->spill;
+	struct rpma_rt_completion *place = rt_spill_place(spill);
 
 	/* reserved with the routes that lead here: limit + credits + events */
-	assert(kept == count);
-	lane->spilled_new += count;
-	lane->lost_new += count - kept;
+	assert(place != NULL);
+	lane->spilled_new++;
+	if (place == NULL) {
+		lane->lost_new++;
+		place = &spill->items[(spill->first + spill->count - 1) %
+				      spill->entries];
+	}
 	tell_spill(lane);
-	if (lane->spill->count >= lane->backlog_limit)
+	note_room(lane);
+	if (spill->count >= lane->backlog_limit)
 		/* relaxed [LANE-5]: the release of the retired count, which
 		 * follows, carries it to the posters it concerns */
 		atomic_store_explicit(&lane->backlogged, true,
 				      memory_order_relaxed);
+	return place;
 }
 
-void rt_lane_flush_poller(struct rt_lane *lane)
+struct rpma_rt_completion *rt_lane_find_slot_poller(struct rt_lane *lane)
 {
-	uint32_t count = lane->staged_count;
-	uint32_t fits = 0;
-
-	lane->staged_count = 0;
-	if (lane->spill->count == 0) {
-		fits = room(lane, count);
-		if (fits > count)
-			fits = count;
-		ring_put(lane, lane->staged, fits);
-	}
-	if (fits < count)
-		spill_staged(lane, &lane->staged[fits], count - fits);
-}
-
-void rt_lane_publish_poller(struct rt_lane *lane)
-{
-	lane->touched = false;
-	if (lane->staged_count > 0)
-		rt_lane_flush_poller(lane);
-	rt_lane_release_tail_poller(lane);
+	if (lane->spill->count > 0 || room(lane, 1) == 0)
+		return spill_one(lane);
+	return &lane->ring[lane->tail_next++ & (lane->size - 1)];
 }
 
 /* Updates the flags after a spill shrank. */
@@ -253,6 +252,7 @@ uint32_t rt_lane_retry_poller(struct rt_lane *lane)
 	}
 	if (moved == 0)
 		return 0;
+	note_room(lane);
 	rt_lane_release_tail_poller(lane);
 	tell_spill(lane);
 	ease(lane);
@@ -264,8 +264,7 @@ void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns)
 	/* acquire: pairs with the consumer's taking the last one */
 	if (atomic_load_explicit(&lane->stamp_ns, memory_order_acquire) != 0)
 		return;
-	lane->stamped =
-		lane->tail_next + lane->spill->count + lane->staged_count - 1;
+	lane->stamped = rt_lane_last_poller(lane);
 	/* release: which item, to rt_lane_take_stamp_consumer() */
 	atomic_store_explicit(&lane->stamp_ns, ns, memory_order_release);
 }

@@ -3,15 +3,15 @@
 
 /*
  * lane.h -- a bounded ring of completions from one poller to one consumer, and
- * the spill behind it when the ring is full. The poller groups a batch in the
- * staging area, copies it to the ring in bulk and publishes it with one store;
- * the consumer copies out in bulk likewise. Protocol, ordering labels, which
- * calls may run at the same time: doc/protocols/lane.md.
+ * the spill behind it when the ring is full. The poller writes a batch behind
+ * the tail and publishes the batch with one store; the consumer copies out in
+ * bulk. Protocol, ordering labels, which calls may run at the same time:
+ * doc/protocols/lane.md.
  *
  * A poller's round:
- *	stage each completion; on true remember the lane as touched
- *	flush every touched lane; give credits back; publish every touched
- *	lane; retry every lane that spills
+ *	write each completion; on true remember the lane as touched
+ *	give credits back; publish every touched lane; retry every lane that
+ *	spills
  *	rt_fence_dekker(), once
  *	rt_lane_bell_poller() every lane that was published or retried
  */
@@ -50,6 +50,8 @@ struct rt_spill {
 struct rt_spill *rt_spill_new(uint32_t entries);
 void rt_spill_delete(struct rt_spill *spill);
 
+/* A place at the end, to be written; NULL: there is no room. */
+struct rpma_rt_completion *rt_spill_place(struct rt_spill *spill);
 /* Adds at the end; returns for how many there was room. */
 uint32_t rt_spill_put(struct rt_spill *spill,
 		      const struct rpma_rt_completion *items, uint32_t count);
@@ -85,9 +87,6 @@ void rt_waiter_add(struct cds_list_head *waiters, struct rt_waiter *waiter);
 
 /* ----------------------------------------------------------------- lane --- */
 
-/* completions; as many as a poller takes from a CQ at once */
-#define RT_LANE_STAGE 32
-
 #define RT_LANE_NUMBERS 256 /* reserved route numbers: those of SRQs */
 
 struct rt_left_out;
@@ -109,13 +108,15 @@ struct rt_lane {
 
 	/* the poller's own; after the queue's finish the consumer's */
 	alignas(RT_APART) struct rt_spill *spill;
-	uint32_t staged_count;
-	uint32_t tail_next; /* = tail */
+	uint32_t tail_next; /* tail, and what a batch has written behind it */
 	uint32_t head_seen; /* head, as last read */
+	/* tail_next stops here: size behind head_seen; with a spill, which goes
+	 * first, where tail_next is */
+	uint32_t room_end;
 	/* to be counted by the poller */
 	uint32_t spilled_new;
 	uint32_t lost_new; /* 0, unless a spill was reserved too small */
-	bool touched;	   /* staged in since the last publish */
+	bool touched;	   /* written to since the last publish */
 	bool eased;	   /* backlogged was cleared, not reported yet */
 	bool answering;	   /* and waiters may not have been answered yet */
 	bool spill_listed; /* in the poller's list of lanes that spill */
@@ -156,9 +157,6 @@ struct rt_lane {
 	/* the consumer's own */
 	alignas(RT_APART) uint32_t head_next; /* = head */
 	uint32_t tail_seen;		      /* tail, as last read */
-
-	/* the poller's own */
-	alignas(RT_APART) struct rpma_rt_completion staged[RT_LANE_STAGE];
 };
 
 /* The first spill has room for backlog_limit entries. ERRORS: RPMA_E_NOMEM */
@@ -169,13 +167,7 @@ void rt_lane_fini(struct rt_lane *lane);
 
 /* ---------------------------------------------------- the owning poller --- */
 
-/* Moves the staging area to the ring, unseen, or to the spill, which may raise
- * the backlog flag. Credits are given back between this and publish: a thread
- * that takes a completion finds its credit free. touched stays as it is. */
-void rt_lane_flush_poller(struct rt_lane *lane);
-
-/* Fills a slot by two wide stores, for the copy to the ring, which follows
- * closely. */
+/* Fills a slot by two wide stores. */
 static inline void rt_lane_fill_slot(struct rpma_rt_completion *slot,
 				     const struct rpma_rt_completion *cmpl)
 {
@@ -200,33 +192,36 @@ static inline void rt_lane_fill_slot(struct rpma_rt_completion *slot,
 #endif
 }
 
-/*
- * A place for the next completion, to be written before the next call on this
- * lane. A full staging area flushes by itself.
- */
-static inline struct rpma_rt_completion *
-rt_lane_slot_poller(struct rt_lane *lane)
-{
-	if (lane->staged_count == RT_LANE_STAGE)
-		rt_lane_flush_poller(lane);
-	return &lane->staged[lane->staged_count++];
-}
-
-/*
- * Has a batch of one item its place in the ring itself? It is filled there,
- * then published by rt_lane_publish_one_poller(). False: stage it, the ring may
- * be full, or there is a spill. REQUIRES: nothing is staged
- */
+/* Is there a place in the ring itself, as far as the poller knows, and no spill
+ * that goes first? */
 static inline bool rt_lane_has_place_poller(const struct rt_lane *lane)
 {
-	return lane->spill->count == 0 &&
-	       lane->tail_next - lane->head_seen < lane->size;
+	return lane->tail_next != lane->room_end;
 }
 
 static inline struct rpma_rt_completion *
 rt_lane_place_poller(const struct rt_lane *lane)
 {
 	return &lane->ring[lane->tail_next & (lane->size - 1)];
+}
+
+/* After a look at the head, or in the spill, which may raise the backlog
+ * flag. */
+__attribute__((cold)) struct rpma_rt_completion *
+rt_lane_find_slot_poller(struct rt_lane *lane);
+
+/*
+ * A place for the next completion, to be written before the next call on this
+ * lane; nobody sees the completion before rt_lane_publish_poller(). Credits are
+ * given back between the two: a thread that takes a completion finds its credit
+ * free, and the backlog flag that its completion raised is set.
+ */
+static inline struct rpma_rt_completion *
+rt_lane_slot_poller(struct rt_lane *lane)
+{
+	if (__builtin_expect(!rt_lane_has_place_poller(lane), 0))
+		return rt_lane_find_slot_poller(lane);
+	return &lane->ring[lane->tail_next++ & (lane->size - 1)];
 }
 
 static inline void rt_lane_release_tail_poller(struct rt_lane *lane)
@@ -262,28 +257,33 @@ static inline bool rt_lane_touch_poller(struct rt_lane *lane)
 	return first;
 }
 
-/* Copies one completion in; true: the first since the last publish. */
-static inline bool rt_lane_stage_poller(struct rt_lane *lane,
+/* Writes one completion; true: the first since the last publish. */
+static inline bool rt_lane_write_poller(struct rt_lane *lane,
 					const struct rpma_rt_completion *cmpl)
 {
 	*rt_lane_slot_poller(lane) = *cmpl;
 	return rt_lane_touch_poller(lane);
 }
 
-/* Staged -> ring, tail released once. What does not fit, or all of it when a
- * spill exists, goes to the spill, in order. */
-void rt_lane_publish_poller(struct rt_lane *lane);
+/* Shows the consumer what was written to the ring: the tail is released once
+ * for all of it. */
+static inline void rt_lane_publish_poller(struct rt_lane *lane)
+{
+	lane->touched = false;
+	rt_lane_release_tail_poller(lane);
+}
 
 /* Spill -> ring as room allows; returns how many moved. */
 uint32_t rt_lane_retry_poller(struct rt_lane *lane);
 
-/* The staged items were polled at ns; between slot and flush. */
+/* The items written since the last publish were polled at ns; before they are
+ * published. */
 void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns);
 
-/* The number of the last item that is staged. */
+/* The number of the last item that was written. */
 static inline uint32_t rt_lane_last_poller(const struct rt_lane *lane)
 {
-	return lane->tail_next + lane->spill->count + lane->staged_count - 1;
+	return lane->tail_next + lane->spill->count - 1;
 }
 
 /* The item of that number was polled at about ms; it and what came before it

@@ -31,6 +31,13 @@ void rt_spill_delete(struct rt_spill *spill)
 	free(spill);
 }
 
+struct rpma_rt_completion *rt_spill_place(struct rt_spill *spill)
+{
+	if (spill->count == spill->entries)
+		return NULL;
+	return &spill->items[(spill->first + spill->count++) % spill->entries];
+}
+
 uint32_t rt_spill_put(struct rt_spill *spill,
 		      const struct rpma_rt_completion *items, uint32_t count)
 {

@@ -99,7 +99,7 @@ static void send_last(struct exchange *exchange)
 	struct rpma_rt_completion last = stub_item(LAST);
 
 	last.user = (void *)(uintptr_t)exchange->sent;
-	rt_lane_stage_poller(exchange->lane, &last);
+	rt_lane_write_poller(exchange->lane, &last);
 	rt_lane_publish_poller(exchange->lane);
 }
 

@@ -20,6 +20,7 @@
 #include "rt_stub.h"
 #include "stress.h"
 
+#define BATCH	  32 /* items that a poller publishes at once */
 #define POLLERS	  3
 #define PUSHERS	  2
 #define LANE_SIZE 64
@@ -66,7 +67,7 @@ static void *poller_main(void *arg)
 	STRESS_CHECK(lane != NULL);
 	while (actor->sent < share ||
 	       (rt_lane_is_spilling_poller(lane) && !life->by_finish)) {
-		count = 1 + stress_below(&actor->rng, RT_LANE_STAGE);
+		count = 1 + stress_below(&actor->rng, BATCH);
 		if (count > share - actor->sent)
 			count = share - (uint32_t)actor->sent;
 		stub_publish(lane, actor->sent | (uint64_t)actor->index << 32,

@@ -24,6 +24,7 @@
 #include "rt_stub.h"
 #include "stress.h"
 
+#define BATCH	  32 /* items that a poller publishes at once */
 #define POLLERS	  2
 #define WORKERS	  4
 #define LANE_SIZE 64
@@ -71,7 +72,7 @@ static void *poller_main(void *arg)
 	lane = rt_queue_lane(life->queue, actor->index, bell);
 	STRESS_CHECK(lane != NULL);
 	while (actor->sent < share || rt_lane_is_spilling_poller(lane)) {
-		count = 1 + stress_below(&actor->rng, RT_LANE_STAGE);
+		count = 1 + stress_below(&actor->rng, BATCH);
 		if (count > share - actor->sent)
 			count = share - (uint32_t)actor->sent;
 		stub_publish(lane, actor->sent | (uint64_t)actor->index << 32,

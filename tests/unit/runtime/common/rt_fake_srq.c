@@ -94,8 +94,10 @@ void fake_srq_limit(struct rpma_rt_srq *srq)
 /* --------------------------------------------------------------- memory --- */
 
 struct rpma_mr_local {
-	void *ptr;
+	struct rpma_mr_local_head head;
 };
+
+static struct ibv_mr fake_ibv_mr = {.lkey = FAKE_LKEY};
 
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 		struct rpma_mr_local **mr_ptr)
@@ -109,7 +111,8 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 	if (ret)
 		return ret;
 	*mr_ptr = fake_object_new(sizeof(**mr_ptr));
-	(*mr_ptr)->ptr = ptr;
+	(*mr_ptr)->head = (struct rpma_mr_local_head){
+		.ibv_mr = &fake_ibv_mr, .addr = (uintptr_t)ptr};
 	return 0;
 }
 

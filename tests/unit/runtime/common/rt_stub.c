@@ -209,7 +209,7 @@ void stub_publish(struct rt_lane *lane, uint64_t first, uint32_t count)
 
 	for (i = 0; i < count; i++) {
 		item = stub_item(first + i);
-		rt_lane_stage_poller(lane, &item);
+		rt_lane_write_poller(lane, &item);
 	}
 	rt_lane_publish_poller(lane);
 }

@@ -26,6 +26,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void append_one(struct rt_ledger *to, uint64_t wr_id, uint8_t opcode,
+		       bool signaled)
+{
+	struct rt_ledger_pen pen = rt_ledger_begin(to);
+
+	rt_ledger_append(&pen, wr_id, opcode, signaled, 0);
+	rt_ledger_end(&pen);
+}
+
 /* One letter a work request: S signaled, u unsignaled; e and o likewise, and
  * their wr_id says that only an error is wanted. wr_id counts from first. */
 static void append(uint64_t first, const char *kinds)
@@ -35,9 +44,8 @@ static void append(uint64_t first, const char *kinds)
 	for (; *kinds; kinds++) {
 		signaled = *kinds == 'S' || *kinds == 'e';
 		on_error = *kinds == 'e' || *kinds == 'o';
-		rt_ledger_append(&ledger,
-				 first++ | (on_error ? RT_ON_ERROR_ONLY : 0),
-				 IBV_WC_SEND, signaled, 0);
+		append_one(&ledger, first++ | (on_error ? RT_ON_ERROR_ONLY : 0),
+			   IBV_WC_SEND, signaled);
 	}
 }
 
@@ -150,10 +158,11 @@ static void must_signal__full_ledger_has_one(void **state)
 
 		ok(rt_ledger_init(&other, depth));
 		for (signaled = 0, i = 0; i < depth; i++) {
-			bool must = rt_ledger_must_signal(&other);
+			struct rt_ledger_pen pen = rt_ledger_begin(&other);
+			bool must = rt_ledger_must_signal(&pen);
 
 			signaled += must;
-			rt_ledger_append(&other, i, IBV_WC_SEND, must, 0);
+			append_one(&other, i, IBV_WC_SEND, must);
 		}
 		assert_in_range(signaled, 1, depth);
 		rt_ledger_fini(&other);
@@ -187,8 +196,8 @@ static void finish__same_wr_id_oldest_first(void **state)
 	const struct rt_ledger_entry *first;
 
 	(void)state;
-	rt_ledger_append(&ledger, 9, IBV_WC_SEND, true, 0);
-	rt_ledger_append(&ledger, 9, IBV_WC_RDMA_READ, true, 0);
+	append_one(&ledger, 9, IBV_WC_SEND, true);
+	append_one(&ledger, 9, IBV_WC_RDMA_READ, true);
 	first = rt_ledger_finish(&ledger, 9, false);
 	assert_int_equal(first->opcode, IBV_WC_SEND);
 	assert_int_equal(rt_ledger_take_unfinished(&ledger)->opcode,
@@ -306,8 +315,8 @@ static void append_link(uint32_t count, uint32_t parts)
 	for (i = 0; i < count; i++) {
 		bool part = parts >> i & 1;
 
-		rt_ledger_append(&ledger, part ? RT_ON_ERROR_ONLY | count : i,
-				 IBV_WC_SEND, !part, 0);
+		append_one(&ledger, part ? RT_ON_ERROR_ONLY | count : i,
+			   IBV_WC_SEND, !part);
 		link = i + 1 < count ? RT_LINK_GOES_ON : 0;
 		rt_ledger_link(&ledger, part ? link | RT_LINK_PART : link);
 	}

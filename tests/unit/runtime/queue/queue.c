@@ -226,8 +226,8 @@ static void delete__items_left_DROPPED(void **state)
 	struct rt_lane *lane = lane_of(world, 0);
 	const struct rpma_rt_completion item = stub_item(1);
 
-	rt_lane_stage_poller(lane, &item);
-	rt_lane_stage_poller(lane, &item);
+	rt_lane_write_poller(lane, &item);
+	rt_lane_write_poller(lane, &item);
 	rt_lane_publish_poller(lane);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 	assert_int_equal(world->rt.drops, 2);
@@ -958,7 +958,7 @@ static void publish_token(struct rt_lane *lane, const struct rt_joint *joint)
 {
 	const struct rpma_rt_completion token = rt_joint_token(joint);
 
-	rt_lane_stage_poller(lane, &token);
+	rt_lane_write_poller(lane, &token);
 	rt_lane_publish_poller(lane);
 }
 

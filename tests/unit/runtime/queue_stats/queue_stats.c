@@ -202,7 +202,7 @@ static void timing__dispatch_until_the_last_item(void **state)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		rt_lane_stage_poller(world->lane, &item);
+		rt_lane_write_poller(world->lane, &item);
 	rt_lane_stamp_poller(world->lane, rt_now_ns() - 5000);
 	rt_lane_publish_poller(world->lane);
 	poll_up_to(world, 2);
@@ -226,7 +226,7 @@ static void timing__through_the_spill(void **state)
 	struct rpma_rt_completion item = stub_item(1);
 
 	stub_publish(world->lane, 1, SIZE + 3);
-	rt_lane_stage_poller(world->lane, &item);
+	rt_lane_write_poller(world->lane, &item);
 	rt_lane_stamp_poller(world->lane, rt_now_ns());
 	rt_lane_publish_poller(world->lane);
 	poll_up_to(world, SIZE);
