@@ -335,11 +335,16 @@ struct rpma_rt_conn {
 	/* written by the control thread: qp and qp_num before BIND, conn before
 	 * the send gate opens */
 	struct ibv_qp *qp; /* posters: with the right, while the side is open */
-	struct rpma_conn *conn;
-	uint32_t qp_num;
 	_Atomic uint32_t reached; /* bits of enum rt_reached */
+	enum rt_receives receives : 8;
+	bool enters_kernel; /* immutable: see base/wr.h */
+	uint16_t max_sge;   /* pieces of a work request */
 	/* the application's */
 	struct rpma_rt_route own[2];
+
+	struct rpma_conn *conn; /* by the control thread, as qp_num is */
+	uint32_t qp_num;
+	uint32_t max_inline; /* bytes of a work request */
 	/* of the peer's memory; NULL: the program has given none */
 	_Atomic(struct rpma_peer_cfg *) remote_cfg;
 
@@ -347,10 +352,6 @@ struct rpma_rt_conn {
 	struct rt_device *device;   /* whose control thread leads it */
 	struct rt_cq *cq;
 	struct rt_conn_setup *setup; /* NULL: it is established, or was */
-	uint32_t max_inline;	     /* bytes of a work request */
-	uint16_t max_sge;	     /* pieces of one */
-	bool passive;
-	enum rt_receives receives;
 	uint32_t slot;
 	uint32_t number;	   /* in this process */
 	uint32_t listener;	   /* passive: its listener's number; 0: none */
@@ -363,11 +364,11 @@ struct rpma_rt_conn {
 	uint8_t pdata_in_len;
 	_Atomic bool pdata_valid;
 	_Atomic bool look_sent;
-	bool enters_kernel; /* immutable: see base/wr.h */
 	/* under the runtime's lock; is_done written under its ask_lock too */
 	bool is_done; /* the control thread may be gone */
 	enum rt_change change;
 	bool is_named; /* by the program; as the name */
+	bool passive;  /* immutable */
 	/* the errno with which the device refused a post, 0: it did not */
 	_Atomic uint8_t post_errno;
 	union rt_peer_addr peer_addr; /* before REACHED_READY */
@@ -404,6 +405,11 @@ struct rpma_rt_conn {
 	struct rpma_rt_conn *prev;
 	struct rpma_rt_conn *next;
 };
+static_assert(offsetof(struct rpma_rt_conn, rt) % RT_CACHE_LINE == 0 &&
+		      offsetof(struct rpma_rt_conn, own[0].waiter) -
+				      offsetof(struct rpma_rt_conn, rt) ==
+			      RT_CACHE_LINE,
+	      "a send reads one line besides its gate, a receive two");
 
 /* ------------------------------------------------------- made and freed --- */
 

@@ -31,16 +31,12 @@ struct rt_waiter;
 
 /* a caller's handle. Leads to a lane of a queue or to a function. */
 struct rpma_rt_route {
+	/* what posters read comes first: see struct rpma_rt_conn */
+
 	/* immutable once the opener has returned it */
 	struct rpma_rt_conn *conn;
 	/* written by the poller, read by posters too, and by the dump */
 	_Atomic(struct rt_lane *) lane; /* NULL: a function */
-	/* the poller's, these two */
-	struct rt_waiter *waiter; /* for the lane; NULL: likewise, or closed */
-	struct rpma_rt_queue *queue; /* held; NULL: likewise */
-	uint32_t listed_queue;	     /* the directory's: its id, or 0 */
-	/* under the runtime's lock */
-	uint32_t reserved; /* entries of the lane's spill held for it */
 	/* immutable */
 	uint16_t number;
 	uint8_t side; /* enum rpma_rt_side */
@@ -51,6 +47,13 @@ struct rpma_rt_route {
 	/* immutable, of the send side's own: the number that work requests with
 	 * a lease have; of others 0 */
 	uint16_t leases;
+
+	/* the poller's, these two */
+	struct rt_waiter *waiter; /* for the lane; NULL: likewise, or closed */
+	struct rpma_rt_queue *queue; /* held; NULL: likewise */
+	uint32_t listed_queue;	     /* the directory's: its id, or 0 */
+	/* under the runtime's lock */
+	uint32_t reserved; /* entries of the lane's spill held for it */
 };
 
 /* one that was opened */

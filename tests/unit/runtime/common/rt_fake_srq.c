@@ -111,8 +111,8 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 	if (ret)
 		return ret;
 	*mr_ptr = fake_object_new(sizeof(**mr_ptr));
-	(*mr_ptr)->head = (struct rpma_mr_local_head){
-		.ibv_mr = &fake_ibv_mr, .addr = (uintptr_t)ptr};
+	(*mr_ptr)->head = (struct rpma_mr_local_head){.ibv_mr = &fake_ibv_mr,
+						      .addr = (uintptr_t)ptr};
 	return 0;
 }
 
