@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * echo.h: the parts of verbs.c and migrated.c that a migration leaves alone: the
- * messages, their places in memory, the requests that completions lead back to,
- * and the clock.
+ * echo.h: the parts of verbs.c and migrated.c that a migration leaves alone:
+ * the messages, their places in memory, the requests that completions lead back
+ * to, and the clock.
  */
 
 #ifndef MIGRATION_ECHO_H

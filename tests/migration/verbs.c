@@ -3,9 +3,9 @@
 
 /*
  * verbs server ADDRESS | verbs client ADDRESS PORT SECONDS: an echo on rdma_cm
- * and verbs, as many programs have it: one CQ, polled until it is empty; armed
- * and polled again before poll(2) sleeps. The server prints its port, serves one
- * client and ends with it; the client checks each echo and prints its rate.
+ * and verbs, in the usual form: a CQ, polled until the CQ is empty; armed and
+ * polled again before poll(2) sleeps. The server prints its port, serves a
+ * single client and ends; the client checks each echo and prints the rate.
  * migrated.c is this program after doc/MIGRATION.md.
  */
 
