@@ -7,6 +7,8 @@
  * and sleeps until something has come, or does nothing more, and the LINK
  * thread sleeps, with a timer while `sleep` is even. Whoever drains holds
  * link.in, and takes one record a round; a thread that makes `sleep` odd takes all.
+ * A poll, and an arm, of the program may pass a link over, as one that rings; behind
+ * a bell the link thread makes `sleep` odd at once, or trusts a program that polls.
  *
  * Stores go through buffers, see buffers.pml. A lock is given back behind the
  * stores of its holder.
@@ -133,16 +135,22 @@ proctype program()
 	do
 	:: calls < CALLS -> /* a poll */
 		calls++;
-		lock(PROGRAM);
 		looks = true;
-		drain(PROGRAM, false);
-		unlock(PROGRAM)
+		if
+		:: lock(PROGRAM);
+		   drain(PROGRAM, false);
+		   unlock(PROGRAM)
+		:: true
+		fi
 	:: calls < CALLS -> /* it sleeps until something was taken */
 		calls++;
-		lock(PROGRAM);
 		event = false;
-		arm(PROGRAM);
-		unlock(PROGRAM);
+		if
+		:: lock(PROGRAM);
+		   arm(PROGRAM);
+		   unlock(PROGRAM)
+		:: true
+		fi;
 		(event || IS_OVER)
 	:: true -> break
 	od
@@ -174,13 +182,20 @@ inline wake()
 #ifndef M_READ_LAST
 	fd = false;
 #endif
+#ifdef M_STAYS_ODD
+	lock(LINK);
+	drain(LINK, true);
+	unlock(LINK);
+	promised = false
+#else
 #ifndef M_EVEN_FIRST
 	make_even();
 #endif
 	promised = true
+#endif
 }
 
-/* The time of the timer has come, and nothing was there. */
+/* Behind a bell, or when the time of the timer has come. */
 inline tick()
 {
 	lock(LINK);
@@ -191,9 +206,9 @@ inline tick()
 #else
 	:: asleep % 2 == 0 && looks -> looks = false
 #endif
-	:: asleep % 2 == 0 && !looks ->
+	:: asleep % 2 == 0 ->
 		arm(LINK);
-		promised = took
+		promised = false
 	fi;
 	unlock(LINK)
 }

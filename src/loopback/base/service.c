@@ -18,6 +18,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "base/turn.h"
 
 struct job {
 	uint64_t when;
@@ -105,6 +106,7 @@ static void *service(void *arg)
 	uint64_t now;
 
 	(void)arg;
+	lb_turn_set_slice(true);
 	pthread_mutex_lock(&lock);
 	for (;;) {
 		if (!njobs || lb_clock_is_virtual(&now)) {

@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/random.h"
+#include "base/turn.h"
 #include "base/zalloc.h"
 #include "cq/channel.h"
 #include "cq/due.h"
@@ -182,13 +183,17 @@ bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out)
 	return found;
 }
 
-static int poll_some(struct lb_cq *cq, int n, struct ibv_wc *wc)
+/* Inline in both of its callers, as the path of an empty poll is short. */
+static inline __attribute__((always_inline)) int
+poll_alone(struct lb_cq *cq, int n, struct ibv_wc *wc)
 {
-	/* relaxed: head changes under cq.poll only, which we hold */
-	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	struct lb_cqe *cqe;
+	uint32_t head;
 	int got = 0;
 
+	lb_lock_get(&cq->poll);
+	/* relaxed: head changes under cq.poll only, which we hold */
+	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	while (got < n && (cqe = peek(cq, head))) {
 		if (lb_likely(cqe->freed != NULL)) {
 			wc[got++] = cqe->wc;
@@ -198,6 +203,21 @@ static int poll_some(struct lb_cq *cq, int n, struct ibv_wc *wc)
 	}
 	/* release: pairs with the acquire in is_full() */
 	atomic_store_explicit(&cq->head, head, memory_order_release);
+	lb_lock_put(&cq->poll);
+	return got;
+}
+
+/* Takes what others have sent before, and offers the CPU if nothing is there.
+ */
+static __attribute__((noinline)) int poll_beside_others(struct lb_cq *cq, int n,
+							struct ibv_wc *wc)
+{
+	int got;
+
+	if (lb_nic_has_links())
+		lb_nic_poll();
+	got = poll_alone(cq, n, wc);
+	lb_turn_polled(&lb_turn_mine, got);
 	return got;
 }
 
@@ -219,11 +239,10 @@ int lb_cq_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	if (got)
 		return got;
 	lb_hook(RPMA_LOOPBACK_POLL, ibv);
-	if (lb_nic_has_links())
-		lb_nic_poll();
-	lb_lock_get(&cq->poll);
-	got = poll_some(cq, n, wc);
-	lb_lock_put(&cq->poll);
+	if (lb_turn_has_others())
+		got = poll_beside_others(cq, n, wc);
+	else
+		got = poll_alone(cq, n, wc);
 	spurious(cq);
 	lb_hook(RPMA_LOOPBACK_POLL_DONE, ibv);
 	return got;

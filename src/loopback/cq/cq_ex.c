@@ -10,6 +10,7 @@
 
 #include "base/hook.h"
 #include "base/lock.h"
+#include "base/turn.h"
 #include "cq/cq.h"
 #include "rpma_loopback.h"
 #include "wire/nic.h"
@@ -52,6 +53,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	ret = next_poll(ex);
 	if (ret)
 		lb_lock_put(&cq->poll); /* no ibv_end_poll() follows */
+	if (lb_turn_has_others())
+		lb_turn_polled(&lb_turn_mine, !ret);
 	return ret;
 }
 

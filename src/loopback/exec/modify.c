@@ -502,8 +502,10 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 		enter(run, qp, to, attr, mask);
 		handle->ibv.state = to;
 	}
-	if (!err && link) /* there was none: the queue pair had been reset */
+	if (!err && link) { /* there was none: the queue pair had been reset */
 		qp->remote.link = link;
+		lb_remote_look_at(&qp->remote, link);
+	}
 	lb_qp_unlock(qp);
 	if (err && link)
 		lb_link_put(link);

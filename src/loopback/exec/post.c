@@ -213,7 +213,7 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 		return err;
 	}
 	lb_hook(RPMA_LOOPBACK_POST_SEND, ibv);
-	lb_run_look();
+	lb_run_look(qp);
 	lb_run_begin(&run);
 	lb_lock_get(&qp->sq_lock);
 	err = check_state(qp);

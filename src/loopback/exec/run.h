@@ -8,10 +8,11 @@
 #ifndef LB_EXEC_RUN_H
 #define LB_EXEC_RUN_H
 
-#include "qp/kick.h"
-#include "wire/nic.h"
+#include <stdatomic.h>
 
-struct lb_qp;
+#include "qp/kick.h"
+#include "qp/qp.h"
+#include "wire/nic.h"
 
 void lb_run_submit(struct lb_run *run, struct lb_qp *qp); /* sq.lock */
 void lb_run_again(struct lb_qp *qp);			  /* no lock held */
@@ -20,14 +21,20 @@ void lb_run_end(struct lb_run *run);
 void lb_run_with(void (*fn)(void *arg, struct lb_run *run), void *arg);
 
 /*
- * What other processes sent is taken first, by a verb that is about to take a
- * lock; not between ibv_wr_start() and what ends it, when a lock is held: those
- * two say so.
+ * What the peer's process sent is taken first, by a post that is about to take
+ * a lock; not between ibv_wr_start() and what ends it, when a lock is held:
+ * those two say so.
  */
-static inline void lb_run_look(void)
+static inline void lb_run_look(const struct lb_qp *qp)
 {
-	if (lb_nic_has_links())
-		lb_nic_poll();
+	struct lb_link *link;
+
+	if (!lb_nic_has_links())
+		return;
+	/* relaxed: see lb_remote.look */
+	link = atomic_load_explicit(&qp->remote.look, memory_order_relaxed);
+	if (link)
+		lb_nic_poll_link(link);
 }
 void lb_run_hold(void);
 void lb_run_release(void);

@@ -19,6 +19,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "base/service.h"
+#include "base/turn.h"
 #include "object/limits.h"
 #include "qp/qp.h"
 
@@ -112,6 +113,7 @@ static void *progress(void *arg)
 	uint64_t now;
 
 	(void)arg;
+	lb_turn_set_slice(true);
 	for (;;) {
 		pthread_mutex_lock(&lock);
 		while (!queued || lb_clock_is_virtual(&now))

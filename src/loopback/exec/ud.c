@@ -112,6 +112,7 @@ static void go_by(struct lb_qp *qp, struct lb_link *way)
 		lb_link_put(before);
 	}
 	qp->remote.way = way;
+	lb_remote_look_at(&qp->remote, way);
 }
 
 /* The way to another process, that of the last datagram if it leads there. */

@@ -48,7 +48,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct lb_qp *qp = h->qp;
 
 	lb_hook(RPMA_LOOPBACK_POST_SEND, ex);
-	lb_run_look();
+	lb_run_look(qp);
 	lb_run_hold();
 	lb_lock_get(&qp->sq_lock);
 	h->wr_tail = qp->sq_tail;

@@ -177,6 +177,7 @@ static void remote_reset(struct lb_qp *qp)
 	r->fan = 0;
 	leave(&r->link, &r->waiter);
 	leave(&r->way, &r->waiter);
+	lb_remote_look_at(r, NULL);
 }
 
 void lb_qp_reset(struct lb_qp *qp)

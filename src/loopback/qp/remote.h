@@ -9,6 +9,7 @@
 #ifndef LB_QP_REMOTE_H
 #define LB_QP_REMOTE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "wire/link.h"
@@ -29,6 +30,9 @@ struct lb_place {
 struct lb_remote {
 	struct lb_link *link; /* a reference; NULL: not another process's */
 	struct lb_link *way;  /* that the last datagram went, a reference */
+	/* one of the two, for a post that looks before it takes a lock: never
+	 * freed, and perhaps another peer's by then */
+	_Atomic(struct lb_link *) look;
 	struct lb_waiter waiter;
 	/* of a datagram to a group: 0, or 1 and the links that are behind */
 	uint32_t fan;
@@ -38,6 +42,14 @@ struct lb_remote {
 	struct lb_place sent;
 	struct lb_place acked; /* its pos is sq_exec */
 };
+
+/* A post looks at that link from now on, or at none; all locks, or sq.lock. */
+static inline void lb_remote_look_at(struct lb_remote *remote,
+				     struct lb_link *link)
+{
+	/* relaxed: a post may look at the one before */
+	atomic_store_explicit(&remote->look, link, memory_order_relaxed);
+}
 
 /* Packets of a part of a message. */
 static inline uint32_t lb_psn_count(uint32_t length, unsigned path_mtu)

@@ -20,6 +20,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "base/service.h"
+#include "base/turn.h"
 #include "capture/file.h"
 #include "exec/inbound.h"
 #include "exec/thread.h"
@@ -113,6 +114,17 @@ static void after_fork_child(void)
 	lb_file_forked();
 }
 
+/* A poll waits for the progress thread, if that executes. */
+static void set_mode(int mode)
+{
+	/* relaxed: read by posts that come after in some other order */
+	int before =
+		atomic_exchange_explicit(&lb.mode, mode, memory_order_relaxed);
+
+	lb_turn_count_others((mode == RPMA_LOOPBACK_THREAD) -
+			     (before == RPMA_LOOPBACK_THREAD));
+}
+
 static void start(void)
 {
 	static const char *const modes[] = {"inline", "thread", NULL};
@@ -120,9 +132,8 @@ static void start(void)
 	const char *rules = getenv("RPMA_LOOPBACK_FAULT");
 	const char *file = getenv("RPMA_LOOPBACK_PCAP");
 
+	set_mode(env_choice("RPMA_LOOPBACK_MODE", modes));
 	/* relaxed, all: pthread_once() publishes them */
-	atomic_store_explicit(&lb.mode, env_choice("RPMA_LOOPBACK_MODE", modes),
-			      memory_order_relaxed);
 	atomic_store_explicit(&lb.strict,
 			      env_choice("RPMA_LOOPBACK_STRICT", stricts),
 			      memory_order_relaxed);
@@ -166,8 +177,7 @@ void lb_config_start(void)
 LB_EXPORT void rpma_loopback_set_mode(enum rpma_loopback_mode mode)
 {
 	lb_config_start();
-	/* relaxed: read by posts that come after in some other order */
-	atomic_store_explicit(&lb.mode, (int)mode, memory_order_relaxed);
+	set_mode((int)mode);
 }
 
 LB_EXPORT enum rpma_loopback_mode rpma_loopback_get_mode(void)

@@ -18,6 +18,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/turn.h"
 #include "wire/hello.h"
 #include "wire/links.h"
 #include "wire/parts.h"
@@ -89,10 +90,12 @@ void lb_contact_end(struct lb_nic *nic, struct lb_link *link, uint64_t until)
 {
 	struct end e = {nic, lb_link_get(link)};
 
-	if (lb_parts_state(link) == LB_LINK_UP)
+	if (lb_parts_state(link) == LB_LINK_UP) {
 		/* relaxed: a hint to those who drain */
 		atomic_fetch_sub_explicit(&lb_link_ups, 1,
 					  memory_order_relaxed);
+		lb_turn_count_others(-1);
+	}
 	lb_contact_drop(nic, &link->contact);
 	drop_guests(nic, link);
 	nic->ops->with_run(end, &e);
@@ -164,6 +167,7 @@ static void come_up(struct lb_nic *nic, struct lb_link *link,
 	link->pidfd.ready = pidfd_ready;
 	/* relaxed: a hint to those who drain */
 	atomic_fetch_add_explicit(&lb_link_ups, 1, memory_order_relaxed);
+	lb_turn_count_others(1);
 	nic->ops->with_run(rise, &r);
 	contact->socket.fd = -1;
 	contact->pidfd = -1;

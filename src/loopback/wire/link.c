@@ -37,6 +37,21 @@
 _Atomic uint32_t lb_link_ups;
 _Atomic uint32_t lb_link_owed;
 
+/* --- awake or ringing */
+
+/* Its `sleep` is even, or not any more. */
+static void set_awake(struct lb_link *link, bool is_awake)
+{
+	_Atomic uint64_t *word = &link->nic->awake[link->index / 64];
+	const uint64_t bit = 1ull << link->index % 64;
+
+	/* relaxed, both: a hint; a link that is missed is looked at later */
+	if (is_awake)
+		atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed);
+}
+
 /* --- wrong records */
 
 /* under in */
@@ -745,29 +760,25 @@ static bool drain_all(struct lb_link *link, struct lb_run *run)
 	return did;
 }
 
-void lb_link_drain(struct lb_link *link, struct lb_run *run)
-{
-	bool did = false;
-
-	if (!lb_lock_try(&link->in))
-		return;
-	drain(link, run, &did);
-	link->looks.all++;
-	link->looks.useful += did;
-	lb_lock_put(&link->in);
-}
-
-bool lb_link_help(struct lb_link *link, struct lb_run *run, uint64_t polls,
-		  bool is_counted)
+bool lb_link_drain(struct lb_link *link, struct lb_run *run)
 {
 	bool did = false;
 
 	if (!lb_lock_try(&link->in))
 		return false;
-	if (link->looks.all - link->looks_counted < polls)
-		drain(link, run, &did);
-	if (is_counted)
-		link->looks_counted = link->looks.all;
+	drain(link, run, &did);
+	link->finds += did;
+	lb_lock_put(&link->in);
+	return did;
+}
+
+bool lb_link_take(struct lb_link *link, struct lb_run *run)
+{
+	bool did = false;
+
+	if (!lb_lock_try(&link->in))
+		return false;
+	drain(link, run, &did);
 	lb_lock_put(&link->in);
 	return did;
 }
@@ -809,6 +820,7 @@ void lb_link_look(struct lb_link *link, struct lb_run *run)
 static void set_sleep(struct lb_link *link)
 {
 	link->sleep++;
+	set_awake(link, !(link->sleep & 1));
 	/* relaxed [WIRE-3]: odd, a fence follows; even, it promises only */
 	atomic_store_explicit(&link->mine->sleep, link->sleep,
 			      memory_order_relaxed);
@@ -848,20 +860,18 @@ void lb_link_wake(struct lb_link *link)
 	lb_lock_get(&link->in);
 	if (link->theirs && link->sleep & 1)
 		set_sleep(link);
+	link->awake.is_rung = true;
 	lb_lock_put(&link->in);
 }
 
-bool lb_link_is_awake(struct lb_link *link, struct lb_looks *since)
+uint64_t lb_link_finds(struct lb_link *link)
 {
-	bool is_awake;
+	uint64_t finds;
 
 	lb_lock_get(&link->in);
-	since->all = link->looks.all - link->looks_then.all;
-	since->useful = link->looks.useful - link->looks_then.useful;
-	link->looks_then = link->looks;
-	is_awake = link->theirs && !(link->sleep & 1);
+	finds = link->finds;
 	lb_lock_put(&link->in);
-	return is_awake;
+	return finds;
 }
 
 /* --- messages */
@@ -972,6 +982,7 @@ void lb_link_reset(struct lb_link *link, unsigned number)
 	link->wrong = NULL;
 	link->next_try = link->backoff = 0;
 	link->stuck_since = link->loses_at = 0;
+	memset(&link->awake, 0, sizeof(link->awake));
 	memset(&link->in_stats, 0, sizeof(link->in_stats));
 	memset(&link->out_stats, 0, sizeof(link->out_stats));
 	set_state(link, LB_LINK_CONTACT);
@@ -1007,6 +1018,7 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	publish_groups(link, link->nic->groups);
 	pthread_mutex_unlock(&link->nic->lock);
 	set_state(link, LB_LINK_UP);
+	set_awake(link, true);
 	lb_lock_put(&link->out);
 	lb_lock_put(&link->in);
 	tell(link, run);
@@ -1016,6 +1028,7 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 static void bury(struct lb_link *link, struct lb_list *letters)
 {
 	set_state(link, LB_LINK_DEAD);
+	set_awake(link, false);
 	lb_segment_unmap(link->mine);
 	lb_segment_unmap(link->theirs);
 	link->mine = NULL;
@@ -1101,6 +1114,8 @@ void lb_link_heard(struct lb_link *link, bool is_bell)
 	else
 		link->in_stats.messages_taken++;
 	lb_lock_put(&link->in);
+	if (is_bell)
+		lb_link_wake(link);
 }
 
 bool lb_link_is_wrong(struct lb_link *link)

@@ -16,18 +16,6 @@
 #include "base/zalloc.h"
 #include "wire/parts.h"
 
-unsigned lb_links_count(struct lb_nic *nic)
-{
-	/* acquire: pairs with the release in add() */
-	return atomic_load_explicit(&nic->nlinks, memory_order_acquire);
-}
-
-struct lb_link *lb_links_at(struct lb_nic *nic, unsigned i)
-{
-	/* relaxed: below a count that was acquired it is constant */
-	return atomic_load_explicit(&nic->links[i], memory_order_relaxed);
-}
-
 /* A dead one without references; nic->lock held. */
 static struct lb_link *reuse(struct lb_nic *nic)
 {
@@ -63,6 +51,7 @@ static struct lb_link *add(struct lb_nic *nic)
 	link->contact.socket.fd = -1;
 	link->contact.pidfd = -1;
 	link->nic = nic;
+	link->index = n;
 	/* relaxed: the count publishes it; nobody else sees it yet */
 	atomic_store_explicit(&nic->links[n], link, memory_order_relaxed);
 	/* relaxed: as above */

@@ -6,6 +6,7 @@
 #ifndef LB_WIRE_LINKS_H
 #define LB_WIRE_LINKS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "wire/parts.h"
@@ -24,8 +25,41 @@ void lb_links_leave(struct lb_nic *nic, struct lb_link *link, uint64_t until);
 void lb_links_came_up(struct lb_nic *nic);
 /* No link of this number is kept because nobody had it. */
 void lb_links_forget_nobody(struct lb_nic *nic, unsigned number);
+
 /* How many there are; the one of an index. Any thread, no lock. */
-unsigned lb_links_count(struct lb_nic *nic);
-struct lb_link *lb_links_at(struct lb_nic *nic, unsigned i);
+static inline unsigned lb_links_count(struct lb_nic *nic)
+{
+	/* acquire: pairs with the release in add() of links.c */
+	return atomic_load_explicit(&nic->nlinks, memory_order_acquire);
+}
+
+static inline struct lb_link *lb_links_at(struct lb_nic *nic, unsigned i)
+{
+	/* relaxed: below a count that was acquired it is constant */
+	return atomic_load_explicit(&nic->links[i], memory_order_relaxed);
+}
+
+/*
+ * Returns the first link that is awake from index *at on, and sets *at behind
+ * that link; or NULL. n: lb_links_count().
+ */
+static inline struct lb_link *lb_links_next_awake(struct lb_nic *nic,
+						  unsigned n, unsigned *at)
+{
+	uint64_t bits;
+
+	while (*at < n) {
+		/* relaxed: a hint */
+		bits = atomic_load_explicit(&nic->awake[*at / 64],
+					    memory_order_relaxed) >>
+		       *at % 64;
+		if (bits) {
+			*at += (unsigned)__builtin_ctzll(bits) + 1;
+			return lb_links_at(nic, *at - 1);
+		}
+		*at += 64 - *at % 64;
+	}
+	return NULL;
+}
 
 #endif /* LB_WIRE_LINKS_H */

@@ -20,6 +20,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/turn.h"
 #include "base/zalloc.h"
 #include "wire/contact.h"
 #include "wire/links.h"
@@ -30,6 +31,7 @@
 #include "wire/socket.h"
 
 #define PATIENCE 1000000000u /* ns */
+#define RINGING	 4 /* each so manieth look is at a link that rings, too */
 
 /* of this process; under lb.big until there is one */
 static _Atomic(struct lb_nic *) self;
@@ -238,16 +240,39 @@ void lb_nic_set_groups(struct lb_nic *nic, uint64_t groups)
 		lb_link_set_groups(lb_links_at(nic, i), groups);
 }
 
+/* A look of the program is counted; how many there were before. */
+static uint64_t count_look(struct lb_nic *nic)
+{
+	/* relaxed: the link thread's hint; what two threads count may be one */
+	uint64_t looks =
+		atomic_load_explicit(&nic->looks, memory_order_relaxed);
+
+	/* relaxed: as above */
+	atomic_store_explicit(&nic->looks, looks + 1, memory_order_relaxed);
+	return looks;
+}
+
+static void drain_one(struct lb_link *link, struct lb_run *run)
+{
+	if (lb_parts_state(link) == LB_LINK_UP && lb_link_drain(link, run))
+		lb_turn_found(&lb_turn_mine);
+}
+
 void lb_nic_drain(struct lb_nic *nic, struct lb_run *run)
 {
-	unsigned n = lb_links_count(nic), i;
+	uint64_t looks = count_look(nic);
+	unsigned n = lb_links_count(nic), at = 0;
+	struct lb_link *link;
 
-	for (i = 0; i < n; i++) {
-		struct lb_link *link = lb_links_at(nic, i);
-
-		if (lb_parts_state(link) == LB_LINK_UP)
-			lb_link_drain(link, run);
-	}
+	while ((link = lb_links_next_awake(nic, n, &at)))
+		drain_one(link, run);
+	/* those that ring, by turns: sooner than the link thread, mostly */
+	if (looks % RINGING || !n)
+		return;
+	at = (unsigned)(looks / RINGING % n);
+	link = lb_links_at(nic, at);
+	if (lb_links_next_awake(nic, n, &at) != link)
+		drain_one(link, run);
 }
 
 void lb_nic_look(struct lb_nic *nic, struct lb_run *run)
@@ -263,14 +288,14 @@ void lb_nic_look(struct lb_nic *nic, struct lb_run *run)
 
 void lb_nic_arm(struct lb_nic *nic, struct lb_run *run)
 {
-	unsigned n = lb_links_count(nic), i;
+	unsigned n = lb_links_count(nic), at = 0;
+	struct lb_link *link;
 
-	for (i = 0; i < n; i++) {
-		struct lb_link *link = lb_links_at(nic, i);
-
-		if (lb_parts_state(link) == LB_LINK_UP)
-			lb_link_arm(link, run);
-	}
+	/* relaxed: the link thread's hint */
+	atomic_fetch_add_explicit(&nic->arms, 1, memory_order_relaxed);
+	/* of the others `sleep` is odd: what comes rings */
+	while ((link = lb_links_next_awake(nic, n, &at)))
+		lb_link_arm(link, run);
 }
 
 static void drain_all(void *nic, struct lb_run *run)
@@ -284,6 +309,17 @@ void lb_nic_poll(void)
 
 	if (nic)
 		nic->ops->with_run(drain_all, nic);
+}
+
+static void drain_link(void *link, struct lb_run *run)
+{
+	count_look(((struct lb_link *)link)->nic);
+	drain_one(link, run);
+}
+
+void lb_nic_poll_link(struct lb_link *link)
+{
+	link->nic->ops->with_run(drain_link, link);
 }
 
 static void arm_all(void *nic, struct lb_run *run)
@@ -416,7 +452,9 @@ static void abandon(struct lb_nic *nic)
 	nic->accept_at = 0;
 	nic->number = 0;
 	nic->cookie = 0;
-	/* relaxed, both: a child has one thread */
+	/* relaxed, all: a child has one thread */
+	lb_turn_count_others(
+		-(int)atomic_load_explicit(&lb_link_ups, memory_order_relaxed));
 	atomic_store_explicit(&lb_link_ups, 0, memory_order_relaxed);
 	atomic_store_explicit(&lb_link_owed, 0, memory_order_relaxed);
 }

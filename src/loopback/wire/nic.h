@@ -124,6 +124,8 @@ void lb_nic_arm(struct lb_nic *nic, struct lb_run *run);
  */
 void lb_nic_poll(void);
 void lb_nic_poll_arm(void);
+/* The same as lb_nic_poll() of one link; it may be one that is dead. */
+void lb_nic_poll_link(struct lb_link *link);
 
 /* The two questions of a program of one process, a load each. */
 static inline bool lb_nic_has_links(void)

@@ -3,9 +3,10 @@
 
 /*
  * nic_thread.c -- the link thread, one of a process, which makes links, hears
- * bells, and drains where nobody else does. It sleeps in ppoll(); while `sleep`
- * of a link is even it has a timer, of one tick, for even is its promise to
- * look.
+ * bells, and drains where nobody else does. The thread sleeps in ppoll(), with
+ * a timer of one tick while a link is awake: an even `sleep` is the thread's
+ * promise to look. What the thread does behind a bell depends on the program,
+ * which may poll, sleep, or spin on memory.
  */
 
 #include "wire/nic_thread.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -25,6 +27,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/service.h"
+#include "base/turn.h"
 #include "wire/contact.h"
 #include "wire/links.h"
 #include "wire/parts.h"
@@ -33,20 +36,36 @@
 
 #define TICK_NS	  100000u
 #define TICK_MAX  (4 * TICK_NS) /* of a program in a hurry */
-#define POLLS	  16 /* so many looks in TICK_NS are a program that polls */
-#define FINDS	  4  /* and so many that found something: one in a hurry */
-#define AT_A_TIME 64 /* descriptors */
+#define POLLS	  16   /* so many looks in TICK_NS are a program that polls */
+#define FINDS	  4    /* and so many that found something: one in a hurry */
+#define IDLE	  100  /* ticks without a find: a link among others rings */
+#define BELLS_MIN 8    /* bells without trust, after the first wrong guess */
+#define BELLS_MAX 4096 /* and after many */
+#define BANS_MIN  16   /* bells without a wait, after the first in vain */
+#define BANS_MAX  4096 /* and after many */
+#define AT_A_TIME 64   /* descriptors */
 #define LOOK_NS	  500000000u /* between two looks whether they are open */
 
-/* What the thread knows of one round. */
+/* A reading of lb_nic.looks. */
+struct looks {
+	uint64_t all, at; /* the number of looks, and the time */
+};
+
+/* What the thread knows. */
 struct round {
 	struct lb_nic *nic;
-	uint64_t tick;	  /* the time between two looks, in ns */
-	bool is_rung;	  /* a descriptor had something */
-	bool is_counted;  /* looks are counted from this round on */
-	bool did;	  /* it has taken records itself */
-	bool is_promised; /* a link has an even `sleep` */
-	bool is_hurried;  /* the program finds much at each such link */
+	uint64_t now;
+	uint64_t tick;	      /* the time between two looks, in ns */
+	struct looks ticked;  /* at the last tick */
+	struct looks bell;    /* at the last bell */
+	uint64_t arms;	      /* lb_nic.arms at the last bell */
+	uint64_t waits_until; /* goes on draining, after a bell */
+	struct lb_turn turn;  /* of that */
+	bool has_short_slice;
+	uint64_t bans, banned; /* bells without that, and those to come */
+	bool did;	       /* it has taken records itself */
+	bool is_awake;	       /* a link has an even `sleep` */
+	bool is_hurried;       /* the program finds much at each such link */
 };
 
 /* --- a round */
@@ -82,46 +101,129 @@ static void read_descriptors(struct lb_nic *nic)
 	}
 }
 
-/* So many looks in a tick are a program that polls. */
-static uint64_t polls(const struct round *r)
+static uint64_t looks_of(struct lb_nic *nic)
 {
-	return POLLS * r->tick / TICK_NS;
+	/* relaxed: a hint */
+	return atomic_load_explicit(&nic->looks, memory_order_relaxed);
 }
 
-static void drain(void *arg, struct lb_run *run)
+/* Returns whether the program has polled all the time since the reading, and
+ * reads again. */
+static bool polls(struct round *r, struct looks *since)
+{
+	const uint64_t looks = looks_of(r->nic);
+	const struct looks before = *since;
+
+	*since = (struct looks){looks, r->now};
+	return looks - before.all >=
+	       POLLS * ((r->now - before.at) / 1000) / (TICK_NS / 1000) + 1;
+}
+
+/* Returns whether the program sleeps, or has called nothing since the last
+ * bell. */
+static bool is_passive(struct round *r)
+{
+	/* relaxed: a hint */
+	const uint64_t arms =
+		atomic_load_explicit(&r->nic->arms, memory_order_relaxed);
+	const bool is = arms != r->arms || looks_of(r->nic) == r->bell.all;
+
+	r->arms = arms;
+	return is;
+}
+
+/* Takes what is there on links that have rung; in a wait, on all that are
+ * awake. */
+static void take(void *arg, struct lb_run *run)
 {
 	struct round *r = arg;
-	unsigned n = lb_links_count(r->nic), i;
-	/* a bell: what is there is taken, whoever polls */
-	uint64_t enough = r->is_rung ? UINT64_MAX : polls(r);
+	struct lb_link *link;
+	unsigned n = lb_links_count(r->nic), at = 0;
 
-	for (i = 0; i < n; i++) {
-		struct lb_link *link = lb_links_at(r->nic, i);
-
-		if (is_up(link) &&
-		    lb_link_help(link, run, enough, r->is_counted))
+	while ((link = lb_links_next_awake(r->nic, n, &at))) {
+		if (is_up(link) && (link->awake.is_rung || r->waits_until) &&
+		    lb_link_take(link, run))
 			r->did = true;
 	}
 }
 
-/* Links that nobody has looked at for a tick are told to ring. */
-static void let_sleep(void *arg, struct lb_run *run)
+/*
+ * Behind a bell. The link stays awake if the program polls, unless that was a
+ * wrong guess lately, or if this thread goes on looking. Else the next record
+ * has a bell of its own.
+ */
+static void follow(struct round *r, struct lb_link *link, bool is_polled,
+		   struct lb_run *run)
+{
+	struct lb_awake *awake = &link->awake;
+
+	awake->is_rung = false;
+	awake->bells++;
+	if (is_polled && awake->bells > awake->distrust)
+		awake->idle = awake->bells = 0;
+	else if (!r->waits_until)
+		lb_link_arm(link, run);
+}
+
+static void follow_bells(void *arg, struct lb_run *run)
 {
 	struct round *r = arg;
-	unsigned n = lb_links_count(r->nic), i;
+	const bool is_to_wait = is_passive(r);
+	const bool is_polled = polls(r, &r->bell);
+	struct lb_link *link;
+	unsigned n = lb_links_count(r->nic), at = 0;
 
-	for (i = 0; i < n; i++) {
-		struct lb_link *link = lb_links_at(r->nic, i);
-		struct lb_looks since;
+	if (is_to_wait && !r->banned)
+		r->waits_until = r->now + TICK_NS;
+	if (is_to_wait && r->banned)
+		r->banned--;
+	while ((link = lb_links_next_awake(r->nic, n, &at))) {
+		if (is_up(link) && link->awake.is_rung)
+			follow(r, link, is_polled, run);
+	}
+}
 
-		if (!is_up(link) || !lb_link_is_awake(link, &since))
-			continue;
-		if (since.all)
-			r->is_promised = true;
-		else if (lb_link_arm(link, run))
-			r->did = true;
-		if (since.useful < FINDS * r->tick / TICK_NS)
-			r->is_hurried = false;
+/*
+ * A link that is awake, at a tick: it is armed if the program does not poll any
+ * more, or if others are awake that bring more. If something was there then,
+ * the program was not to be trusted.
+ */
+static void review(struct round *r, struct lb_link *link, bool is_polled,
+		   struct lb_run *run)
+{
+	struct lb_awake *awake = &link->awake;
+	const uint64_t finds = lb_link_finds(link);
+	const uint64_t found = finds - awake->finds_then;
+
+	awake->finds_then = finds;
+	awake->idle = found ? 0 : awake->idle + 1;
+	if (found < FINDS * r->tick / TICK_NS)
+		r->is_hurried = false;
+	if (is_polled && found)
+		awake->distrust /= 2;
+	if (is_polled && (awake->idle < IDLE || !r->is_awake)) {
+		r->is_awake = true;
+		return;
+	}
+	if (!lb_link_arm(link, run))
+		return;
+	awake->distrust = awake->distrust ? 2 * awake->distrust : BELLS_MIN;
+	if (awake->distrust > BELLS_MAX)
+		awake->distrust = BELLS_MAX;
+}
+
+static void review_all(void *arg, struct lb_run *run)
+{
+	struct round *r = arg;
+	const bool is_polled = polls(r, &r->ticked);
+	struct lb_link *link;
+	unsigned n = lb_links_count(r->nic), at = 0;
+
+	r->is_awake = false;
+	r->is_hurried = true;
+	while ((link = lb_links_next_awake(r->nic, n, &at))) {
+		if (is_up(link))
+			review(r, link, is_polled, run);
 	}
 }
 
@@ -193,52 +295,119 @@ static bool is_stopping(struct lb_nic *nic)
 	return is;
 }
 
+static void arm_all(void *arg, struct lb_run *run)
+{
+	struct round *r = arg;
+	struct lb_link *link;
+	unsigned n = lb_links_count(r->nic), at = 0;
+
+	while ((link = lb_links_next_awake(r->nic, n, &at)))
+		lb_link_arm(link, run);
+}
+
+/*
+ * Offers the CPU while the thread waits. A thread that keeps the CPU may be the
+ * program's, and spin on memory: only a bell brings the link thread back in
+ * time.
+ */
+static void offer_cpu(struct round *r)
+{
+	if (r->did)
+		lb_turn_found(&r->turn);
+	else
+		lb_turn_empty(&r->turn);
+	if (!r->turn.is_taken || !r->turn.is_long)
+		return;
+	r->bans = r->bans ? sooner(2 * r->bans, BANS_MAX) : BANS_MIN;
+	r->banned = r->bans;
+	r->waits_until = 0;
+	r->nic->ops->with_run(arm_all, r);
+}
+
+/* A wait goes on for a tick behind each record, unless the program polls. */
+static void go_on_waiting(struct round *r)
+{
+	if (r->did) {
+		r->waits_until = r->now + TICK_NS;
+		r->bans -= r->bans / 64;
+	}
+	if (r->now - r->bell.at >= TICK_NS && polls(r, &r->bell)) {
+		r->waits_until = 0;
+	} else if (r->now >= r->waits_until) {
+		r->waits_until = 0;
+		r->nic->ops->with_run(arm_all, r);
+	}
+}
+
+/* A bell was heard, or the thread waits. */
+static void work(struct round *r, bool is_rung)
+{
+	r->did = false;
+	r->nic->ops->with_run(take, r);
+	if (r->waits_until)
+		go_on_waiting(r);
+	if (is_rung)
+		r->nic->ops->with_run(follow_bells, r);
+}
+
+static bool has_awake(struct lb_nic *nic)
+{
+	unsigned at = 0;
+
+	return lb_links_next_awake(nic, lb_links_count(nic), &at);
+}
+
+/* Does what is due at a tick; returns the time of the next one, if a link is
+ * awake. */
+static uint64_t tick(struct round *r)
+{
+	if (!has_awake(r->nic)) {
+		r->is_awake = false;
+		r->tick = TICK_NS;
+		return UINT64_MAX;
+	}
+	if (!r->is_awake) {
+		r->is_awake = true;
+		polls(r, &r->ticked);
+	}
+	if (r->now - r->ticked.at >= r->tick) {
+		r->nic->ops->with_run(review_all, r);
+		/* each time takes the program's processor from it */
+		r->tick = r->is_awake && r->is_hurried ? longer(r->tick)
+						       : TICK_NS;
+	}
+	return r->is_awake ? r->ticked.at + r->tick : UINT64_MAX;
+}
+
+/* Offers of the CPU are worth more with usual slices. */
+static void set_slice(struct round *r, bool is_short)
+{
+	if (r->has_short_slice == is_short)
+		return;
+	r->has_short_slice = is_short;
+	lb_turn_set_slice(is_short);
+}
+
 static void live(struct lb_nic *nic)
 {
-	uint64_t now = lb_clock_real_now(), next = now;
-	uint64_t ticked = now, worked = now, counted = now;
-	struct round r = {
-		.nic = nic,
-		.tick = TICK_NS,
-		.is_promised = true,
-	};
+	struct round r = {.nic = nic, .tick = TICK_NS};
+	uint64_t next = 0;
+	bool is_rung;
 
 	while (!is_stopping(nic)) {
-		r.is_rung = wait_until(nic, next);
-		if (r.is_rung) {
+		set_slice(&r, !r.waits_until);
+		if (r.waits_until)
+			offer_cpu(&r);
+		is_rung = wait_until(nic, r.waits_until ? 0 : next);
+		if (is_rung)
 			/* in this order: a bell for what comes then stays */
 			read_descriptors(nic);
-			wake_links(nic);
-			r.is_promised = true;
-		}
-		now = lb_clock_real_now();
-		next = lb_contact_tend(nic, now);
-		/* by time alone: there are no ticks while it works */
-		r.is_counted = r.is_rung || now - counted >= r.tick;
-		if (r.is_counted)
-			counted = now;
-		r.did = false;
-		nic->ops->with_run(drain, &r);
-		if (!r.did && now - worked >= TICK_NS &&
-		    now - ticked >= r.tick && r.is_promised) {
-			ticked = now;
-			r.is_promised = false;
-			r.is_hurried = true;
-			nic->ops->with_run(let_sleep, &r);
-			/* each time takes the program's processor from it */
-			r.tick = r.is_hurried ? longer(r.tick) : TICK_NS;
-		}
-		if (r.did) {
-			worked = now;
-			r.is_promised = true;
-		}
-		if (r.did || r.is_rung)
-			r.tick = TICK_NS;
-		/* a target may spin on memory that only this thread fills */
-		if (now - worked < TICK_NS)
-			next = now;
-		else if (r.is_promised)
-			next = sooner(next, ticked + r.tick);
+		r.now = lb_clock_real_now();
+		next = lb_contact_tend(nic, r.now);
+		if (is_rung || r.waits_until)
+			work(&r, is_rung);
+		if (!r.waits_until)
+			next = sooner(next, tick(&r));
 	}
 }
 
@@ -257,10 +426,10 @@ static void on_wake(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 {
 	uint64_t units;
 
-	(void)nic;
 	(void)events;
 	if (read(watch->fd, &units, sizeof(units)) < 0)
 		return; /* another round has read it */
+	wake_links(nic);
 }
 
 static void on_listener(struct lb_nic *nic, struct lb_watch *watch,

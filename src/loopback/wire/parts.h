@@ -74,9 +74,16 @@ struct lb_taken {
 	uint16_t answer;
 };
 
-/* How often the program drained, and found something. */
-struct lb_looks {
-	uint64_t all, useful;
+/*
+ * What the link thread knows of a link, beside its words. A link is awake while
+ * its `sleep` is even: then no bell is rung, for somebody looks.
+ */
+struct lb_awake {
+	bool is_rung;	     /* a bell was heard, and is to be followed */
+	uint64_t finds_then; /* at the last tick */
+	uint32_t idle;	     /* ticks without a find */
+	uint32_t bells;	     /* heard since the program was last trusted */
+	uint32_t distrust;   /* so many bells before the next trust */
 };
 
 /*
@@ -88,6 +95,7 @@ struct lb_link {
 	LB_ALIGNED _Atomic uint32_t state; /* enum lb_link_state */
 	_Atomic uint32_t refs;
 	struct lb_nic *nic; /* constant */
+	unsigned index;	    /* in nic->links; constant */
 	unsigned number;    /* constant while there is a reference */
 	uint64_t cookie;
 	pid_t pid;	  /* as the kernel tells it; 0: of another space */
@@ -112,9 +120,7 @@ struct lb_link {
 	uint64_t stalled_until;
 	bool was_stalled[2]; /* by the next request, by the next answer */
 	bool is_forced;	     /* all is taken nevertheless */
-	struct lb_looks looks;
-	struct lb_looks looks_then; /* at the last tick of the link thread */
-	uint64_t looks_counted;	    /* all, a tick ago or less */
+	uint64_t finds;	     /* looks of the program that took something */
 	struct lb_link_stats in_stats;
 
 	/* under out */
@@ -146,6 +152,7 @@ struct lb_link {
 
 	/* the link thread's */
 	LB_ALIGNED struct lb_contact contact;
+	struct lb_awake awake;
 	uint64_t next_try; /* not before */
 	uint64_t backoff;
 };
@@ -176,6 +183,8 @@ struct lb_nic {
 	pthread_mutex_t lock;
 	_Atomic(struct lb_link *) links[LB_PARTS_LINKS];
 	_Atomic unsigned nlinks;
+	/* a bit for each link of which `sleep` is even; a hint */
+	_Atomic uint64_t awake[LB_PARTS_LINKS / 64];
 	struct lb_link *current[LB_PARTS_NUMBERS + 1]; /* by number; a ref */
 	uint64_t nobody_until[LB_PARTS_NUMBERS + 1]; /* current is dead till */
 	bool is_threaded;
@@ -187,7 +196,11 @@ struct lb_nic {
 	_Atomic bool has_met;
 
 	int nameless; /* why there is no listener, until that is said; or 0 */
-	struct lb_watch listener;
+	/* of the program's threads; some may be lost */
+	LB_ALIGNED _Atomic uint64_t looks;
+	_Atomic uint64_t arms;
+
+	LB_ALIGNED struct lb_watch listener;
 	struct lb_watch wake; /* an eventfd */
 	int epoll;	      /* -1: none */
 
@@ -254,23 +267,17 @@ void lb_link_set_groups(struct lb_link *link, uint64_t groups);
 void lb_link_reset(struct lb_link *link, unsigned number);
 /*
  * Take up to 32 records or 32 KiB of each ring, unless another thread is at it:
- * a program's thread, which looks.
+ * a program's thread, which looks. True if there was something.
  */
-void lb_link_drain(struct lb_link *link, struct lb_run *run);
-/*
- * The same by the link thread, unless the program polls: both would want one
- * processor, and that is the program's. False: nothing was there, or taken.
- * polls: so many looks since they were counted are a program that polls;
- * is_counted: looks are counted anew from here on.
- */
-bool lb_link_help(struct lb_link *link, struct lb_run *run, uint64_t polls,
-		  bool is_counted);
+bool lb_link_drain(struct lb_link *link, struct lb_run *run);
+/* The same by the link thread. True if there was something. */
+bool lb_link_take(struct lb_link *link, struct lb_run *run);
 /* Make sleep odd, and take all that came before. True if there was some. */
 bool lb_link_arm(struct lb_link *link, struct lb_run *run);
 /* Make sleep even: the link thread is awake. */
 void lb_link_wake(struct lb_link *link);
-/* Is sleep even? *since: the looks since the last question. */
-bool lb_link_is_awake(struct lb_link *link, struct lb_looks *since);
+/* How often a look of the program has taken something. */
+uint64_t lb_link_finds(struct lb_link *link);
 /* Fence, and take all that came before. */
 void lb_link_look(struct lb_link *link, struct lb_run *run);
 /*
