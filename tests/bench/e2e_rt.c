@@ -9,6 +9,25 @@
 
 struct e2e_rt e2e_rt;
 
+static void make_wrs(const struct e2e *e2e)
+{
+	struct e2e_rt_wrs *wrs;
+	uint32_t i;
+
+	e2e_rt.wrs =
+		aligned_alloc(128, e2e->thread_count * sizeof(*e2e_rt.wrs));
+	CHECK(e2e_rt.wrs);
+	for (wrs = e2e_rt.wrs; wrs < e2e_rt.wrs + e2e->thread_count; wrs++) {
+		for (i = 0; i < E2E_BATCH; i++) {
+			rpma_rt_prep_send(&wrs->sends[i], e2e_rt.mr, 0,
+					  E2E_SIZE, RPMA_F_COMPLETION_ON_ERROR,
+					  0);
+			rpma_rt_prep_recv(&wrs->recvs[i], e2e_rt.mr, 0,
+					  E2E_SIZE, 0);
+		}
+	}
+}
+
 void e2e_rt_open(struct e2e *e2e, enum rpma_rt_mode mode)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
@@ -26,6 +45,7 @@ void e2e_rt_open(struct e2e *e2e, enum rpma_rt_mode mode)
 	e2e_rt.memory = e2e->memory;
 	MUST(rpma_mr_reg(e2e_rt.world.peer, e2e->memory, e2e->memory_size,
 			 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &e2e_rt.mr));
+	make_wrs(e2e);
 	MUST(rpma_rt_queue_new(e2e_rt.world.rt, NULL, &e2e_rt.setup));
 	e2e_rt.cfg = (struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT;
 	e2e_rt.cfg.peer = e2e_rt.world.peer;

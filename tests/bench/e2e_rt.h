@@ -12,11 +12,19 @@
 #include "e2e.h"
 #include "world.h"
 
+/* The work requests of a thread, made once, as the bare form's are: where the
+ * bytes are changes, and the future of a receive. */
+struct E2E_APART e2e_rt_wrs {
+	struct rpma_rt_wr sends[E2E_BATCH];
+	struct rpma_rt_recv_wr recvs[E2E_BATCH];
+};
+
 struct e2e_rt {
 	struct world world;
 	bool is_manual;
 	struct rpma_mr_local *mr;
 	char *memory;
+	struct e2e_rt_wrs *wrs;	     /* by the number of the thread */
 	struct rpma_rt_queue *setup; /* until the connections are there */
 	struct rpma_rt_conn_cfg cfg;
 };
@@ -44,17 +52,15 @@ static inline bool e2e_rt_taken(int taken)
 
 static inline bool e2e_rt_post_sends(struct e2e_end *end)
 {
-	struct rpma_rt_wr wrs[E2E_BATCH];
+	struct rpma_rt_wr *wrs = e2e_rt.wrs[end->thread->number].sends;
 	int count = e2e_batch(end->sends);
 	int taken;
 	int i;
 
 	for (i = 0; i < count; i++)
-		rpma_rt_prep_send(
-			&wrs[i], e2e_rt.mr,
+		wrs[i].local_offset =
 			(size_t)(e2e_out(end, end->sent + (unsigned)i) -
-				 e2e_rt.memory),
-			E2E_SIZE, RPMA_F_COMPLETION_ON_ERROR, 0);
+				 e2e_rt.memory);
 	taken = rpma_rt_post_send(end->handle, wrs, count);
 	if (!e2e_rt_taken(taken))
 		return false;
@@ -67,7 +73,7 @@ static inline bool e2e_rt_post_sends(struct e2e_end *end)
 static inline bool e2e_rt_post_recvs(struct e2e_end *end,
 				     struct rpma_rt_future *futures)
 {
-	struct rpma_rt_recv_wr wrs[E2E_BATCH];
+	struct rpma_rt_recv_wr *wrs = e2e_rt.wrs[end->thread->number].recvs;
 	int count = e2e_batch(end->recvs);
 	uint64_t number;
 	int taken;
@@ -75,9 +81,7 @@ static inline bool e2e_rt_post_recvs(struct e2e_end *end,
 
 	for (i = 0; i < count; i++) {
 		number = end->received + (unsigned)i;
-		rpma_rt_prep_recv(&wrs[i], e2e_rt.mr,
-				  (size_t)(e2e_in(end, number) - e2e_rt.memory),
-				  E2E_SIZE, 0);
+		wrs[i].offset = (size_t)(e2e_in(end, number) - e2e_rt.memory);
 		if (futures != NULL)
 			wrs[i].future = &futures[number % end->in_count];
 	}
