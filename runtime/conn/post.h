@@ -111,19 +111,31 @@ rt_post_route(const struct rpma_rt_conn *conn,
 /* -------------------------------------------------------------- futures --- */
 
 /* Takes a slot of that side, which *future names from here on. False: all are
- * held, as the refusal says. */
+ * held. */
+static inline bool rt_post_name_future(const struct rpma_rt_conn *conn,
+				       enum rpma_rt_side side, uint64_t context,
+				       struct rpma_rt_future *future)
+{
+	struct rt_future *slot =
+		rt_future_take(conn->side[side].futures, context);
+
+	if (unlikely(slot == NULL))
+		return false;
+	rt_future_name(future, slot);
+	return true;
+}
+
+/* Takes a slot likewise, or says why not in the refusal. */
 static inline bool rt_post_take_future(struct rt_post *post, uint64_t context,
 				       struct rpma_rt_future *future)
 {
-	struct rt_future *slot = rt_future_take(
-		rt_post_conn(post)->side[post->side].futures, context);
-
-	if (slot != NULL)
-		rt_future_name(future, slot);
-	else
-		post->refusal = (struct rt_post_refusal){
-			.reason = RPMA_RT_AGAIN_FUTURES};
-	return slot != NULL;
+	if (likely(rt_post_name_future(rt_post_conn(post),
+				       (enum rpma_rt_side)post->side, context,
+				       future)))
+		return true;
+	post->refusal =
+		(struct rt_post_refusal){.reason = RPMA_RT_AGAIN_FUTURES};
+	return false;
 }
 
 /* Gives the slot of a future back that was not posted. */
@@ -135,16 +147,12 @@ static inline void rt_post_return_future(struct rpma_rt_future *future)
 	*future = (struct rpma_rt_future){{0, 0}};
 }
 
-/* Returns the wr_id of a work request whose future has that slot. */
-static inline uint64_t rt_post_slot_wr_id(const struct rt_future *slot)
-{
-	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
-}
-
 /* Returns the wr_id of a work request with that future. */
 static inline uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
 {
-	return rt_post_slot_wr_id(rt_future_slot(future));
+	const struct rt_future *slot = rt_future_slot(future);
+
+	return rt_wr_id(slot->of->number, rt_future_cookie(slot));
 }
 
 /* ---------------------------------------------------- through the line --- */
@@ -203,11 +211,68 @@ rt_post_alone(struct rt_post *post, const struct rt_post_ops *ops,
 	return post->error;
 }
 
+/* ----------------------------------------------------- the straight way --- */
+
+/* What a straight way is made of. wrs: the caller's work requests, of the kind
+ * of the side; chain: librpma's, of which the verb alone is filled in. */
+struct rt_straight {
+	/* Fills the chain in and links it. Returns how many routes the work
+	 * requests have; 0: one of them is to be posted another way. */
+	int (*fill)(const struct rpma_rt_conn *conn, const void *wrs, int count,
+		    void *chain);
+	/* With the right to post: may all of them be posted now? Takes the
+	 * futures, all or none. */
+	bool (*is_ready)(const struct rpma_rt_conn *conn, const void *wrs,
+			 int count, int routes, void *chain);
+	void (*note)(struct rpma_rt_conn *conn, const void *wrs, int count,
+		     void *chain);
+	/* Returns how many the device took. */
+	int (*give)(struct rpma_rt_conn *conn, void *chain, int count);
+};
+
+/* Posts the work requests of a call, as many as the chain holds, alone. Each
+ * caller has the code in line, generated for the side, for what is the same in
+ * the whole call, and for a count of 1. False: nothing is posted, and the call
+ * is to be made another way. */
+__attribute__((always_inline)) static inline bool
+rt_post_straight(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+		 const void *wrs, int count, void *chain,
+		 const struct rt_straight *straight)
+{
+	struct rt_gate *gate = &conn->gate[side];
+	/* before the routes are looked at */
+	uint64_t seen = rt_turn_look(&gate->turn);
+	int routes = straight->fill(conn, wrs, count, chain);
+	int taken;
+
+	if (unlikely(routes == 0 || !rt_turn_take_alone(&gate->turn, seen)))
+		return false;
+	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||
+		     !straight->is_ready(conn, wrs, count, routes, chain))) {
+		rt_hold_leave(conn, side, seen);
+		return false;
+	}
+	straight->note(conn, wrs, count, chain);
+	taken = straight->give(conn, chain, count);
+	if (unlikely(taken < count)) {
+		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
+		rt_hold_refused(conn, side, seen);
+		return true;
+	}
+	rt_hold_show_posted(conn, side);
+	rt_hold_leave(conn, side, seen);
+	return true;
+}
+
 /* Look for what may be wrong with a work request that is not plain. */
 
 /* Of count, the one of that index. ERRORS: RPMA_E_INVAL, logged;
  * RPMA_RT_E_CLOSED (its route is) */
 int rt_fault_check_send(const struct rpma_rt_conn *conn,
 			const struct rpma_rt_wr *wrs, int count, int index);
+/* Of a receive of that index in its call. ERRORS: RPMA_E_INVAL,
+ * RPMA_RT_E_CLOSED (a route), logged */
+int rt_fault_check_recv(const struct rpma_rt_conn *conn,
+			const struct rpma_rt_recv_wr *wr, int index);
 
 #endif /* RT_CONN_POST_H */

@@ -570,13 +570,16 @@ static inline void fill_plain(const struct rpma_rt_wr *wr, uint64_t wr_id,
 	out->wr.wr.rdma.rkey = remote->rkey;
 }
 
-/* Notes those in the chain, of which none has room or consumers missing. */
-__attribute__((always_inline)) static inline void
-note_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count,
-	   struct rpma_send_wr *chain)
+/* The functions of the straight ways; see struct rt_straight. */
+#define STRAIGHT __attribute__((always_inline)) static inline
+
+STRAIGHT void note_plain(struct rpma_rt_conn *conn, const void *wrs, int count,
+			 void *sends)
 {
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
+	const struct rpma_rt_wr *wr = wrs;
+	struct rpma_send_wr *chain = sends;
 	int i;
 
 	for (i = 0; i < count; i++)
@@ -588,6 +591,11 @@ note_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count,
 	rt_hold_end_row(conn, SIDE, &pen);
 }
 
+STRAIGHT int give_linked(struct rpma_rt_conn *conn, void *sends, int count)
+{
+	return rt_hold_give_linked_sends(conn, sends, count);
+}
+
 /* Returns whether the work request of that index has another route than the
  * work request in front: the routes of a call are looked at where they
  * change. */
@@ -596,44 +604,22 @@ static inline bool is_other_route(const struct rpma_rt_wr *wr, int index)
 	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
 }
 
-/* The consumer of one of them is behind. */
-static inline bool are_behind(const struct rpma_rt_conn *conn,
-			      const struct rpma_rt_wr *wr, int count,
-			      int routes)
+STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
+			    int count, void *sends)
 {
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (unlikely(rt_post_is_behind(
-			    rt_post_route(conn, wr[i].route, SIDE))))
-			return true;
-		if (likely(routes == 1))
-			break; /* all have that route */
-	}
-	return false;
-}
-
-/* As many plain ones as a chain holds, alone, in a straight line; generated for
- * a count of 1 and for any count. False: they are to be posted another way. */
-__attribute__((always_inline)) static inline bool
-post_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count,
-	   struct rpma_send_wr *chain)
-{
-	struct rt_gate *gate = &conn->gate[SIDE];
-	/* before the routes are looked at */
-	uint64_t seen = rt_turn_look(&gate->turn);
+	const struct rpma_rt_wr *wr = wrs;
+	struct rpma_send_wr *chain = sends;
 	uint64_t route = 0; /* as wr_ids name the route */
 	int routes = 0;
-	int taken;
 	int i;
 
 	for (i = 0; i < count; i++) {
 		if (unlikely(!is_plain(&wr[i])))
-			return false;
+			return 0;
 		if (is_other_route(wr, i)) {
 			if (unlikely(
 				    !rt_post_is_route(conn, wr[i].route, SIDE)))
-				return false;
+				return 0;
 			route = rt_wr_id(
 				rt_post_route(conn, wr[i].route, SIDE)->number,
 				0);
@@ -646,41 +632,71 @@ post_plain(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count,
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
 	chain[count - 1].wr.next = NULL;
-	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
-		return false;
-	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count) ||
-		     are_behind(conn, wr, count, routes))) {
-		rt_hold_leave(conn, SIDE, seen);
-		return false;
+	return routes;
+}
+
+/* Returns whether no consumer is behind. */
+STRAIGHT bool are_routes_ready(const struct rpma_rt_conn *conn, const void *wrs,
+			       int count, int routes, void *sends)
+{
+	const struct rpma_rt_wr *wr = wrs;
+	int i;
+
+	(void)sends;
+	for (i = 0; i < count; i++) {
+		if (unlikely(rt_post_is_behind(
+			    rt_post_route(conn, wr[i].route, SIDE))))
+			return false;
+		if (likely(routes == 1))
+			break; /* all have that route */
 	}
-	note_plain(conn, wr, count, chain);
-	taken = rt_hold_give_linked_sends(conn, chain, count);
-	if (unlikely(taken < count)) {
-		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
-		rt_hold_refused(conn, SIDE, seen);
-		return true;
-	}
-	rt_hold_show_posted(conn, SIDE);
-	rt_hold_leave(conn, SIDE, seen);
 	return true;
 }
 
-/* Takes the slots of the futures of the call, and puts the wr_ids into the
- * chain. False: a slot is missing, and none is taken. */
-static inline bool take_futures(struct rpma_rt_conn *conn,
-				const struct rpma_rt_wr *wr, int count,
-				struct rpma_send_wr *chain)
+static const struct rt_straight to_routes = {
+	.fill = fill_to_routes,
+	.is_ready = are_routes_ready,
+	.note = note_plain,
+	.give = give_linked,
+};
+
+STRAIGHT int fill_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
+			     int count, void *sends)
 {
-	struct rt_futures *futures = conn->side[SIDE].futures;
-	struct rt_future *slot;
+	const struct rpma_rt_wr *wr = wrs;
+	struct rpma_send_wr *chain = sends;
 	int i;
 
+	if (unlikely(conn->side[SIDE].futures == NULL))
+		return 0;
 	for (i = 0; i < count; i++) {
-		slot = rt_future_take(futures, wr[i].context);
-		if (unlikely(slot == NULL))
+		if (unlikely(!is_plain_future(&wr[i])))
+			return 0;
+		fill_plain(&wr[i], 0, &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	return 1;
+}
+
+/* Takes the slots of the futures of the call, and puts the wr_ids into the
+ * chain. */
+STRAIGHT bool are_futures_ready(const struct rpma_rt_conn *conn,
+				const void *wrs, int count, int routes,
+				void *sends)
+{
+	const struct rpma_rt_wr *wr = wrs;
+	struct rpma_send_wr *chain = sends;
+	int i;
+
+	(void)routes;
+	if (unlikely(rt_post_is_behind(&conn->own[SIDE])))
+		return false;
+	for (i = 0; i < count; i++) {
+		if (unlikely(!rt_post_name_future(conn, SIDE, wr[i].context,
+						  wr[i].future)))
 			break;
-		rt_future_name(wr[i].future, slot);
-		chain[i].wr.wr_id = rt_post_slot_wr_id(slot);
+		chain[i].wr.wr_id = rt_post_future_wr_id(wr[i].future);
 	}
 	if (likely(i == count))
 		return true;
@@ -689,60 +705,38 @@ static inline bool take_futures(struct rpma_rt_conn *conn,
 	return false;
 }
 
-/* Posts as many plain ones with futures as a chain holds, as post_plain() does:
- * the whole call or none of it. */
-__attribute__((noinline)) static bool
-post_futures(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
-{
-	struct rt_gate *gate = &conn->gate[SIDE];
-	uint64_t seen = rt_turn_look(&gate->turn);
-	struct rpma_send_wr chain[RT_POST_CHUNK];
-	int taken;
-	int i;
-
-	if (unlikely(count > RT_POST_CHUNK || conn->side[SIDE].futures == NULL))
-		return false;
-	for (i = 0; i < count; i++) {
-		if (unlikely(!is_plain_future(&wr[i])))
-			return false;
-		fill_plain(&wr[i], 0, &chain[i]);
-		chain[i].wr.next = &chain[i + 1].wr;
-	}
-	chain[count - 1].wr.next = NULL;
-	if (unlikely(!rt_turn_take_alone(&gate->turn, seen)))
-		return false;
-	if (unlikely(!rt_hold_has_room(conn, SIDE, (uint32_t)count) ||
-		     rt_post_is_behind(&conn->own[SIDE]) ||
-		     !take_futures(conn, wr, count, chain))) {
-		rt_hold_leave(conn, SIDE, seen);
-		return false;
-	}
-	note_plain(conn, wr, count, chain);
-	taken = rt_hold_give_linked_sends(conn, chain, count);
-	if (unlikely(taken < count)) {
-		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
-		rt_hold_refused(conn, SIDE, seen);
-		return true;
-	}
-	rt_hold_show_posted(conn, SIDE);
-	rt_hold_leave(conn, SIDE, seen);
-	return true;
-}
+static const struct rt_straight to_futures = {
+	.fill = fill_to_futures,
+	.is_ready = are_futures_ready,
+	.note = note_plain,
+	.give = give_linked,
+};
 
 static bool post_one(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
 {
 	struct rpma_send_wr out;
 
-	return post_plain(conn, wr, 1, &out);
+	return rt_post_straight(conn, SIDE, wr, 1, &out, &to_routes);
 }
 
-/* A function of its own: the chain is large. */
+/* Functions of their own: the chain is large. */
+
 __attribute__((noinline)) static bool
 post_some(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
-	return count <= RT_POST_CHUNK && post_plain(conn, wr, count, chain);
+	return count <= RT_POST_CHUNK &&
+	       rt_post_straight(conn, SIDE, wr, count, chain, &to_routes);
+}
+
+__attribute__((noinline)) static bool
+post_futures(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
+{
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+
+	return count <= RT_POST_CHUNK &&
+	       rt_post_straight(conn, SIDE, wr, count, chain, &to_futures);
 }
 
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * post_recv.c -- posting receives of a connection, in the ways of post_send.c.
+ * Receives of a connection on a shared receive queue are posted to that queue.
+ * Any thread. doc/protocols/ledger.md.
+ */
+
+#include "base/lang.h"
+#include "base/wr.h"
+#include "conn/post.h"
+#include "poller/poller.h"
+
+#define SIDE RPMA_RT_RECV_SIDE
+
+static int check(struct rt_post *post)
+{
+	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
+	const struct rpma_rt_recv_wr *end = &post->recvs[post->count];
+	struct rpma_rt_conn *conn = rt_post_conn(post);
+	int ret;
+
+	for (; wr < end; wr++) {
+		/* one piece, or none, and a route of this side: the usual one,
+		 * which is looked at once */
+		if (likely(rt_wr_is_plain_recv(wr) &&
+			   rt_post_is_route(conn, wr->route, SIDE)))
+			continue;
+		ret = rt_fault_check_recv(conn, wr, (int)(wr - post->recvs));
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* A future is as the connection's own: there goes its message when it is
+ * dropped. */
+static inline const struct rpma_rt_route *
+route_of(const struct rt_post *post, const struct rpma_rt_recv_wr *wr)
+{
+	return rt_post_route(rt_post_conn(post),
+			     wr->future != NULL ? NULL : wr->route, SIDE);
+}
+
+/* May that one be posted? Else why not is in the refusal. Takes the slot of its
+ * future. */
+static inline bool is_ready(struct rt_post *post,
+			    const struct rpma_rt_recv_wr *wr,
+			    const struct rpma_rt_route *route)
+{
+	if (unlikely(rt_post_is_behind(route))) {
+		rt_post_refuse_backlog(post, route);
+		return false;
+	}
+	return likely(wr->future == NULL) ||
+	       rt_post_take_future(post, wr->context, wr->future);
+}
+
+static inline uint64_t wr_id_of(const struct rpma_rt_recv_wr *wr,
+				const struct rpma_rt_route *route)
+{
+	return unlikely(wr->future != NULL)
+		       ? rt_post_future_wr_id(wr->future)
+		       : rt_wr_id(route->number, wr->context);
+}
+
+static void undo(const struct rt_post *post, int from, int to)
+{
+	for (; from < to; from++) {
+		if (post->recvs[from].future != NULL)
+			rt_post_return_future(post->recvs[from].future);
+	}
+}
+
+/* Fills a chain with those before *end, and notes them, as far as they are
+ * ready: else *end is the end of these. Returns how many there are. */
+static int fill_chain(struct rt_post *post, int *end, uint32_t tick,
+		      struct rpma_recv_wr *chain, struct ibv_sge *sge)
+{
+	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
+	int most = *end - post->done;
+	const struct rpma_rt_route *route;
+	uint32_t pieces = 0;
+	uint64_t wr_id;
+	int n;
+
+	if (most > RT_POST_CHUNK)
+		most = RT_POST_CHUNK;
+	for (n = 0; n < most; n++, wr++) {
+		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE))
+			return n;
+		route = route_of(post, wr);
+		if (unlikely(!is_ready(post, wr, route)))
+			break;
+		wr_id = wr_id_of(wr, route);
+		post->error =
+			rt_wr_prepare_recv(wr, wr_id, &sge[pieces], &chain[n]);
+		if (unlikely(post->error)) {
+			undo(post, post->done + n, post->done + n + 1);
+			break;
+		}
+		pieces += wr->piece_count;
+		rt_hold_append_one(rt_post_conn(post), SIDE, wr_id, IBV_WC_RECV,
+				   tick);
+	}
+	if (unlikely(n < most))
+		*end = post->done + n;
+	return n;
+}
+
+static bool give(struct rt_post *post, int end)
+{
+	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
+	uint32_t tick = rt_poller_date(rt_post_conn(post)->poller);
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+	struct ibv_sge sge[RT_WR_MAX_SGE];
+	int taken;
+	int n;
+
+	while (post->done < end) {
+		n = fill_chain(post, &end, tick, chain, sge);
+		if (n == 0)
+			break;
+		taken = rt_hold_give_recvs(rt_post_conn(post), chain, n);
+		post->done += n;
+		if (unlikely(taken < n)) {
+			rt_ledger_refuse(ledger, (uint32_t)(n - taken));
+			return false;
+		}
+	}
+	return true;
+}
+
+static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
+{
+	const struct rpma_rt_recv_wr *wr;
+	int i = post->done;
+
+	*ret = rt_post_look_again(post, seen);
+	for (; *ret == 0 && i < end; i++) {
+		wr = &post->recvs[i];
+		if (!is_ready(post, wr, route_of(post, wr)))
+			break;
+	}
+	return i;
+}
+
+static uint64_t wr_id_at(const struct rt_post *post, int index)
+{
+	const struct rpma_rt_recv_wr *wr = &post->recvs[index];
+
+	return wr_id_of(wr, route_of(post, wr));
+}
+
+static int fill(const struct rt_post *post, int end, uint16_t slot)
+{
+	int ret = rt_post_fill_recvs(post, end, slot, wr_id_at);
+	struct rt_line_recv *recv;
+	int i;
+
+	for (i = end - 1; i >= post->done && ret == 0; i--) {
+		recv = rt_line_slot(post->turn, slot);
+		slot = rt_freelist_next(&post->turn->free, slot);
+		if (post->recvs[i].future == NULL)
+			continue;
+		rt_future_stand_in_line(rt_future_slot(post->recvs[i].future),
+					IBV_WC_RECV,
+					rt_post_conn(post)->qp_num);
+		recv->is_waited = 1;
+	}
+	return ret;
+}
+
+static int alone(struct rt_post *post, uint64_t seen);
+
+static const struct rt_post_ops recv_ops = {
+	.object = &rt_post_side_ops,
+	.check = check,
+	.alone = alone,
+	.take = take,
+	.undo = undo,
+	.fill = fill,
+};
+
+static int alone(struct rt_post *post, uint64_t seen)
+{
+	return rt_post_alone(post, &recv_ops, SIDE, seen, give);
+}
+
+/* ------------------------------------------------------ the usual call --- */
+
+static inline bool is_plain_recv(const struct rpma_rt_recv_wr *wr)
+{
+	return likely(wr->dst != NULL && rt_wr_is_plain_recv(wr));
+}
+
+/* A receive of one piece with a future, otherwise plain. */
+static inline bool is_future_recv(const struct rpma_rt_recv_wr *wr)
+{
+	const uint64_t special = wr->piece_count | wr->reserved32 |
+				 (uintptr_t)wr->route |
+				 (wr->context & ~RT_COOKIE_MASK);
+
+	return likely(special == 0 && wr->dst != NULL && wr->future != NULL);
+}
+
+/* The functions of the straight ways; see struct rt_straight. */
+#define STRAIGHT __attribute__((always_inline)) static inline
+
+STRAIGHT void note_recvs(struct rpma_rt_conn *conn, const void *wrs, int count,
+			 void *recvs)
+{
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, SIDE);
+	uint32_t tick = rt_poller_date(conn->poller);
+	const struct rpma_recv_wr *chain = recvs;
+	int i;
+
+	(void)wrs;
+	for (i = 0; i < count; i++)
+		rt_hold_append(&pen, chain[i].wr.wr_id, IBV_WC_RECV, tick);
+	rt_hold_end_row(conn, SIDE, &pen);
+}
+
+STRAIGHT int give_linked(struct rpma_rt_conn *conn, void *recvs, int count)
+{
+	return rt_hold_give_linked_recvs(conn, recvs, count);
+}
+
+/* Returns whether the receive of that index has another route than the receive
+ * in front: the routes of a call are looked at where they change. */
+static inline bool is_other_route(const struct rpma_rt_recv_wr *wr, int index)
+{
+	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
+}
+
+STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
+			    int count, void *recvs)
+{
+	const struct rpma_rt_recv_wr *wr = wrs;
+	struct rpma_recv_wr *chain = recvs;
+	uint64_t route = 0; /* as wr_ids name the route */
+	int routes = 0;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (unlikely(!is_plain_recv(&wr[i])))
+			return 0;
+		if (is_other_route(wr, i)) {
+			if (unlikely(
+				    !rt_post_is_route(conn, wr[i].route, SIDE)))
+				return 0;
+			route = rt_wr_id(
+				rt_post_route(conn, wr[i].route, SIDE)->number,
+				0);
+			routes++;
+		}
+		rt_wr_fill_recv(wr[i].dst, wr[i].offset, wr[i].len,
+				route | wr[i].context, &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	return routes;
+}
+
+/* Returns whether no consumer is behind. */
+STRAIGHT bool are_routes_ready(const struct rpma_rt_conn *conn, const void *wrs,
+			       int count, int routes, void *recvs)
+{
+	const struct rpma_rt_recv_wr *wr = wrs;
+	int i;
+
+	(void)recvs;
+	for (i = 0; i < count; i++) {
+		if (unlikely(rt_post_is_behind(
+			    rt_post_route(conn, wr[i].route, SIDE))))
+			return false;
+		if (likely(routes == 1))
+			break; /* all have that route */
+	}
+	return true;
+}
+
+static const struct rt_straight to_routes = {
+	.fill = fill_to_routes,
+	.is_ready = are_routes_ready,
+	.note = note_recvs,
+	.give = give_linked,
+};
+
+STRAIGHT int fill_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
+			     int count, void *recvs)
+{
+	const struct rpma_rt_recv_wr *wr = wrs;
+	struct rpma_recv_wr *chain = recvs;
+	int i;
+
+	if (unlikely(conn->side[SIDE].futures == NULL))
+		return 0;
+	for (i = 0; i < count; i++) {
+		if (unlikely(!is_future_recv(&wr[i])))
+			return 0;
+		rt_wr_fill_recv(wr[i].dst, wr[i].offset, wr[i].len, 0,
+				&chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	return 1;
+}
+
+/* Takes the slots of the futures of the call, and puts the wr_ids into the
+ * chain. */
+STRAIGHT bool are_futures_ready(const struct rpma_rt_conn *conn,
+				const void *wrs, int count, int routes,
+				void *recvs)
+{
+	const struct rpma_rt_recv_wr *wr = wrs;
+	struct rpma_recv_wr *chain = recvs;
+	int i;
+
+	(void)routes;
+	if (unlikely(rt_post_is_behind(&conn->own[SIDE])))
+		return false;
+	for (i = 0; i < count; i++) {
+		if (unlikely(!rt_post_name_future(conn, SIDE, wr[i].context,
+						  wr[i].future)))
+			break;
+		chain[i].wr.wr_id = rt_post_future_wr_id(wr[i].future);
+	}
+	if (likely(i == count))
+		return true;
+	while (i-- > 0)
+		rt_post_return_future(wr[i].future);
+	return false;
+}
+
+static const struct rt_straight to_futures = {
+	.fill = fill_to_futures,
+	.is_ready = are_futures_ready,
+	.note = note_recvs,
+	.give = give_linked,
+};
+
+static bool post_one_recv(struct rpma_rt_conn *conn,
+			  const struct rpma_rt_recv_wr *wr)
+{
+	struct rpma_recv_wr out;
+
+	return rt_post_straight(conn, SIDE, wr, 1, &out, &to_routes);
+}
+
+/* Functions of their own: the chain is large. */
+
+__attribute__((noinline)) static bool
+post_some_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
+		int count)
+{
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+
+	return count <= RT_POST_CHUNK &&
+	       rt_post_straight(conn, SIDE, wr, count, chain, &to_routes);
+}
+
+__attribute__((noinline)) static bool
+post_futures(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
+	     int count)
+{
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+
+	return count <= RT_POST_CHUNK &&
+	       rt_post_straight(conn, SIDE, wr, count, chain, &to_futures);
+}
+
+/* Any number of any kind. */
+__attribute__((noinline)) static int
+post_any_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
+	       int count)
+{
+	struct rt_post post = {.turn = &conn->gate[SIDE].turn,
+			       .object = conn,
+			       .recvs = wr,
+			       .count = count,
+			       .side = SIDE};
+	int ret = rt_post_run(&post, &recv_ops);
+
+	return ret == 0 ? post.done : rt_post_answer(post.done, ret);
+}
+
+int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count)
+{
+	int ret;
+
+	if (!rt_post_has_some(conn, wr, count))
+		return rt_post_nothing(conn, wr, count, SIDE);
+	ret = rt_post_check(conn, SIDE);
+	if (unlikely(ret))
+		return ret;
+	if (wr->future != NULL ? likely(post_futures(conn, wr, count))
+	    : count == 1       ? likely(post_one_recv(conn, wr))
+			       : likely(post_some_recvs(conn, wr, count)))
+		return count;
+	return post_any_recvs(conn, wr, count);
+}
