@@ -34,7 +34,7 @@ struct echo {
 	struct request requests[2 * SLOTS];
 	bool is_server;
 	uint64_t sent, received;
-	int unsent; /* sends that are not complete */
+	int unsent;   /* sends that are not complete */
 	bool is_late; /* nothing more is sent */
 	double begin, end;
 };

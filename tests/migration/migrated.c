@@ -149,11 +149,11 @@ static void open_link(const char *address, struct rpma_rt_conn_cfg *cfg)
 	struct ibv_context *device;
 
 	rt_cfg.mode = RPMA_RT_MODE_MANUAL;
-	TRY(rpma_utils_get_ibv_context(
-		address,
-		link.echo.is_server ? RPMA_UTIL_IBV_CONTEXT_LOCAL
-				    : RPMA_UTIL_IBV_CONTEXT_REMOTE,
-		&device));
+	TRY(rpma_utils_get_ibv_context(address,
+				       link.echo.is_server
+					       ? RPMA_UTIL_IBV_CONTEXT_LOCAL
+					       : RPMA_UTIL_IBV_CONTEXT_REMOTE,
+				       &device));
 	TRY(rpma_peer_new(device, &link.peer));
 	TRY(rpma_mr_reg(link.peer, link.echo.memory, sizeof(link.echo.memory),
 			RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &link.mr));

@@ -37,11 +37,12 @@ static void post_recv(int slot)
 {
 	struct ibv_sge sge = {(uintptr_t)link.echo.memory[slot], SIZE,
 			      link.mr->lkey};
-	struct ibv_recv_wr *bad, wr = {
-		.wr_id = (uintptr_t)&link.echo.requests[slot],
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
+	struct ibv_recv_wr *bad,
+		wr = {
+			.wr_id = (uintptr_t)&link.echo.requests[slot],
+			.sg_list = &sge,
+			.num_sge = 1,
+		};
 
 	if (ibv_post_recv(link.id->qp, &wr, &bad))
 		die("ibv_post_recv");
@@ -50,13 +51,14 @@ static void post_recv(int slot)
 static void post_send(const char *from, int slot)
 {
 	struct ibv_sge sge = {(uintptr_t)from, SIZE, link.mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = (uintptr_t)&link.echo.requests[SLOTS + slot],
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-	};
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = (uintptr_t)&link.echo.requests[SLOTS + slot],
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+		};
 
 	if (ibv_post_send(link.id->qp, &wr, &bad))
 		die("ibv_post_send");
