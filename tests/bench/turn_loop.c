@@ -7,6 +7,9 @@
  * bench_turn runs it under callgrind, which counts the instructions of
  * measured_turns(). WHAT:
  *   empty  a round of its poller and a look into its queue find nothing
+ *   shard  likewise rpma_rt_shard_run() of a shard that has met another shard
+ *   sends  likewise, of two shards in turn: each sends 8 messages to the other
+ *          shard, and takes 8
  *   busy   they find the completion of a send on the first connection, and the
  *          next one is posted
  *   bare   the same as busy with verbs: ibv_poll_cq(), ibv_post_send()
@@ -21,6 +24,7 @@
 #define BURST  32 /* messages between two looks at the receiving end */
 #define SIZE   64 /* bytes of a message */
 #define BURSTS 30
+#define SENT   8 /* messages of a shard in a turn */
 
 struct loop {
 	struct stage stage;
@@ -28,6 +32,10 @@ struct loop {
 	struct world_pair *beside; /* the other connections */
 	long beside_count;
 	struct pair_bare bare[2];
+	struct rpma_rt_shards *shards;
+	struct rpma_rt_shard *ends[2]; /* of pollers 0 and 1 */
+	/* the stage's, while the connections lead to the shards' queues */
+	struct rpma_rt_queue *queues[2];
 };
 
 struct what {
@@ -73,6 +81,97 @@ static void empty_turns(struct loop *loop, long turns)
 		MUST(rpma_rt_poller_run(s->world.rt, 0, 32));
 		CHECK(rpma_rt_queue_poll(s->aq, items, 8) == 0);
 	}
+}
+
+static void ignore_item(struct rpma_rt_shard *shard,
+			const struct rpma_rt_completion *item, void *arg)
+{
+	(void)shard;
+	(void)item;
+	(void)arg;
+}
+
+static void ignore_message(struct rpma_rt_shard *shard,
+			   const struct rpma_rt_shard_message *message,
+			   void *arg)
+{
+	(void)shard;
+	(void)message;
+	(void)arg;
+}
+
+static void send_some(struct loop *loop, uint32_t from, int count)
+{
+	const struct rpma_rt_shard_message message = {0};
+
+	while (count-- > 0)
+		MUST(rpma_rt_shard_post(loop->ends[from], 1 - from, &message));
+}
+
+static void open_shards(struct loop *loop)
+{
+	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+	struct stage *s = &loop->stage;
+	uint32_t i;
+
+	cfg.item_fn = ignore_item;
+	cfg.message_fn = ignore_message;
+	MUST(rpma_rt_shards_new(s->world.rt, &cfg, &loop->shards));
+	for (i = 0; i < 2; i++)
+		MUST(rpma_rt_shards_get(loop->shards, i, &loop->ends[i]));
+	loop->queues[0] = s->aq;
+	loop->queues[1] = s->pq;
+	MUST(rpma_rt_shard_get_queue(loop->ends[0], &s->aq));
+	MUST(rpma_rt_shard_get_queue(loop->ends[1], &s->pq));
+	open_pair(loop);
+	/* lanes lead both ways from here on */
+	for (i = 0; i < 2; i++) {
+		send_some(loop, i, 1);
+		CHECK(rpma_rt_shard_run(loop->ends[i], 0) >= 0);
+	}
+	CHECK(rpma_rt_shard_run(loop->ends[0], 0) >= 1);
+}
+
+static void close_shards(struct loop *loop)
+{
+	struct stage *s = &loop->stage;
+
+	close_pair(loop);
+	s->aq = loop->queues[0];
+	s->pq = loop->queues[1];
+	MUST(rpma_rt_shards_delete(&loop->shards));
+}
+
+static void shard_turns(struct loop *loop, long turns)
+{
+	while (--turns > 0)
+		CHECK(rpma_rt_shard_run(loop->ends[0], 0) == 0);
+}
+
+static void begin_sends(struct loop *loop)
+{
+	send_some(loop, 1, SENT);
+	CHECK(rpma_rt_shard_run(loop->ends[1], 0) == 0);
+}
+
+static void sending_turns(struct loop *loop, long turns)
+{
+	uint32_t i;
+
+	for (i = 0; --turns > 0; i = 1 - i) {
+		send_some(loop, i, SENT);
+		CHECK(rpma_rt_shard_run(loop->ends[i], 0) == SENT);
+	}
+}
+
+static void end_sends(struct loop *loop)
+{
+	int taken = 0;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		taken += rpma_rt_shard_run(loop->ends[i % 2], 0);
+	CHECK(taken == SENT);
 }
 
 static void give_recvs(struct loop *loop)
@@ -218,6 +317,10 @@ static void nothing(struct loop *loop)
 static const struct what kinds[] = {
 	{"empty", open_pair, close_pair, nothing, nothing, nothing, empty_turns,
 	 nothing},
+	{"shard", open_shards, close_shards, nothing, nothing, nothing,
+	 shard_turns, nothing},
+	{"sends", open_shards, close_shards, nothing, nothing, begin_sends,
+	 sending_turns, end_sends},
 	{"busy", open_pair, close_pair, give_recvs, take_recvs, begin_busy,
 	 busy_turns, end_busy},
 	{"bare", open_bare, close_bare, give_bare_recvs, take_bare_recvs,
@@ -232,8 +335,8 @@ static const struct what *find_what(const char *name)
 		if (strcmp(kinds[i].name, name) == 0)
 			return &kinds[i];
 	}
-	fprintf(stderr,
-		"usage: bench_turn_loop empty|busy|bare [CONNECTIONS]\n");
+	fprintf(stderr, "usage: bench_turn_loop empty|shard|sends|busy|bare "
+			"[CONNECTIONS]\n");
 	exit(2);
 }
 
