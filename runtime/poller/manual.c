@@ -108,20 +108,10 @@ static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
 	return rt_poller_enter_own(*poller_ptr);
 }
 
-/* A function of its own: a loop that does not sleep saves no registers for it.
- */
-__attribute__((noinline)) static void wake(struct rt_poller *p)
+__attribute__((noinline)) void rt_poller_wake(struct rt_poller *p)
 {
 	rt_poller_set_tick_ms(p, rt_now_ms()); /* it may have slept */
 	rt_channel_wake(p);
-}
-
-__attribute__((always_inline)) static inline int
-run_entered(struct rt_poller *p, int budget)
-{
-	if (unlikely(p->armed))
-		wake(p);
-	return rt_round_run(p, budget);
 }
 
 /* A poller that another thread armed, which may sleep on the descriptor: stays
@@ -160,7 +150,7 @@ __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 	if (p->armed && p->armed_by != p->runner)
 		handled = run_armed(p, (int)budget);
 	else
-		handled = run_entered(p, (int)budget);
+		handled = rt_round_run_entered(p, (int)budget);
 	rt_poller_leave(p);
 	return handled;
 }
@@ -172,7 +162,7 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 
 	if (unlikely(budget - 1 >= INT_MAX || !enter_own(rt, poller, &p)))
 		return run_first(RT_LOG_HERE, rt, poller, budget);
-	handled = run_entered(p, (int)budget);
+	handled = rt_round_run_entered(p, (int)budget);
 	rt_poller_leave_own(p);
 	return handled;
 }

@@ -17,6 +17,20 @@ int rt_round_run(struct rt_poller *poller, int budget);
  * consumers left. */
 void rt_round_take_over(struct rt_poller *poller);
 
+/* Ends the sleep of a poller that the calling thread armed. A function of its
+ * own: a loop that does not sleep saves no registers for it. */
+void rt_poller_wake(struct rt_poller *p);
+
+/* A round of a poller that the calling thread has entered as its owner; items
+ * handled. */
+__attribute__((always_inline)) static inline int
+rt_round_run_entered(struct rt_poller *p, int budget)
+{
+	if (unlikely(p->armed))
+		rt_poller_wake(p);
+	return rt_round_run(p, budget);
+}
+
 /* Is it a CQ with routes that can be polled? */
 static inline bool rt_round_is_usual(const struct rt_cq *cq)
 {

@@ -321,9 +321,7 @@ static inline uint32_t rt_lane_take_few(struct rt_lane *lane,
 	return count;
 }
 
-#define NS_PER_MS	  1000000
-#define NS_PER_US	  1000
-#define IDLE_POLLS_A_LOOK 1024 /* of which the dump gets to know one */
+#define NS_PER_MS 1000000
 
 static int answer(const struct rpma_rt_queue *queue, uint32_t count,
 		  enum rt_take_end why)
@@ -363,24 +361,6 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	count = rt_shared_poll(queue, cmpl, max, why);
 	rt_queue_count_take(queue, &queue->stats.polls, count);
 	return count;
-}
-
-/*
- * Nothing to take, nothing owed, not closed, and no consumer inside: a poll of
- * a queue that is not shared answers without entering. Later items are found by
- * the next poll, or by the second look of a consumer before it sleeps.
- * REQUIRES: the lanes are empty
- */
-static inline bool is_idle(const struct rpma_rt_queue *queue)
-{
-	/* relaxed: a consumer that enters looks again; no items are read */
-	return !atomic_load_explicit(&queue->owes_pollers,
-				     memory_order_relaxed) &&
-	       atomic_load_explicit(&queue->consumers, memory_order_relaxed) ==
-		       0 &&
-	       rt_mpsc_is_empty_owner(&queue->messages) &&
-	       (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
-		RT_QUEUE_CLOSED) == 0;
 }
 
 /* A function of its own: an idle poll saves no registers for it. */
@@ -484,29 +464,14 @@ static inline bool is_own(const struct rpma_rt_queue *queue)
 	       !atomic_load_explicit(&queue->finished, memory_order_relaxed);
 }
 
-/* Nothing in any lane. */
-static bool is_empty(const struct rpma_rt_queue *queue, uint32_t lanes)
-{
-	uint32_t i;
-
-	for (i = 0; i < lanes; i++) {
-		if (!rt_lane_is_empty_mt(queue->lanes[i]))
-			return false;
-	}
-	return true;
-}
-
-__attribute__((noinline)) static void date_idle(struct rpma_rt_queue *queue)
+__attribute__((noinline)) void rt_queue_date_idle(struct rpma_rt_queue *queue)
 {
 	rt_queue_date_look(queue);
 }
 
 static inline int end_idle(struct rpma_rt_queue *queue)
 {
-	if (unlikely(rt_stat_count(&queue->stats.idle_polls) %
-			     IDLE_POLLS_A_LOOK ==
-		     0))
-		date_idle(queue);
+	rt_queue_count_idle(queue);
 	return 0;
 }
 
@@ -528,10 +493,10 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 			return poll_own(queue, cmpl, (uint32_t)max);
 		return poll_inside(queue, cmpl, max);
 	}
-	if (lanes != 1 && !is_empty(queue, lanes))
+	if (lanes != 1 && !rt_queue_lanes_are_empty(queue, lanes))
 		return poll_inside(queue, cmpl, max);
-	return likely(is_idle(queue)) ? end_idle(queue)
-				      : poll_inside(queue, cmpl, max);
+	return likely(rt_queue_is_idle(queue)) ? end_idle(queue)
+					       : poll_inside(queue, cmpl, max);
 }
 
 static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,

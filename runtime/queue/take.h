@@ -11,6 +11,7 @@
 
 #include "rpma_rt.h"
 #include "base/clock.h"
+#include "base/lang.h"
 #include "base/self.h"
 #include "queue/impl.h"
 
@@ -174,6 +175,72 @@ static inline void rt_queue_count_take(struct rpma_rt_queue *queue,
 	rt_queue_count(queue, &queue->stats.taken, count);
 	if (rt_queue_is_date_due(queue))
 		rt_queue_date_take(queue);
+}
+
+/* ----------------------------------------------------------------- idle --- */
+
+/*
+ * A poll that finds nothing and does not go in, inline: loops poll without end.
+ */
+
+#define RT_IDLE_POLLS_A_LOOK 1024 /* of which the dump gets to know one */
+
+/* Dates a look of the calling thread. */
+void rt_queue_date_idle(struct rpma_rt_queue *queue);
+
+static inline void rt_queue_count_idle(struct rpma_rt_queue *queue)
+{
+	if (unlikely(rt_stat_count(&queue->stats.idle_polls) %
+			     RT_IDLE_POLLS_A_LOOK ==
+		     0))
+		rt_queue_date_idle(queue);
+}
+
+/* Returns whether the first `lanes` lanes are empty. */
+static inline bool rt_queue_lanes_are_empty(const struct rpma_rt_queue *queue,
+					    uint32_t lanes)
+{
+	uint32_t i;
+
+	for (i = 0; i < lanes; i++) {
+		if (!rt_lane_is_empty_mt(queue->lanes[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Nothing to take, nothing owed, not closed, and no consumer inside: a poll of
+ * a queue that is not shared returns 0 without entering. Later items are found
+ * by the next poll, or by the second look of a consumer before it sleeps.
+ * REQUIRES: the lanes are empty
+ */
+static inline bool rt_queue_is_idle(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: a consumer that enters looks again; no items are read */
+	return !atomic_load_explicit(&queue->owes_pollers,
+				     memory_order_relaxed) &&
+	       atomic_load_explicit(&queue->consumers, memory_order_relaxed) ==
+		       0 &&
+	       rt_mpsc_is_empty_owner(&queue->messages) &&
+	       (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
+		RT_QUEUE_CLOSED) == 0;
+}
+
+/* Polls the queue if a poll finds nothing; false: rpma_rt_queue_poll() finds
+ * what there is. */
+static inline bool rt_queue_poll_idle_consumer(struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6]. Unseen: the array of lanes is no data of the
+	 * program */
+	uint32_t lanes =
+		rt_load_unseen(&queue->lane_count, memory_order_acquire);
+
+	if (queue->goes_in || !rt_queue_lanes_are_empty(queue, lanes) ||
+	    !rt_queue_is_idle(queue))
+		return false;
+	rt_queue_count_idle(queue);
+	return true;
 }
 
 /* ---------------------------------------------------------------- alone --- */

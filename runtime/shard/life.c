@@ -16,8 +16,8 @@
 #include "base/cfg.h"
 #include "base/context.h"
 #include "base/log.h"
-#include "base/owner.h"
 #include "base/runtime.h"
+#include "poller/poller.h"
 #include "queue/queue.h"
 
 /* ---------------------------------------------------------- making --- */
@@ -96,9 +96,9 @@ static int make_shard(struct rpma_rt_shards *set, uint32_t index,
 	shard->rt = set->rt;
 	shard->index = index;
 	shard->count = set->count;
-	shard->owned =
-		index == 0 ? rt_context_owned(set->rt) : shard[-1].owned->next;
+	shard->poller = &set->rt->pollers[index];
 	shard->arg = cfg->args == NULL ? NULL : cfg->args[index];
+	rt_shard_send_init(shard);
 	ret = make_queue(shard, cfg);
 	if (ret)
 		return ret;
@@ -233,15 +233,14 @@ int rpma_rt_shards_deal(const struct rpma_rt_shards *shards,
 /* Of those that the threads left when they stopped to run shards. */
 static uint32_t count_left(const struct rpma_rt_shards *set)
 {
-	const struct rpma_rt_shard *from;
+	const struct rt_shard_out *out;
 	uint32_t left = 0;
 	uint32_t i;
 
 	for (i = 0; i < set->count * set->count; i++) {
-		from = &set->shards[i / set->count];
-		if (set->lanes[i] != NULL)
-			left += rt_shard_lane_left(
-				set->lanes[i], from->out[i % set->count].next);
+		out = &set->shards[i / set->count].out[i % set->count];
+		if (out->lane != NULL)
+			left += rt_shard_lane_left(out);
 	}
 	return left;
 }

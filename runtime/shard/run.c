@@ -24,7 +24,8 @@
 #include "base/owner.h"
 #include "base/self.h"
 #include "base/stats.h"
-#include "queue/impl.h"
+#include "poller/round.h"
+#include "queue/take.h"
 
 /* ------------------------------------------------------------------ end --- */
 
@@ -83,7 +84,7 @@ static void enter_phase(struct rpma_rt_shard *shard, enum rt_shard_phase phase)
 	rt_fence_dekker();
 	for (i = 0; i < shard->count; i++) {
 		if (i != shard->index)
-			rt_shard_ring(shard, i, NULL);
+			rt_shard_ring(shard, i);
 	}
 }
 
@@ -95,12 +96,12 @@ static bool is_queue_through(const struct rpma_rt_shard *shard)
 }
 
 /* Does what a stop is due for, behind the turn's look at the lanes, which
- * found so many messages. True: the shard has ended. */
-static bool rt_shard_end_step(struct rpma_rt_shard *shard, int messages)
+ * found messages or none. True: the shard has ended. */
+static bool rt_shard_end_step(struct rpma_rt_shard *shard, bool has_taken)
 {
 	enum rt_shard_phase phase = rt_shard_phase_of(shard);
 	/* as it was before this turn's look at the lanes */
-	bool is_time = shard->others >= phase && messages == 0;
+	bool is_time = shard->others >= phase && !has_taken;
 
 	if (phase == RT_SHARD_RUNS) {
 		rt_shard_send_close(shard);
@@ -147,7 +148,6 @@ __attribute__((noinline)) static void meet(struct rpma_rt_shard *shard,
 		if (!(met & ~shard->known & rt_shard_bit(from)))
 			continue;
 		lane = set->lanes[from * set->count + shard->index];
-		shard->out[from].back = lane;
 		shard->in[shard->in_count++] = (struct rt_shard_in){
 			.lane = lane,
 			.from = from,
@@ -158,50 +158,71 @@ __attribute__((noinline)) static void meet(struct rpma_rt_shard *shard,
 
 static inline void look_for_lanes(struct rpma_rt_shard *shard)
 {
-	/* acquire [SHARD-1]: the lane behind a bit */
-	uint64_t met = atomic_load_explicit(&shard->met, memory_order_acquire);
+	/* acquire [SHARD-1]: the lane behind a bit. Unseen: a lane hands over
+	 * data of the program by its tail */
+	uint64_t met = rt_load_unseen(&shard->met, memory_order_acquire);
 
 	if (unlikely(met != shard->known))
 		meet(shard, met);
 }
 
-/* Up to there; answers: how many of them were. */
-static void call(struct rpma_rt_shard *shard, const struct rt_shard_in *in,
-		 uint32_t end, uint32_t *answers)
+/* A message is no post: counts it. */
+static void note_kind(struct rpma_rt_shard *shard, struct rt_shard_out *out,
+		      uint8_t kind, uint32_t *answers)
 {
-	RT_NOT_CANCELLED;
-	rpma_rt_shard_message_fn *message_fn = shard->set->message_fn;
-	const struct rt_shard_lane *lane = in->lane;
-	uint32_t mask = 2 * lane->limit - 1;
-	const struct rpma_rt_shard_message *message;
-	uint32_t at;
+	if (kind == RPMA_RT_SHARD_REQUEST) {
+		out->owed++;
+		rt_stat_add(&shard->counters.asked, 1);
+	} else {
+		(*answers)++;
+	}
+}
 
-	for (at = in->head; at != end; at++) {
-		message = &lane->slots[at & mask];
-		if (message->kind == RPMA_RT_SHARD_REQUEST) {
-			shard->out[in->from].owed++;
-			rt_stat_add(&shard->counters.asked, 1);
-		} else if (message->kind == RPMA_RT_SHARD_ANSWER) {
-			(*answers)++;
-		}
+/* So many that follow one another; answers: how many of them are. */
+static void call(struct rpma_rt_shard *shard,
+		 const struct rpma_rt_shard_message *message, uint32_t count,
+		 struct rt_shard_out *out, uint32_t *answers)
+{
+	rpma_rt_shard_message_fn *message_fn = shard->set->message_fn;
+	const struct rpma_rt_shard_message *end = message + count;
+
+	for (; message != end; message++) {
+		if (unlikely(message->kind != RPMA_RT_SHARD_POST))
+			note_kind(shard, out, message->kind, answers);
 		message_fn(shard, message, shard->arg);
 	}
 }
 
+/* So many from the lane's head on; returns how many of them are answers. */
+static uint32_t call_lane(struct rpma_rt_shard *shard,
+			  const struct rt_shard_in *in, uint32_t count)
+{
+	RT_NOT_CANCELLED;
+	const struct rt_shard_lane *lane = in->lane;
+	struct rt_shard_out *out = &shard->out[in->from];
+	uint32_t size = 2 * lane->limit;
+	uint32_t at = in->head & (size - 1);
+	uint32_t straight = size - at;
+	uint32_t answers = 0;
+
+	if (straight > count)
+		straight = count;
+	call(shard, &lane->slots[at], straight, out, &answers);
+	call(shard, lane->slots, count - straight, out, &answers);
+	return answers;
+}
+
 static uint32_t take_lane(struct rpma_rt_shard *shard, struct rt_shard_in *in)
 {
-	uint32_t tail = rt_shard_lane_tail(in);
-	uint32_t count = tail - in->head;
-	uint32_t answers = 0;
+	uint32_t count = rt_shard_lane_tail(in) - in->head;
+	uint32_t answers;
 
 	if (count == 0)
 		return 0;
-	if (count > RT_SHARD_BATCH) {
+	if (count > RT_SHARD_BATCH)
 		count = RT_SHARD_BATCH;
-		tail = in->head + count;
-	}
-	call(shard, in, tail, &answers);
-	rt_shard_lane_advance(in, tail);
+	answers = call_lane(shard, in, count);
+	rt_shard_lane_advance(in, in->head + count);
 	/* behind head: a request sent for this credit is answered into the room
 	 * that we have just given back */
 	shard->out[in->from].unanswered -= answers;
@@ -225,14 +246,17 @@ static int rt_shard_take(struct rpma_rt_shard *shard)
 	return (int)total;
 }
 
-/* Are there any messages? */
-static bool rt_shard_take_has_some(struct rpma_rt_shard *shard)
+/* Are there any messages, or lanes not met? */
+static inline bool rt_shard_take_has_some(const struct rpma_rt_shard *shard)
 {
 	uint32_t i;
 
-	look_for_lanes(shard);
+	/* relaxed: rt_shard_take() looks again */
+	if (unlikely(atomic_load_explicit(&shard->met, memory_order_relaxed) !=
+		     shard->known))
+		return true;
 	for (i = 0; i < shard->in_count; i++) {
-		if (rt_shard_lane_tail(&shard->in[i]) != shard->in[i].head)
+		if (rt_shard_lane_has_some(&shard->in[i]))
 			return true;
 	}
 	return false;
@@ -538,24 +562,24 @@ static int rt_shard_timer_call(struct rpma_rt_shard *shard)
 
 /* ---------------------------------------------------------- a turn --- */
 
-/* A round of the poller, which belongs to the calling thread from here on.
- * Returns how much was done, or an error. */
-static int run_poller(struct rpma_rt_shard *shard)
+/* The runtime is stopped, and with the runtime the set. */
+static int end_poller(struct rpma_rt_shard *shard)
 {
-	int ret = 0;
-
-	if (unlikely(shard->is_poller_over))
-		return 0;
-	if (unlikely(!rt_owner_is_self(shard->owned)))
-		ret = rpma_rt_poller_attach(shard->rt, shard->index);
-	if (likely(ret == 0))
-		ret = rpma_rt_poller_run(shard->rt, shard->index,
-					 RT_SHARD_BATCH);
-	if (likely(ret != RPMA_RT_E_CLOSED))
-		return ret;
 	shard->is_poller_over = true;
 	rt_shard_end_begin(shard->set);
 	return 0;
+}
+
+/* A round of the poller, which belongs to the calling thread. Returns how much
+ * was done, or an error. */
+static int run_poller(struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	if (unlikely(shard->is_poller_over))
+		return 0;
+	ret = rpma_rt_poller_run(shard->rt, shard->index, RT_SHARD_BATCH);
+	return unlikely(ret == RPMA_RT_E_CLOSED) ? end_poller(shard) : ret;
 }
 
 static void call_items(struct rpma_rt_shard *shard,
@@ -575,8 +599,6 @@ static int take_items(struct rpma_rt_shard *shard)
 	struct rpma_rt_completion items[RT_SHARD_BATCH];
 	int count;
 
-	if (unlikely(shard->is_queue_over))
-		return 0;
 	count = rpma_rt_queue_poll(shard->queue, items, RT_SHARD_BATCH);
 	if (likely(count == 0))
 		return 0;
@@ -591,35 +613,91 @@ static int take_items(struct rpma_rt_shard *shard)
 	return count;
 }
 
+static int refuse_ended(const struct rt_log_place *place,
+			const struct rpma_rt_shard *shard)
+{
+	return rt_refuse(place, RPMA_RT_E_CLOSED,
+			 "the shards are stopped: shard %u has nothing to do "
+			 "any more",
+			 shard->index);
+}
+
 /* The shard has ended: its poller is anybody's, for rpma_rt_stop(). */
 static int finish(struct rpma_rt_shard *shard)
 {
 	if (!shard->is_poller_over)
 		(void)rpma_rt_poller_release(shard->rt, shard->index);
-	return RPMA_RT_E_CLOSED;
+	shard->has_ended = true;
+	return refuse_ended(RT_LOG_HERE, shard);
 }
 
-/* How much was done; RPMA_RT_E_CLOSED: that was all; or another error. */
-static int turn(struct rpma_rt_shard *shard)
+/* Has the queue nothing for the shard? */
+static inline bool is_queue_idle(struct rpma_rt_shard *shard)
 {
-	int handled = run_poller(shard);
-	int messages;
+	return unlikely(shard->is_queue_over) ||
+	       rt_queue_poll_idle_consumer(shard->queue);
+}
+
+/* Is there anything for a turn but the poller's round? */
+static inline bool has_any(struct rpma_rt_shard *shard)
+{
+	return (shard->touched | shard->wants) != 0 ||
+	       shard->timers.first != NULL || rt_shard_take_has_some(shard) ||
+	       rt_shard_may_be_stopping(shard->set) || !is_queue_idle(shard);
+}
+
+/* What a turn does for a stop, behind its look at the lanes; done: as of
+ * end_turn(). */
+__attribute__((noinline)) static int stop(struct rpma_rt_shard *shard, int done,
+					  bool has_taken)
+{
+	if (shard->has_ended)
+		return refuse_ended(RT_LOG_HERE, shard);
+	if (rt_shard_end_step(shard, has_taken))
+		return finish(shard);
+	return done;
+}
+
+/* What there is besides the poller's round, each with its function; how much.
+ * ERRORS: those of the queue */
+static int call_all(struct rpma_rt_shard *shard, bool *has_taken)
+{
+	int done = rt_shard_take(shard);
 	int items;
 
-	if (unlikely(handled < 0))
-		return handled;
-	messages = rt_shard_take(shard);
-	handled += messages + rt_shard_timer_call(shard);
+	*has_taken = done > 0;
+	done += rt_shard_timer_call(shard);
 	if (unlikely(shard->wants != 0))
-		handled += rt_shard_send_tell(shard);
+		done += rt_shard_send_tell(shard);
+	if (is_queue_idle(shard))
+		return done;
 	items = take_items(shard);
+	return unlikely(items < 0) ? items : done + items;
+}
+
+/* A turn behind the poller's round, which did so much, or an error. How much
+ * was done; RPMA_RT_E_CLOSED: that was all; or another error. */
+__attribute__((noinline)) static int end_turn(struct rpma_rt_shard *shard,
+					      int done)
+{
+	bool has_taken = false;
+	int called = 0;
+
+	if (likely(done >= 0))
+		called = call_all(shard, &has_taken);
 	rt_shard_send_hand_over(shard);
-	if (unlikely(items < 0))
-		return items;
-	if (unlikely(rt_shard_is_stopping(shard->set)) &&
-	    rt_shard_end_step(shard, messages))
-		return finish(shard);
-	return handled + items;
+	if (unlikely(done < 0 || called < 0))
+		return done < 0 ? done : called;
+	if (unlikely(rt_shard_is_stopping(shard->set)))
+		return stop(shard, done + called, has_taken);
+	return done + called;
+}
+
+static int turn(struct rpma_rt_shard *shard)
+{
+	/* what was sent outside of a turn, before any function runs */
+	rt_shard_send_hand_over(shard);
+	return end_turn(shard, run_poller(shard));
 }
 
 /* --------------------------------------------------------- no work --- */
@@ -673,63 +751,136 @@ static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 
 /* -------------------------------------------------------- the call --- */
 
-/* 0: the calling thread is inside. */
-static int enter(const struct rt_log_place *place, struct rpma_rt_shard *shard,
-		 int timeout_ms)
+/* Logs that another thread, or a function of the shard, is inside. */
+static int refuse_busy(const struct rt_log_place *place,
+		       const struct rpma_rt_shard *shard)
 {
-	uint64_t nobody = 0;
-	int ret = rt_context_check_wait(place, shard->rt);
-
-	if (ret)
-		return ret;
-	if (unlikely(timeout_ms < -1))
-		return rt_refuse(place, RPMA_E_INVAL,
-				 "timeout_ms is %d, it may be -1 (without end) "
-				 "or more",
-				 timeout_ms);
-	/* acquire: pairs with leave(), the former thread's shard; failure:
-	 * nothing is looked at */
-	if (unlikely(!atomic_compare_exchange_strong_explicit(
-		    &shard->runner, &nobody, rt_self_number(),
-		    memory_order_acquire, memory_order_relaxed)))
-		return rt_refuse(
-			place, RPMA_RT_E_BUSY,
-			"shard %u is run already, by another thread or "
-			"by the function that makes this call",
-			shard->index);
-	shard->thread = rt_self_number();
-	return 0;
+	return rt_refuse(place, RPMA_RT_E_BUSY,
+			 "shard %u is run already, by another thread or "
+			 "by the function that makes this call",
+			 shard->index);
 }
 
 static void leave(struct rpma_rt_shard *shard)
 {
-	/* release: pairs with enter() */
+	/* release: pairs with go_in() */
 	atomic_store_explicit(&shard->runner, 0, memory_order_release);
+}
+
+/* False: a thread is inside. */
+static bool go_in(struct rpma_rt_shard *shard)
+{
+	uint64_t nobody = 0;
+
+	/* acquire: pairs with leave(), the former thread's shard; failure:
+	 * nothing is looked at */
+	return atomic_compare_exchange_strong_explicit(
+		&shard->runner, &nobody, rt_self_number(), memory_order_acquire,
+		memory_order_relaxed);
+}
+
+/* Inside: the poller belongs to the calling thread from here on. */
+static int own_poller(const struct rt_log_place *place,
+		      struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	if (shard->has_ended)
+		return refuse_ended(place, shard);
+	if (shard->is_poller_over)
+		return 0;
+	ret = rpma_rt_poller_attach(shard->rt, shard->index);
+	return ret == RPMA_RT_E_CLOSED ? end_poller(shard) : ret;
+}
+
+/* 0: the calling thread is inside, and the poller belongs to that thread. A
+ * thread that is refused has changed nothing. */
+static int enter(const struct rt_log_place *place, struct rpma_rt_shard *shard,
+		 int timeout_ms)
+{
+	const void *const pointers[] = {shard};
+	int ret = rt_refuse_null(place, "shard", pointers, sizeof(pointers));
+
+	if (ret == 0)
+		ret = rt_context_check_wait(place, shard->rt);
+	if (ret)
+		return ret;
+	if (timeout_ms < -1)
+		return rt_refuse(place, RPMA_E_INVAL,
+				 "timeout_ms is %d, it may be -1 (without end) "
+				 "or more",
+				 timeout_ms);
+	if (!go_in(shard))
+		return refuse_busy(place, shard);
+	ret = own_poller(place, shard);
+	if (ret)
+		leave(shard);
+	else
+		/* relaxed: see rt_shard_thread() */
+		atomic_store_explicit(&shard->thread, rt_self_number(),
+				      memory_order_relaxed);
+	return ret;
+}
+
+/* Enters a shard that the calling thread ran last, and its poller, if that
+ * belongs to the thread; false: run_first() finds the reason. */
+static inline bool enter_own(struct rpma_rt_shard *shard, int timeout_ms)
+{
+	uint64_t number = rt_self_known_number();
+	uint64_t nobody = 0;
+
+	if (unlikely(shard == NULL || timeout_ms < -1 ||
+		     rt_shard_thread(shard) != number || rt_self_is_poller() ||
+		     rt_context_check(shard->rt)))
+		return false;
+	/* relaxed: the former thread is the calling one */
+	if (unlikely(!atomic_compare_exchange_strong_explicit(
+		    &shard->runner, &nobody, number, memory_order_relaxed,
+		    memory_order_relaxed)))
+		return false;
+	if (likely(rt_poller_enter_own(shard->poller)))
+		return true;
+	leave(shard);
+	return false;
+}
+
+/* Inside, after a first turn that returned ret: the rest of a run. */
+__attribute__((noinline)) static int end_run(struct rpma_rt_shard *shard,
+					     int timeout_ms, int ret)
+{
+	if (ret == 0 && timeout_ms != 0)
+		ret = idle(shard, timeout_ms);
+	leave(shard);
+	return ret;
+}
+
+/* A function of its own: a loop that ran the shard before comes here no more.
+ */
+__attribute__((noinline)) static int run_first(const struct rt_log_place *place,
+					       struct rpma_rt_shard *shard,
+					       int timeout_ms)
+{
+	int ret = enter(place, shard, timeout_ms);
+
+	return ret ? ret : end_run(shard, timeout_ms, turn(shard));
 }
 
 int rpma_rt_shard_run(struct rpma_rt_shard *shard, int timeout_ms)
 {
-	int ret = RT_REFUSE_NULL(shard);
+	int done;
 
-	if (ret == 0)
-		ret = enter(RT_LOG_HERE, shard, timeout_ms);
-	if (ret)
-		return ret;
-	/* what was sent outside of a run */
-	rt_shard_send_hand_over(shard);
-	if (unlikely(rt_shard_phase_of(shard) == RT_SHARD_ENDED))
-		ret = RPMA_RT_E_CLOSED;
-	else
-		ret = turn(shard);
-	if (ret == 0 && timeout_ms != 0)
-		ret = idle(shard, timeout_ms);
+	if (unlikely(!enter_own(shard, timeout_ms)))
+		return run_first(RT_LOG_HERE, shard, timeout_ms);
+	if (shard->touched != 0)
+		rt_shard_send_hand_over(shard);
+	done = rt_round_run_entered(shard->poller, RT_SHARD_BATCH);
+	rt_poller_leave_own(shard->poller);
+	if (done != 0 || has_any(shard))
+		done = end_turn(shard, done);
+	if (timeout_ms != 0)
+		return end_run(shard, timeout_ms, done);
 	leave(shard);
-	if (unlikely(ret == RPMA_RT_E_CLOSED))
-		return RT_REFUSE(ret,
-				 "the shards are stopped: shard %u has "
-				 "nothing to do any more",
-				 shard->index);
-	return ret;
+	return done;
 }
 
 int rpma_rt_shard_get_stats(const struct rpma_rt_shard *shard,

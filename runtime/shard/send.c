@@ -42,10 +42,11 @@ static struct rt_shard_lane *rt_shard_lane_new(uint32_t limit)
 	return lane;
 }
 
-uint32_t rt_shard_lane_left(const struct rt_shard_lane *lane, uint32_t next)
+uint32_t rt_shard_lane_left(const struct rt_shard_out *out)
 {
 	/* relaxed: the caller is alone */
-	return next - atomic_load_explicit(&lane->head, memory_order_relaxed);
+	return rt_shard_lane_next(out) -
+	       atomic_load_explicit(&out->lane->head, memory_order_relaxed);
 }
 
 /* ----------------------------------------------------------------- ring --- */
@@ -66,25 +67,47 @@ void rt_shard_ring_wake(const struct rpma_rt_shard *shard)
 	(void)ret;
 }
 
-void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other,
-		   const struct rt_shard_lane *wanted)
+/* Wakes the other, whose word was that, once for each such word. */
+static void ring_asleep(struct rpma_rt_shard *shard, uint32_t other,
+			uint32_t asleep)
 {
-	struct rpma_rt_shard *sleeper = &shard->set->shards[other];
 	struct rt_shard_out *out = &shard->out[other];
-	/* acquire: wants, stored before it; the caller's fence orders it behind
-	 * what was handed over [SHARD-4] */
-	uint32_t asleep =
-		atomic_load_explicit(&sleeper->asleep, memory_order_acquire);
 
-	if (likely((asleep & 1) == 0) || asleep == out->rung)
-		return;
-	/* relaxed: asleep carries it */
-	if (wanted != NULL &&
-	    !atomic_load_explicit(&wanted->wants, memory_order_relaxed))
+	if (asleep == out->rung)
 		return;
 	out->rung = asleep;
-	rt_shard_ring_wake(sleeper);
+	rt_shard_ring_wake(&shard->set->shards[other]);
 	rt_stat_add(&shard->counters.rings, 1);
+}
+
+static uint32_t asleep_of(const struct rpma_rt_shard *shard, uint32_t other)
+{
+	/* acquire: wants, stored before it; the caller's fence orders it behind
+	 * what was handed over [SHARD-4] */
+	return atomic_load_explicit(&shard->set->shards[other].asleep,
+				    memory_order_acquire);
+}
+
+void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other)
+{
+	uint32_t asleep = asleep_of(shard, other);
+
+	if (unlikely((asleep & 1) != 0))
+		ring_asleep(shard, other, asleep);
+}
+
+/* Likewise, if the other wants room in its lane to the shard. */
+static void ring_for_room(struct rpma_rt_shard *shard, uint32_t other)
+{
+	uint32_t asleep = asleep_of(shard, other);
+	const struct rt_shard_lane *lane;
+
+	if (likely((asleep & 1) == 0))
+		return;
+	lane = shard->set->lanes[other * shard->count + shard->index];
+	/* relaxed: asleep carries it */
+	if (atomic_load_explicit(&lane->wants, memory_order_relaxed))
+		ring_asleep(shard, other, asleep);
 }
 
 int rt_shard_refuse_thread(const struct rt_log_place *place,
@@ -92,7 +115,8 @@ int rt_shard_refuse_thread(const struct rt_log_place *place,
 {
 	int ret = rt_context_check_here(place, shard->rt);
 
-	if (ret || shard->thread == 0 || shard->thread == rt_self_number())
+	if (ret || rt_shard_thread(shard) == 0 ||
+	    rt_shard_thread(shard) == rt_self_number())
 		return ret;
 	return rt_refuse(place, RPMA_E_INVAL,
 			 "shard %u is run by another thread: only that one "
@@ -125,7 +149,7 @@ static void open_out(struct rpma_rt_shard *shard, struct rt_shard_out *out,
 		     struct rt_shard_lane *lane)
 {
 	out->lane = lane;
-	out->mask = 2 * lane->limit - 1;
+	out->place = lane->staged;
 	if (rt_shard_phase_of(shard) == RT_SHARD_RUNS)
 		out->room = lane->limit;
 	rt_shard_lane_set_free(out);
@@ -158,31 +182,95 @@ static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 
 /* --------------------------------------------------------- sending --- */
 
+void rt_shard_send_init(struct rpma_rt_shard *shard)
+{
+	uint64_t from = shard->index;
+	uint32_t kind;
+	uint32_t i;
+
+	for (kind = 0; kind < RPMA_RT_SHARD_WRITABLE; kind++) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		shard->places[kind] = from << 32 | (uint64_t)kind << 48;
+#else
+		shard->places[kind] = from << 16 | (uint64_t)kind << 8;
+#endif
+	}
+	for (i = 0; i < shard->count; i++)
+		shard->out[i].bit = rt_shard_bit(i);
+}
+
 /* What comes behind the words of a message. */
 static inline uint64_t place_of(const struct rpma_rt_shard *shard,
 				uint32_t code, enum rpma_rt_shard_kind kind)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return code | (uint64_t)shard->index << 32 | (uint64_t)kind << 48;
+	return code | shard->places[kind];
 #else
-	return (uint64_t)code << 32 | (uint64_t)shard->index << 16 |
-	       (uint64_t)kind << 8;
+	return (uint64_t)code << 32 | shard->places[kind];
 #endif
+}
+
+/* Copies messages to slots that follow one another. */
+static inline void copy(struct rpma_rt_shard_message *slots,
+			const struct rpma_rt_shard_message *from,
+			uint32_t count)
+{
+	rt_two_words *to = (rt_two_words *)slots;
+	const rt_two_words *words = (const rt_two_words *)from;
+	const rt_two_words *end = words + 2 * (size_t)count;
+
+	for (; words != end; words += 2, to += 2) {
+		to[0] = words[0];
+		to[1] = words[1];
+		/* keeps the compiler from making a memcpy() of it */
+		__asm__ __volatile__("" ::: "memory");
+	}
+}
+
+/*
+ * Sender: copies what is staged into the slots, and publishes it; how many that
+ * were. All at once: the receiver has the slots' lines, and the processor
+ * fetches them side by side as long as little else is written between.
+ */
+static inline uint32_t copy_staged(struct rt_shard_out *out)
+{
+	struct rt_shard_lane *lane = out->lane;
+	uint32_t count = rt_shard_lane_staged(out);
+	uint32_t size = 2 * lane->limit;
+	uint32_t at = out->published & (size - 1);
+	uint32_t straight = size - at;
+
+	/* no store for nothing: the receiver has the line */
+	if (count == 0)
+		return 0;
+	if (straight > count)
+		straight = count;
+	copy(&lane->slots[at], lane->staged, straight);
+	copy(lane->slots, &lane->staged[straight], count - straight);
+	out->published += count;
+	out->place = lane->staged;
+	rt_shard_lane_set_free(out);
+	/* release [SHARD-2]: the messages */
+	atomic_store_explicit(&lane->tail, out->published,
+			      memory_order_release);
+	return count;
 }
 
 static inline void publish(struct rpma_rt_shard *shard,
 			   struct rt_shard_out *out)
 {
-	rt_stat_add(&shard->counters.sent, rt_shard_lane_publish(out));
+	rt_stat_add(&shard->counters.sent, copy_staged(out));
 }
 
 static inline void put(struct rpma_rt_shard *shard, uint32_t to,
 		       const struct rpma_rt_shard_message *message,
 		       uint64_t context, enum rpma_rt_shard_kind kind)
 {
-	rt_shard_lane_stage(&shard->out[to], message, context,
+	struct rt_shard_out *out = &shard->out[to];
+
+	rt_shard_lane_stage(out, message, context,
 			    place_of(shard, message->code, kind));
-	shard->touched |= rt_shard_bit(to);
+	shard->touched |= out->bit;
 }
 
 /* A request takes a credit. */
@@ -255,7 +343,8 @@ static inline int check(const struct rt_log_place *place,
  * another one, saves no registers. */
 static inline bool is_right(const struct rpma_rt_shard *shard, uint32_t to)
 {
-	return shard != NULL && shard->thread == rt_self_known_number() &&
+	return shard != NULL &&
+	       rt_shard_thread(shard) == rt_self_known_number() &&
 	       rt_context_check(shard->rt) == 0 && to < shard->count;
 }
 
@@ -337,10 +426,10 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 		open_lanes(shard, to, false);
 	/* also where it sends nothing but answers: what it knows of the room is
 	 * never older than a lane */
-	if (unlikely(out->next - out->head_seen > out->mask))
+	if (unlikely(rt_shard_lane_used(out) >= 2 * out->lane->limit))
 		rt_shard_lane_look(out);
 	/* reserved by the request */
-	assert(out->next - out->head_seen <= out->mask);
+	assert(rt_shard_lane_used(out) < 2 * out->lane->limit);
 	if (unlikely(rt_shard_lane_is_full(out)))
 		publish(shard, out);
 	out->owed--;
@@ -373,13 +462,10 @@ void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
 	/* [SHARD-4]: tails and heads before asleep; without it both this
 	 * shard and the sleeper may read what was before */
 	rt_fence_dekker();
-	for (bits = touched; bits != 0;)
-		rt_shard_ring(shard, take_bit(&bits), NULL);
-	for (bits = drained; bits != 0;) {
-		uint32_t from = take_bit(&bits);
-
-		rt_shard_ring(shard, from, shard->out[from].back);
-	}
+	while (touched != 0)
+		rt_shard_ring(shard, take_bit(&touched));
+	while (drained != 0)
+		ring_for_room(shard, take_bit(&drained));
 	shard->touched = 0;
 	shard->drained = 0;
 }
@@ -443,7 +529,7 @@ void rt_shard_send_close(struct rpma_rt_shard *shard)
 
 	for (i = 0; i < shard->count; i++) {
 		shard->out[i].room = 0;
-		rt_shard_lane_set_free(&shard->out[i]);
+		shard->out[i].end = NULL;
 		shard->out[i].wants = 0;
 	}
 	shard->wants = 0;

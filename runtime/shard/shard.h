@@ -59,11 +59,11 @@ enum rt_shard_want { RT_SHARD_WANT_ROOM = 1, RT_SHARD_WANT_CREDIT = 2 };
 /* the sender's end, in its memory */
 struct rt_shard_out {
 	struct rt_shard_lane *lane; /* NULL: not made */
-	uint32_t next;		    /* where the next message goes */
-	/* messages before that, but for answers, are staged without a look;
-	 * answers may be beyond it */
-	uint32_t free_end;
-	uint32_t mask;
+	/* where the next message is staged; messages before end, but for
+	 * answers, are staged without a look. Answers may be beyond end */
+	struct rpma_rt_shard_message *place;
+	const struct rpma_rt_shard_message *end;
+	uint64_t bit;	    /* immutable: that of the receiver */
 	uint32_t room;	    /* the lane's limit; 0: not made, or stopped */
 	uint32_t published; /* tail */
 	uint32_t head_seen;
@@ -71,10 +71,8 @@ struct rt_shard_out {
 	uint32_t unanswered; /* requests sent whose credits are not back */
 	uint32_t owed;	     /* requests of the other, to be answered */
 	uint32_t rung;	     /* the last sleep of the other that was rung */
-	/* the lane from the other; NULL: not met */
-	struct rt_shard_lane *back;
-	uint8_t wants;	/* bits of enum rt_shard_want */
-	bool is_paired; /* the lane of the answers is made */
+	uint8_t wants;	     /* bits of enum rt_shard_want */
+	bool is_paired;	     /* the lane of the answers is made */
 };
 static_assert(sizeof(struct rt_shard_out) == RT_CACHE_LINE,
 	      "one is found by a shift");
@@ -89,29 +87,44 @@ struct rt_shard_in {
 struct rpma_rt_shard;
 struct rpma_rt_shards;
 
-/* Messages that nobody took, up to the sender's next; no other thread is at it.
- */
-uint32_t rt_shard_lane_left(const struct rt_shard_lane *lane, uint32_t next);
+/* Sender: messages that wait for the turn's end. */
+static inline uint32_t rt_shard_lane_staged(const struct rt_shard_out *out)
+{
+	return (uint32_t)(out->place - out->lane->staged);
+}
+
+/* Sender: where the next message goes in the lane. */
+static inline uint32_t rt_shard_lane_next(const struct rt_shard_out *out)
+{
+	return out->published + rt_shard_lane_staged(out);
+}
 
 /* Sender: may one more message that is no answer be staged at once? */
 static inline bool rt_shard_lane_is_free(const struct rt_shard_out *out)
 {
-	return (int32_t)(out->free_end - out->next) > 0;
+	return out->place < out->end;
+}
+
+/* Sender: messages in the lane, by what it knows. */
+static inline uint32_t rt_shard_lane_used(const struct rt_shard_out *out)
+{
+	return rt_shard_lane_next(out) - out->head_seen;
 }
 
 /* Sender: has the lane room for one, by what it knows? */
 static inline bool rt_shard_lane_has_room(const struct rt_shard_out *out)
 {
-	return out->next - out->head_seen < out->room;
+	return rt_shard_lane_used(out) < out->room;
 }
 
 /* Sender: after a change of room, head_seen or published. */
 static inline void rt_shard_lane_set_free(struct rt_shard_out *out)
 {
-	uint32_t by_room = out->head_seen + out->room;
-	uint32_t by_stage = out->published + RT_SHARD_STAGED;
+	uint32_t used = out->published - out->head_seen;
+	uint32_t free = used < out->room ? out->room - used : 0;
 
-	out->free_end = (int32_t)(by_room - by_stage) < 0 ? by_room : by_stage;
+	out->end = &out->lane->staged[free < RT_SHARD_STAGED ? free
+							     : RT_SHARD_STAGED];
 }
 
 /* Sender: looks at the room again. */
@@ -126,13 +139,13 @@ static inline void rt_shard_lane_look(struct rt_shard_out *out)
 /* Sender: is enough room back for one that was refused? */
 static inline bool rt_shard_lane_is_eased(const struct rt_shard_out *out)
 {
-	return out->next - out->head_seen <= out->lane->limit / 2;
+	return rt_shard_lane_used(out) <= out->lane->limit / 2;
 }
 
 /* Sender: are as many staged as may be? */
 static inline bool rt_shard_lane_is_full(const struct rt_shard_out *out)
 {
-	return out->next - out->published == RT_SHARD_STAGED;
+	return rt_shard_lane_staged(out) == RT_SHARD_STAGED;
 }
 
 /*
@@ -146,36 +159,11 @@ rt_shard_lane_stage(struct rt_shard_out *out,
 		    uint64_t context, uint64_t place)
 {
 	const volatile uint64_t *words = message->words;
-	rt_two_words *to = (rt_two_words *)&out->lane
-				   ->staged[out->next & (RT_SHARD_STAGED - 1)];
+	rt_two_words *to = (rt_two_words *)out->place;
 
 	to[0] = (rt_two_words){context, words[0]};
 	to[1] = (rt_two_words){words[1], place};
-	out->next++;
-}
-
-/*
- * Sender: copies what is staged into the slots, and publishes it; how many that
- * were. All at once: the receiver has the slots' lines, and the processor
- * fetches them side by side as long as little else is written between.
- */
-static inline uint32_t rt_shard_lane_publish(struct rt_shard_out *out)
-{
-	struct rt_shard_lane *lane = out->lane;
-	uint32_t count = out->next - out->published;
-	uint32_t at;
-
-	/* no store for nothing: the receiver has the line */
-	if (count == 0)
-		return 0;
-	for (at = out->published; at != out->next; at++)
-		lane->slots[at & out->mask] =
-			lane->staged[at & (RT_SHARD_STAGED - 1)];
-	out->published = out->next;
-	rt_shard_lane_set_free(out);
-	/* release [SHARD-2]: the messages */
-	atomic_store_explicit(&lane->tail, out->next, memory_order_release);
-	return count;
+	out->place++;
 }
 
 /* Receiver: up to where there are messages. */
@@ -183,6 +171,14 @@ static inline uint32_t rt_shard_lane_tail(const struct rt_shard_in *in)
 {
 	/* acquire [SHARD-2]: the messages */
 	return atomic_load_explicit(&in->lane->tail, memory_order_acquire);
+}
+
+/* Receiver: are there messages? */
+static inline bool rt_shard_lane_has_some(const struct rt_shard_in *in)
+{
+	/* relaxed: rt_shard_lane_tail() follows before a message is read */
+	return atomic_load_explicit(&in->lane->tail, memory_order_relaxed) !=
+	       in->head;
 }
 
 /* Receiver: has taken all up to head. */
@@ -226,9 +222,11 @@ struct rpma_rt_shard {
 	/* immutable after new */
 	alignas(RT_APART) struct rpma_rt_shards *set;
 	struct rpma_rt *rt;
-	struct rt_owned *owned;	     /* the owner of the shard's poller */
+	struct rt_poller *poller;    /* of the same index */
 	struct rpma_rt_queue *queue; /* NULL: deleted */
 	void *arg;
+	/* what stands behind the words of a message, by its kind */
+	uint64_t places[RPMA_RT_SHARD_WRITABLE];
 	uint32_t index;
 	uint32_t count; /* of shards */
 	int epfd;	/* of the next, the queue's fd and the poller's */
@@ -236,7 +234,9 @@ struct rpma_rt_shard {
 
 	/* what runs it, see enter() in run.c */
 	alignas(RT_APART) _Atomic uint64_t runner; /* inside; 0: none */
-	uint64_t thread; /* that ran it last, by its number; 0: none */
+	/* the thread that ran it last, by its number; 0: none. Written by that
+	 * thread, inside */
+	_Atomic uint64_t thread;
 
 	/* turns */
 	uint64_t touched; /* bits: lanes with messages to hand over */
@@ -247,6 +247,7 @@ struct rpma_rt_shard {
 	bool is_rung;	     /* the eventfd may have been written */
 	bool is_poller_over; /* the runtime is stopped */
 	bool is_queue_over;
+	bool has_ended; /* its phase is ENDED */
 	/* the least phase of all others, seen before the turn's look at the
 	 * lanes */
 	enum rt_shard_phase others;
@@ -284,6 +285,14 @@ struct rpma_rt_shards {
 	struct rt_shard_lane **lanes;
 };
 
+/* Returns the number of the thread that ran the shard last; 0: none. */
+static inline uint64_t rt_shard_thread(const struct rpma_rt_shard *shard)
+{
+	/* relaxed: compared with the calling thread's own number only, which
+	 * that thread alone stores */
+	return atomic_load_explicit(&shard->thread, memory_order_relaxed);
+}
+
 static inline uint64_t rt_shard_bit(uint32_t index)
 {
 	return (uint64_t)1 << index;
@@ -293,6 +302,13 @@ static inline bool rt_shard_is_stopping(const struct rpma_rt_shards *set)
 {
 	/* acquire: pairs with the release in rt_shard_end_begin() */
 	return atomic_load_explicit(&set->stopping, memory_order_acquire);
+}
+
+/* The same as a first look, of each turn. */
+static inline bool rt_shard_may_be_stopping(const struct rpma_rt_shards *set)
+{
+	/* relaxed: rt_shard_is_stopping() follows */
+	return atomic_load_explicit(&set->stopping, memory_order_relaxed);
 }
 
 static inline enum rt_shard_phase
@@ -310,7 +326,8 @@ int rt_shard_refuse_thread(const struct rt_log_place *place,
 
 /* ------------------------------------------------------- in a turn --- */
 
-/* Publishes what was sent, and wakes those that sleep on it. */
+void rt_shard_send_init(struct rpma_rt_shard *shard);
+/* Publishes what was sent, and wakes shards that sleep on that, or on room. */
 void rt_shard_send_hand_over(struct rpma_rt_shard *shard);
 /* Tells the shard's function where room came back; how often. */
 int rt_shard_send_tell(struct rpma_rt_shard *shard);
@@ -333,10 +350,11 @@ void rt_shard_sleep_fini(struct rpma_rt_shard *shard);
 /* ----------------------------------------------------------------- ring --- */
 
 /* Behind the caller's fence: wakes the other if it sleeps and was not rung
- * for that; wanted: only if it wants room in that lane of its own, NULL: in any
- * case. */
-void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other,
-		   const struct rt_shard_lane *wanted);
+ * for that. */
+void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other);
+/* Messages that nobody took, or that are not published; no other thread is at
+ * the lane. */
+uint32_t rt_shard_lane_left(const struct rt_shard_out *out);
 /* Writes the eventfd. */
 void rt_shard_ring_wake(const struct rpma_rt_shard *shard);
 

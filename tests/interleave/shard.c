@@ -185,8 +185,9 @@ static void meet(void)
 	for (i = 0; i < SHARDS; i++) {
 		EXPLORE_CHECK(sides[i].answered == 1);
 		let_go(sides[i].shard);
-		/* any thread may send until one runs it */
-		sides[i].shard->thread = 0;
+		/* any thread may send until one runs it. relaxed: alone */
+		atomic_store_explicit(&sides[i].shard->thread, 0,
+				      memory_order_relaxed);
 		former[i] = (struct side){.shard = sides[i].shard};
 		sides[i] = former[i];
 	}

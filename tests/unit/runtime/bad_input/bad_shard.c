@@ -148,16 +148,17 @@ static void refuse_another_thread(struct rpma_rt_shard *shard)
 {
 	struct rpma_rt_shard_message message = {0};
 	struct rpma_rt_timer timer = {.fn = hear_timer};
-	uint64_t mine = shard->thread;
+	uint64_t mine = rt_shard_thread(shard);
 
 #define OTHER(...) BAD_SAYS("another thread", RPMA_E_INVAL, __VA_ARGS__)
-	shard->thread = mine + 1;
+	/* relaxed, here and below: one thread */
+	atomic_store_explicit(&shard->thread, mine + 1, memory_order_relaxed);
 	OTHER(rpma_rt_shard_post, shard, 0, &message);
 	OTHER(rpma_rt_shard_request, shard, 0, &message);
 	OTHER(rpma_rt_shard_answer, shard, &message, &message);
 	OTHER(rpma_rt_timer_start, shard, &timer, 0);
 	OTHER(rpma_rt_timer_cancel, shard, &timer);
-	shard->thread = mine;
+	atomic_store_explicit(&shard->thread, mine, memory_order_relaxed);
 #undef OTHER
 }
 

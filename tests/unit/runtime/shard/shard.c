@@ -403,8 +403,7 @@ static void go_on(struct test *test, uint32_t from, uint32_t to,
 	struct rpma_rt_shard *taker = test->ends[to].shard;
 	uint32_t i;
 
-	assert_int_equal(out->next, out->published);
-	out->next = number;
+	assert_int_equal(rt_shard_lane_staged(out), 0);
 	out->published = number;
 	for (i = 0; i < taker->in_count; i++) {
 		if (taker->in[i].from == from)
@@ -657,6 +656,28 @@ static void run__queue_woken_RETURNS(void **state)
 	assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, -1), 0);
 	assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, 20), 0);
 	assert_int_equal(stats_of(test, 0).sleeps, 1);
+}
+
+static void *run_of_another(void *arg)
+{
+	assert_int_equal(rpma_rt_shard_run(arg, 0), RPMA_RT_E_BUSY);
+	return NULL;
+}
+
+/* The shard goes on to be that of the thread which runs it. */
+static void run__of_another_thread_REFUSED_and_nothing_else(void **state)
+{
+	struct test *test = *state;
+	pthread_t thread;
+
+	assert_int_equal(turn(test, 0), 0);
+	assert_int_equal(pthread_create(&thread, NULL, run_of_another,
+					test->ends[0].shard),
+			 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	ok(post(test, 0, 1, 0));
+	turn_all(test, 1);
+	assert_int_equal(test->ends[1].count, 1);
 }
 
 /* However long it may spin. The best of several: the machine may be busy. */
@@ -934,6 +955,7 @@ int main(void)
 		TEST(delete__timers_SET_NOWHERE),
 		TEST(run__idle_SLEEPS),
 		TEST(run__queue_woken_RETURNS),
+		TEST(run__of_another_thread_REFUSED_and_nothing_else),
 		TEST(run__woken_while_it_SPINS),
 		TEST(ring__once_for_a_sleep),
 		TEST(ring__for_room_only_if_WANTED),
