@@ -3,9 +3,11 @@
 
 /*
  * A thread of the program may be cancelled (pthread_cancel(), deferred) while
- * it is inside the library, and ends then at the next cancellation point with
- * whatever it holds. So cancellation is disabled where a cancellation point
- * lies between taking something and giving it back. doc/THREAD-SAFETY.md.
+ * the thread is inside the library. A cancelled thread ends at its next
+ * cancellation point, with every lock and resource that the thread holds. So
+ * cancellation is disabled where a cancellation point lies between taking a
+ * lock or resource and releasing the same lock or resource. See
+ * doc/THREAD-SAFETY.md.
  */
 
 #ifndef RPMA_CANCEL_H
@@ -13,7 +15,7 @@
 
 #include <pthread.h>
 
-/* Disables cancellation of the calling thread; returns the state before. */
+/* Disables cancellation of the calling thread; returns the previous state. */
 static inline int rpma__cancel_disable(void)
 {
 	int before;

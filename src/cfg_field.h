@@ -6,9 +6,9 @@
  *
  *	X(name, type, initial, is_valid, range)
  *
- * is_valid is an expression of the new value v, range says the same in words.
- * From a list come the object, its plain copy, and its set and get functions.
- * Fields may be set and read by several threads.
+ * is_valid is an expression of the new value v; range says in words which
+ * values are valid. From a list come the object, its plain copy, and its set
+ * and get functions. Several threads may set and get fields at the same time.
  */
 
 #ifndef RPMA_CFG_FIELD_H
@@ -24,7 +24,10 @@
 #define RPMA__CFG_PLAIN(name, type, initial, is_valid, range)	type name;
 #define RPMA__CFG_INITIAL(name, type, initial, is_valid, range) .name = initial,
 
-/* release: what a pointer set here leads to; pairs with the load below */
+/*
+ * release: publishes the object that a pointer set here leads to; pairs with
+ * the load below
+ */
 #define RPMA__CFG_STORE(cfg, name, v) \
 	atomic_store_explicit(&(cfg)->name, v, memory_order_release)
 /* acquire: pairs with the store above */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Completion channels. The list of CQs is under the lock; the lock is never
- * held while an event is waited for or a CQ destroyed.
+ * Completion channels. A lock protects the list of CQs; no thread holds the
+ * lock while the thread waits for an event or destroys a CQ.
  */
 
 #include "channel.h"
@@ -31,7 +31,7 @@ struct rpma_channel {
 	unsigned forks; /* immutable */
 };
 
-/* The first place whose CQ is not below ibv_cq. */
+/* Returns the first index whose CQ is not below ibv_cq. */
 static size_t lower_bound(const struct rpma_channel *channel,
 			  const struct ibv_cq *ibv_cq)
 {
@@ -56,8 +56,9 @@ static bool has_at(const struct rpma_channel *channel, size_t at,
 }
 
 /*
- * A CQ that leaves may be destroyed already, and its address be that of a new
- * one; so there may be several, all but one of them leaving.
+ * Finds the CQ of an event. The ibv_cq of a leaving CQ may be destroyed
+ * already, and its address may be reused for the ibv_cq of a new CQ. So several
+ * CQs may have the same address; all but one of the CQs are leaving.
  */
 static struct rpma_cq *find(struct rpma_channel *channel,
 			    const struct ibv_cq *ibv_cq)
@@ -135,7 +136,7 @@ bool rpma__channel_is_valid(const struct rpma_channel *channel)
 	return channel && rpma__is_here(channel->forks);
 }
 
-/* The error of a call that has refused its arguments. */
+/* Returns the error of a call that has refused its arguments. */
 static int refusal(const struct rpma_channel *channel)
 {
 	return rpma__fork_refusal(channel ? &channel->forks : NULL);
@@ -176,7 +177,7 @@ err_free:
 	return ret;
 }
 
-/* E_AGAIN: a CQ is on it. */
+/* Returns E_AGAIN if a CQ still uses the channel. */
 static int destroy(struct rpma_channel *channel)
 {
 	int ret = ibv_destroy_comp_channel(channel->channel);
@@ -261,12 +262,12 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 	if (ibv_get_cq_event(channel->channel, &ibv_cq, &context))
 		return wait_error();
 
-	/* looked up before the ack: until then the CQ cannot be destroyed */
+	/* looked up before the ack: until the ack the CQ cannot be destroyed */
 	cq = find(channel, ibv_cq);
 	ibv_ack_cq_events(ibv_cq, 1);
 	if (cq == NULL) {
-		RPMA_LOG_ERROR("ibv_get_cq_event() gave an event of a CQ that "
-			       "is not on this channel");
+		RPMA_LOG_ERROR("ibv_get_cq_event() returned an event of a "
+			       "CQ on another channel");
 		return RPMA_E_UNKNOWN;
 	}
 	*cq_ptr = cq;

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A completion channel as an object: several CQs, one fd, one reader at a time
- * or several. The channel has a list of its CQs, so that an event of a CQ that
- * librpma did not make is recognized without touching that CQ's memory.
+ * A completion channel as an object: several CQs, one fd, one or more readers
+ * at a time. The channel has a list of its CQs, so that an event of a CQ that
+ * librpma did not make is recognized without touching the memory of the foreign
+ * CQ.
  */
 
 #ifndef RPMA_CHANNEL_H
@@ -12,16 +13,20 @@
 
 #include "librpma.h"
 
-/* Requires: cq->cq is set. E_NOMEM. */
+/*
+ * Adds a CQ to the list; cq->cq is set. Returns E_NOMEM if the list cannot
+ * grow.
+ */
 int rpma__channel_add(struct rpma_channel *channel, struct rpma_cq *cq);
 /*
- * leaving: the CQ is being destroyed; its events are ignored from now on. Not
- * leaving: destroying it failed, its events count again.
+ * Marks a CQ as leaving: the CQ is being destroyed, and its events are ignored
+ * from now on. leaving false: destroying the CQ failed, and its events count
+ * again.
  */
 void rpma__channel_set_leaving(struct rpma_channel *channel, struct rpma_cq *cq,
 			       bool leaving);
 void rpma__channel_remove(struct rpma_channel *channel, struct rpma_cq *cq);
-/* True: not NULL, and made in this process. */
+/* Returns true if channel is not NULL and was made in this process. */
 bool rpma__channel_is_valid(const struct rpma_channel *channel);
 struct ibv_comp_channel *
 rpma__channel_get_ibv(const struct rpma_channel *channel);

@@ -14,7 +14,8 @@ bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner)
 {
 	if (!rpma__claim_is_held(claim))
 		return owner == NULL;
-	/* relaxed: an owner reads what it wrote itself; others only differ */
+	/* relaxed: an owner reads its own store; for any other caller the words
+	 * differ, whichever value is read */
 	return owner != NULL &&
 	       atomic_load_explicit(&claim->owner, memory_order_relaxed) ==
 		       owner;
@@ -22,9 +23,8 @@ bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner)
 
 static int refuse_claimed(void)
 {
-	return RPMA_REFUSE(
-		RPMA_E_CLAIMED,
-		"another owner has claimed it: it is released first");
+	return RPMA_REFUSE(RPMA_E_CLAIMED, "another owner has claimed the "
+					   "object: release the claim first");
 }
 
 int rpma__claim_check(const struct rpma__claim *claim, const void *owner)
@@ -33,8 +33,9 @@ int rpma__claim_check(const struct rpma__claim *claim, const void *owner)
 		return 0;
 	if (rpma__claim_is_held(claim))
 		return refuse_claimed();
-	return RPMA_REFUSE(RPMA_E_INVAL,
-			   "owner has not claimed it: claim it before");
+	return RPMA_REFUSE(
+		RPMA_E_INVAL,
+		"owner has no claim on the object: take the claim first");
 }
 
 int rpma__claim_take(struct rpma__claim *claim, const void *owner)
@@ -66,7 +67,7 @@ int rpma__claim_drop(struct rpma__claim *claim, const void *owner)
 	ret = rpma__claim_check(claim, owner);
 	if (ret)
 		return ret;
-	/* relaxed: it is ours until the store below */
+	/* relaxed: the claim belongs to this owner until the store below */
 	atomic_store_explicit(&claim->owner, NULL, memory_order_relaxed);
 	/* release [CLAIM] */
 	atomic_store_explicit(&claim->state, 0, memory_order_release);

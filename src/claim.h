@@ -2,13 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A claim: one owner has a thing to itself, or any number of users are inside
- * it, never both. Embedded in a CQ (its waiters enter) and in a connection
- * (nobody enters; posts only look). All-zero is free. Any thread.
+ * A claim: either one owner has an object to itself, or any number of users are
+ * inside the object, never both. A claim is embedded in a CQ (waiters enter the
+ * claim) and in a connection (no thread enters; posts only test the claim). An
+ * all-zero claim is free. Any thread may call.
  *
- * Ordering [CLAIM]: whoever gets in (take, enter) acquires state; whoever gets
- * out (drop, leave) releases it. So an owner sees all that the users before it
- * did, and users all that the owner before them did.
+ * Ordering [CLAIM]: a thread that gets in (take, enter) acquires state; a
+ * thread that gets out (drop, leave) releases state. So an owner sees
+ * everything that the users before the owner did, and users see everything that
+ * the owner before the users did.
  */
 
 #ifndef RPMA_CLAIM_H
@@ -26,25 +28,38 @@ struct rpma__claim {
 
 static inline bool rpma__claim_is_held(const struct rpma__claim *claim)
 {
-	/* acquire [CLAIM]: free again means that its owner has finished */
+	/* acquire [CLAIM]: if the claim is free again, the owner has
+	 * finished */
 	unsigned state =
 		atomic_load_explicit(&claim->state, memory_order_acquire);
 
 	return __builtin_expect(state == RPMA__CLAIM_HELD, false);
 }
 
-/* owner NULL: true if the claim is free */
+/* Returns true if owner holds the claim; owner NULL: if the claim is free. */
 bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner);
 
-/* E_CLAIMED: held by another. E_INVAL: free, and there is an owner. */
+/*
+ * Returns E_CLAIMED if another owner holds the claim, E_INVAL if the claim is
+ * free and owner is not NULL.
+ */
 int rpma__claim_check(const struct rpma__claim *claim, const void *owner);
 
-/* E_INVAL: owner NULL. E_AGAIN: users inside. E_CLAIMED: held by another. */
+/*
+ * Takes the claim. Returns E_INVAL if owner is NULL, E_AGAIN if users are
+ * inside, E_CLAIMED if another owner holds the claim.
+ */
 int rpma__claim_take(struct rpma__claim *claim, const void *owner);
-/* E_INVAL: owner NULL, or the claim is free. E_CLAIMED: held by another. */
+/*
+ * Drops the claim. Returns E_INVAL if owner is NULL or the claim is free,
+ * E_CLAIMED if another owner holds the claim.
+ */
 int rpma__claim_drop(struct rpma__claim *claim, const void *owner);
 
-/* false: the claim is held. Each enter that succeeds needs one leave. */
+/*
+ * Enters the claim; returns false if the claim is held. Each successful enter
+ * needs one leave.
+ */
 bool rpma__claim_enter(struct rpma__claim *claim);
 void rpma__claim_leave(struct rpma__claim *claim);
 

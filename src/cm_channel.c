@@ -3,7 +3,7 @@
 
 /*
  * CM event channels that endpoints and connections share, and copies of their
- * events. Any thread may read events; an event is acknowledged by any thread.
+ * events. Any thread may read events; any thread may acknowledge an event.
  */
 
 #include "cm_channel.h"
@@ -27,7 +27,7 @@ struct rpma_cm_channel {
 
 void rpma__cm_channel_get(struct rpma_cm_channel *channel)
 {
-	/* relaxed: whoever adds one holds the channel already */
+	/* relaxed: the caller that adds an id holds the channel already */
 	if (channel)
 		(void)atomic_fetch_add_explicit(&channel->ids, 1,
 						memory_order_relaxed);
@@ -46,7 +46,7 @@ bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel)
 	return channel && rpma__is_here(channel->forks);
 }
 
-/* The error of a call that has refused its arguments. */
+/* Returns the error of a call that has refused its arguments. */
 static int refusal(const struct rpma_cm_channel *channel)
 {
 	return rpma__fork_refusal(channel ? &channel->forks : NULL);
@@ -138,7 +138,7 @@ int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
 	return 0;
 }
 
-/* The others carry no connection parameters. */
+/* Returns true for the events that carry connection parameters. */
 static bool has_conn_param(enum rdma_cm_event_type type)
 {
 	switch (type) {
@@ -168,7 +168,8 @@ static void copy_event(struct rpma_cm_event *event, struct rdma_cm_event *raw)
 {
 	const struct rdma_cm_id *owner = raw->id;
 
-	/* the new id has no context yet: its listener's is the one known */
+	/* the new id has no context yet: the context of its listener is
+	 * known */
 	if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST && raw->listen_id)
 		owner = raw->listen_id;
 

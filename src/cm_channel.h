@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A CM event channel as an object. The channel counts the ids on it: as long
- * as there is one, it cannot be deleted. Its reader is the thread that calls
- * get_event.
+ * A CM event channel as an object. The channel counts the ids that use the
+ * channel, and cannot be deleted before the last id is gone. The reader of a
+ * channel is the thread that calls get_event.
  */
 
 #ifndef RPMA_CM_CHANNEL_H
@@ -15,28 +15,35 @@
 
 #include "librpma.h"
 
-/* Counts one id more, one id less on the channel. NULL: does nothing. */
+/*
+ * Counts an id of the channel in (get) or out (put). channel NULL: does
+ * nothing.
+ */
 void rpma__cm_channel_get(struct rpma_cm_channel *channel);
 void rpma__cm_channel_put(struct rpma_cm_channel *channel);
-/* True: not NULL, and made in this process. */
+/* Returns true if channel is not NULL and was made in this process. */
 bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel);
 struct rdma_event_channel *
 rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
 
-/* E_NO_EVENT: none on a non-blocking fd; E_AGAIN: a signal; E_PROVIDER. */
+/*
+ * Reads an event. Returns E_NO_EVENT if a non-blocking fd has no event, E_AGAIN
+ * after a signal, or E_PROVIDER.
+ */
 int rpma__cm_get_event(struct rdma_event_channel *evch,
 		       struct rdma_cm_event **event_ptr);
 
-/* False, logged: NULL, or its reserved words are not 0. */
+/* Returns false, logged, if event is NULL or a reserved word is not 0. */
 bool rpma__cm_event_is_valid(const struct rpma_cm_event *event);
-/* A valid event that is an incoming request which was not refused. */
+/* Returns true for a valid event with an incoming request, not yet refused. */
 bool rpma__cm_event_is_request(const struct rpma_cm_event *event);
 
 /*
- * The context of an id. The thread that takes a request over sets it while the
- * channel's reader may read an event of the same id, of a peer that gave up:
- * librdmacm's field is plain, so both are atomic here. What the context points
- * to is the reader's once it sees it.
+ * Sets and gets the context of an id. The thread that takes a request over sets
+ * the context while the reader of the channel may read another event of the
+ * same id, from a peer that gave up. The field of librdmacm is plain, so both
+ * accesses are atomic here. After reading the context, the reader owns the
+ * object behind the pointer.
  */
 static inline void rpma__cm_set_context(struct rdma_cm_id *id, void *context)
 {

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The life of a connection. Used by one thread at a time, except where conn.h
- * says otherwise. Its events are in conn_event.c, completions in conn_wait.c,
- * operations in conn_op.c, getters and steps of its owner in conn_access.c.
+ * The life of a connection. One thread at a time uses a connection, except
+ * where conn.h says otherwise. The events are in conn_event.c, completions in
+ * conn_wait.c, operations in conn_op.c, getters and the steps of the owner in
+ * conn_access.c.
  */
 
 #include "conn.h"
@@ -54,7 +55,10 @@ void rpma__conn_forget(struct rpma_conn **conn_ptr)
 	*conn_ptr = NULL;
 }
 
-/* What the configuration names was made in this process. */
+/*
+ * Returns true if all objects named by the configuration were made in this
+ * process.
+ */
 static bool is_here(const struct rpma__conn_cfg *cfg)
 {
 	return (cfg->srq == NULL || rpma__srq_is_valid(cfg->srq)) &&
@@ -63,7 +67,10 @@ static bool is_here(const struct rpma__conn_cfg *cfg)
 	       (cfg->channel == NULL || rpma__channel_is_valid(cfg->channel));
 }
 
-/* What the configuration names is of the connection's device. */
+/*
+ * Checks the objects named by the configuration: all must belong to the device
+ * of the connection.
+ */
 static int check_devices(const struct rpma_conn *conn,
 			 const struct rpma__conn_cfg *cfg)
 {
@@ -98,38 +105,42 @@ static bool makes_rcq(const struct rpma__conn_cfg *cfg,
 	return cfg->rcq == NULL && srq_rcq == NULL && cfg->rcq_size;
 }
 
-/* The configuration must say at most once where the CQs are to be. */
+/* Checks that the configuration says at most once where the CQs are to be. */
 static int check_cfg(const struct rpma__conn_cfg *cfg,
 		     const struct rpma_cq *srq_rcq)
 {
 	if (cfg->compl_channel && srq_rcq) {
-		RPMA_LOG_ERROR("a shared completion channel, but an SRQ whose "
-			       "CQ has its own");
+		RPMA_LOG_ERROR("compl_channel is set, but the RCQ of srq has "
+			       "a channel already");
 		return RPMA_E_INVAL;
 	}
 	if (cfg->compl_channel && (cfg->cq || cfg->rcq || cfg->channel)) {
-		RPMA_LOG_ERROR("a shared completion channel, but a CQ or "
-			       "channel is given");
+		RPMA_LOG_ERROR("compl_channel is set, but also a CQ or a "
+			       "channel");
 		return RPMA_E_INVAL;
 	}
 	if (cfg->rcq && srq_rcq) {
-		RPMA_LOG_ERROR("an RCQ is given, but the SRQ has its own");
+		RPMA_LOG_ERROR("rcq is set, but srq has an RCQ already");
 		return RPMA_E_INVAL;
 	}
 	if (cfg->rcq && cfg->rcq_size) {
-		RPMA_LOG_ERROR("an RCQ is given, but rcq_size (%u) asks for "
-			       "one of the connection's",
+		RPMA_LOG_ERROR("rcq is set, but rcq_size (%u) asks for a new "
+			       "RCQ",
 			       cfg->rcq_size);
 		return RPMA_E_INVAL;
 	}
 	if (cfg->channel && !makes_cq(cfg) && !makes_rcq(cfg, srq_rcq)) {
-		RPMA_LOG_ERROR("a channel is given, but no CQ is made on it");
+		RPMA_LOG_ERROR(
+			"channel is set, but no CQ is made for the connection");
 		return RPMA_E_INVAL;
 	}
 	return 0;
 }
 
-/* 1.3 always uses vector 0, which is left to the device. */
+/*
+ * Checks comp_vector, but for vector 0, which release 1.3 always uses and
+ * leaves to the device.
+ */
 static int check_vector(const struct rpma_conn *conn,
 			const struct rpma__conn_cfg *cfg,
 			const struct rpma_cq *srq_rcq)
@@ -188,7 +199,7 @@ static int make_cq(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 	return rpma__cq_new(&attr, cq_ptr);
 }
 
-/* cq and rcq: the ones given, or new ones. */
+/* Sets cq and rcq: the CQs that the configuration gives, or new CQs. */
 static int make_cqs(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 		    const struct rpma_cq *srq_rcq)
 {
@@ -267,7 +278,7 @@ static int make_qp(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 	return 0;
 }
 
-/* The SRQ's RCQ, else the connection's, else its one CQ. */
+/* Returns the RCQ of the SRQ, else the RCQ of the connection, else its CQ. */
 static const struct rpma_cq *recv_cq(const struct rpma_conn *conn,
 				     const struct rpma_cq *srq_rcq)
 {
@@ -392,7 +403,8 @@ int rpma__conn_delete(struct rpma_conn **conn_ptr,
 	int ret = 0;
 
 	rpma__conn_destroy_qp(conn);
-	/* not before: a flush in flight writes to its buffer */
+	/* only after the QP is destroyed: a flush in flight writes to the
+	 * buffer */
 	rpma__err_first(&ret, rpma__flush_delete(&conn->flush));
 	rpma__err_first(&ret, destroy_cqs(conn));
 	rpma__err_first(&ret, refuse(conn, refusal));
@@ -464,12 +476,13 @@ bool rpma__conn_is_direct_write(const struct rpma_conn *conn)
 				    memory_order_relaxed);
 }
 
-/* A type that is neither is executed: 1.3 does so. */
+/* Checks a flush. A flush of an unknown type passes, as in release 1.3. */
 int rpma__conn_check_flush(const struct rpma_conn *conn,
 			   const struct rpma_mr_remote *dst, size_t len,
 			   enum rpma_flush_type type)
 {
-	/* cut to 32 bits it would flush less than the caller believes */
+	/* cut to 32 bits, the flush would cover less than the caller
+	 * believes */
 	if (len > UINT32_MAX && rpma__flush_is_native(conn->flush)) {
 		RPMA_LOG_ERROR("len: a native flush has up to %u bytes, not "
 			       "%zu: flush in several parts",
@@ -495,7 +508,10 @@ int rpma__conn_check_flush(const struct rpma_conn *conn,
 	return 0;
 }
 
-/* True: the connection, or a CQ that it owns, is claimed: its owner polls. */
+/*
+ * Returns true if the connection, or a CQ owned by the connection, is claimed:
+ * then the owner of the claim polls.
+ */
 static bool is_claimed(const struct rpma_conn *conn)
 {
 	return rpma__claim_is_held(&conn->claim) ||
@@ -515,9 +531,9 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		return RPMA_E_FORKED;
 	}
 	if (is_claimed(*conn_ptr))
-		return RPMA_REFUSE(
-			RPMA_E_CLAIMED,
-			"another owner has claimed it: it is released first");
+		return RPMA_REFUSE(RPMA_E_CLAIMED,
+				   "another owner has claimed the connection: "
+				   "release the claim first");
 	return rpma__conn_delete(conn_ptr, NULL);
 }
 

@@ -4,12 +4,12 @@
 /*
  * A connection, from the moment its request has a CM id: a request holds a
  * connection that is not open yet. The connection owns the id, its QP, the CQs
- * it made and their channel. Life:
+ * made for the connection, and their channel. Life:
  *
- *	new    the id is taken
- *	make   CQs and QP exist: receives may be posted
- *	open   its CM events arrive where they will be read; it can flush
- *	delete everything goes, whatever of the above was reached
+ *	new    takes the id
+ *	make   makes CQs and QP: receives may be posted
+ *	open   moves CM events to the channel where they are read; flushes work
+ *	delete removes everything, whichever step above was reached
  */
 
 #ifndef RPMA_CONN_H
@@ -45,35 +45,41 @@ struct rpma_conn {
 	uint32_t max_recv_sge;
 	uint32_t max_inline_data;
 
-	/* one of the two, once open */
+	/* one of the two channels is set, once open */
 	struct rdma_event_channel *evch;
 	struct rpma_cm_channel *cm_channel; /* counted */
 
-	/* written by the thread that handles the event that brings it */
+	/* written by the thread that handles the event with the data */
 	struct rpma_conn_private_data data;
 	bool had_event;
 	int event_status; /* of the last event */
 };
 
-/* True: not NULL, and made in this process. */
+/* Returns true if conn is not NULL and was made in this process. */
 static inline bool rpma__conn_is_valid(const struct rpma_conn *conn)
 {
 	return conn && rpma__is_here(conn->forks);
 }
 
-/* The error of a call that has refused its arguments. */
+/* Returns the error of a call that has refused its arguments. */
 static inline int rpma__conn_refusal(const struct rpma_conn *conn)
 {
 	return rpma__fork_refusal(conn ? &conn->forks : NULL);
 }
 
-/* Takes the id, counts it on the CM channel. E_NOMEM: nothing is taken. */
+/*
+ * Makes a connection: takes the id and counts the id on the CM channel. On
+ * E_NOMEM nothing is taken.
+ */
 int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
 		   struct rpma_cm_channel *cm_channel,
 		   struct rpma_conn **conn_ptr);
-/* E_NOMEM, E_PROVIDER, E_INVAL (the cfg contradicts itself): nothing made. */
+/*
+ * Makes CQs and QP. On E_NOMEM, E_PROVIDER or E_INVAL (the cfg contradicts
+ * itself) nothing is made.
+ */
 int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg);
-/* E_NOMEM, E_PROVIDER; delete is all that may follow a failure. */
+/* Opens the connection. After E_NOMEM or E_PROVIDER only delete may follow. */
 int rpma__conn_open(struct rpma_conn *conn);
 
 /* The private data with which a deleted request refuses the other side. */
@@ -83,35 +89,44 @@ struct rpma__refusal {
 };
 
 /*
- * refusal NULL: there is nobody to refuse. Returns the first error; nothing of
- * the connection is left either way.
+ * Deletes the connection. refusal NULL: no other side waits for a refusal.
+ * Returns the first error; nothing of the connection is left either way.
  */
 int rpma__conn_delete(struct rpma_conn **conn_ptr,
 		      const struct rpma__refusal *refusal);
-/* A connection of another process: frees the memory, and nothing else. */
+/*
+ * Frees the memory of a connection that another process made, and nothing else.
+ */
 void rpma__conn_abandon(struct rpma_conn **conn_ptr);
-/* Undoes new: leaves the id to the caller, frees the connection's memory. */
+/*
+ * Undoes new: leaves the id to the caller, frees the memory of the connection.
+ */
 void rpma__conn_forget(struct rpma_conn **conn_ptr);
 
-/* QP into the error state, QP destroyed. Without a QP: 0. */
+/*
+ * Moves the QP into the error state; destroys the QP. Without a QP: does
+ * nothing, returns 0.
+ */
 int rpma__conn_qp_to_err(struct rpma_conn *conn);
 void rpma__conn_destroy_qp(struct rpma_conn *conn);
 
 /*
- * The timer of the configuration, once the QP can send. If that fails the
- * connection works with the timer it has, and a warning is logged.
+ * Sets the RNR timer of the configuration, once the QP can send. If setting the
+ * timer fails, the connection works with its present timer, and a warning is
+ * logged.
  */
 void rpma__conn_apply_rnr_timer(struct rpma_conn *conn);
 
-/* Posts one work request; checks the claim, and that there is a QP. */
+/* Posts a single work request; checks the claim, and that a QP exists. */
 int rpma__conn_send(struct rpma_conn *conn, struct rpma_send_wr *wr);
 int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		    size_t offset, size_t len, const void *op_context);
 
 bool rpma__conn_is_direct_write(const struct rpma_conn *conn);
 /*
- * Logged: E_NOSUPP, the region or the connection does not allow the flush;
- * E_INVAL, it is longer than a native one can be.
+ * Checks a flush, and logs a failure: E_NOSUPP if the region or the connection
+ * does not allow the flush, E_INVAL if the flush is longer than a native flush
+ * can be.
  */
 int rpma__conn_check_flush(const struct rpma_conn *conn,
 			   const struct rpma_mr_remote *dst, size_t len,

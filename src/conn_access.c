@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Getters of a connection, its claim, and the steps of taking it down that its
- * owner may do one by one.
+ * Getters of a connection, its claim, and the steps of closing that the owner
+ * of the claim may do separately.
  */
 
 #include "cancel.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The connection configuration object, all made from its list of fields. */
+/* The connection configuration object, generated from the list of fields. */
 
 #include "conn_cfg.h"
 #include "log.h"
@@ -34,7 +34,7 @@ int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", cfg_ptr);
 
 	cfg = malloc(sizeof(*cfg));
-	/* written also when there is no memory: 1.3 does so */
+	/* written also when there is no memory, as in release 1.3 */
 	*cfg_ptr = cfg;
 	if (cfg == NULL)
 		return RPMA_REFUSE_NOMEM("a configuration of a connection");

@@ -3,7 +3,7 @@
 
 /*
  * The connection configuration: a list of values, read once when a request is
- * made. It owns nothing that it names.
+ * made. The configuration owns no object that a value names.
  */
 
 #ifndef RPMA_CONN_CFG_H
@@ -11,7 +11,7 @@
 
 #include "cfg_field.h"
 
-/* what the emulated atomic write sends inline */
+/* the bytes that the emulated atomic write sends inline */
 #define RPMA__MIN_INLINE_DATA 8
 
 /* clang-format off */
@@ -45,12 +45,12 @@
 	X(src_addr, const char *, NULL, true, "any")
 /* clang-format on */
 
-/* What one request was made with. */
+/* The values with which one request was made. */
 struct rpma__conn_cfg {
 	RPMA__CONN_CFG_FIELDS(RPMA__CFG_PLAIN)
 };
 
-/* cfg NULL: the defaults. */
+/* Reads all values; cfg NULL: reads the defaults. */
 void rpma__conn_cfg_read(const struct rpma_conn_cfg *cfg,
 			 struct rpma__conn_cfg *values);
 

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * CM events of a connection: from its own channel, one a call, or handed in by
- * the reader of a shared one. By one thread at a time.
+ * CM events of a connection: read from its own channel, one event per call, or
+ * passed in by the reader of a shared channel. One thread at a time.
  */
 
 #include "cancel.h"
@@ -14,7 +14,10 @@
 #include "log.h"
 #include "private_data.h"
 
-/* false: an event that says nothing about the connection */
+/*
+ * Converts the type of an event; returns false for an event that says nothing
+ * about the connection.
+ */
 static bool from_cm_event(enum rdma_cm_event_type type,
 			  enum rpma_conn_event *event)
 {
@@ -41,13 +44,19 @@ static bool from_cm_event(enum rdma_cm_event_type type,
 	}
 }
 
-/* A refusal without its private data is better than an unreported one. */
+/*
+ * Keeps the private data of a refusal; without memory for the data the refusal
+ * is still reported.
+ */
 static void keep_refusal(struct rpma_conn *conn, const void *ptr, uint8_t len)
 {
 	(void)rpma__private_data_init(&conn->data, ptr, len);
 }
 
-/* The passive side has its data from the request: that is not replaced. */
+/*
+ * Keeps the private data of an event. The passive side has its data from the
+ * request, and keeps the data of the request.
+ */
 static int keep_private_data(struct rpma_conn *conn,
 			     enum rdma_cm_event_type type, const void *ptr,
 			     uint8_t len)
@@ -83,8 +92,9 @@ int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd)
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", fd, conn);
 	if (conn->cm_channel)
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+				   "the connection has a shared CM channel: "
+				   "rpma_conn_handle_event() takes the events "
+				   "that the reader of the channel gets");
 
 	*fd = conn->evch->fd;
 	return 0;
@@ -102,8 +112,9 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 					conn);
 	if (conn->cm_channel)
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+				   "the connection has a shared CM channel: "
+				   "rpma_conn_handle_event() takes the events "
+				   "that the reader of the channel gets");
 
 	ret = rpma__cm_get_event(conn->evch, &raw);
 	if (ret)
@@ -131,10 +142,9 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", event,
 					cm_event, conn);
 	if (conn->cm_channel == NULL)
-		return RPMA_REFUSE(
-			RPMA_E_NOT_SHARED_CHNL,
-			"the connection has no shared completion channel: "
-			"rpma_cq_wait() and rpma_cq_get_fd() are for its CQs");
+		return RPMA_REFUSE(RPMA_E_NOT_SHARED_CHNL,
+				   "the connection has no shared CM channel: "
+				   "rpma_conn_next_event() reads its events");
 	if (cm_event->id != conn->id)
 		return RPMA_REFUSE(RPMA_E_INVAL,
 				   "cm_event is of another connection");

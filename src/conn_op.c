@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The operations of a connection: prepare a work request on the stack, post
- * it. No lock, no allocation; any thread. These calls fail on a connection that
- * is claimed: only the owner of the claim posts on it.
+ * The operations of a connection: each prepares a work request on the stack and
+ * posts the work request. No lock, no allocation; any thread. The operations
+ * fail on a claimed connection: only the owner of the claim posts there.
  */
 
 #include "conn.h"
@@ -14,7 +14,7 @@
 #include "log.h"
 #include "tsan/tsan.h"
 
-/* May the caller post on the connection? */
+/* Returns 0 if the caller may post on the connection. */
 static inline int check(const struct rpma_conn *conn)
 {
 	if (conn->id->qp == NULL)
@@ -22,12 +22,15 @@ static inline int check(const struct rpma_conn *conn)
 				   "the connection has no queue pair any more");
 	if (rpma__claim_is_held(&conn->claim))
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+				   "the connection is claimed: only the owner "
+				   "of the claim posts on the connection");
 	return 0;
 }
 
-/* One is no chain: the usual kind goes straight to verbs. */
+/*
+ * Posts a single work request, which is no chain: the usual kind goes straight
+ * to verbs.
+ */
 static inline int post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
 {
 	struct rpma_send_wr *bad_wr;
@@ -40,7 +43,7 @@ static inline int post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
 	return rpma__post_send(qp, wr, &bad_wr);
 }
 
-/* ret: of preparing the work request */
+/* Posts a prepared work request; ret: the result of preparing */
 static inline int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr,
 			    int ret)
 {

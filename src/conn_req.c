@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Connection requests: outgoing, resolved before the call returns or event by
- * event, and incoming. A request holds its connection-to-be. Used by one thread
- * at a time.
+ * Connection requests: outgoing (resolved before the call returns, or event by
+ * event) and incoming. A request holds its future connection. One thread at a
+ * time uses a request.
  */
 
 #include "conn_req.h"
@@ -23,7 +23,10 @@
 
 static const struct rpma__refusal no_words;
 
-/* Deleting a passive request refuses the other side. */
+/*
+ * Returns the refusal to send: deleting a passive request refuses the other
+ * side.
+ */
 static const struct rpma__refusal *refusal_of(const struct rpma_conn_req *req)
 {
 	return req->is_passive && req->state != RPMA__FAILED ? &no_words : NULL;
@@ -40,7 +43,10 @@ static int delete_req(struct rpma_conn_req **req_ptr,
 	return ret;
 }
 
-/* The same for want of something else: errno still has the reason of that. */
+/*
+ * Deletes a request after a failure; keeps errno, which has the reason of the
+ * failure.
+ */
 static void give_up(struct rpma_conn_req **req_ptr,
 		    const struct rpma__refusal *refusal)
 {
@@ -50,7 +56,7 @@ static void give_up(struct rpma_conn_req **req_ptr,
 	errno = err;
 }
 
-/* A request of another process, from before the fork: its memory goes. */
+/* Frees the memory of a request made by another process before a fork. */
 static int abandon_req(struct rpma_conn_req **req_ptr)
 {
 	struct rpma_conn_req *req = *req_ptr;
@@ -61,7 +67,7 @@ static int abandon_req(struct rpma_conn_req **req_ptr)
 	return RPMA_E_FORKED;
 }
 
-/* What a request is made from was made in this process. */
+/* Returns true if the objects for a new request were made in this process. */
 static bool is_here(const struct rpma_peer *peer,
 		    const struct rpma__conn_cfg *cfg)
 {
@@ -92,7 +98,10 @@ static int set_options(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
 	return ret;
 }
 
-/* The request around an id; the id stays the caller's if this fails. */
+/*
+ * Makes the request around an id; on failure the id still belongs to the
+ * caller.
+ */
 static int new_req(struct rpma_peer *peer, struct rdma_cm_id *id,
 		   const struct rpma__conn_cfg *cfg,
 		   struct rpma_conn_req **req_ptr)
@@ -136,7 +145,10 @@ static int resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	return 0;
 }
 
-/* The NIC that has this address, where routes would choose another. */
+/*
+ * Binds the id to the source address, so that the NIC with the address is used
+ * where routes would choose another NIC.
+ */
 static int bind_source(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
 {
 	struct rdma_addrinfo *info;
@@ -166,7 +178,7 @@ static int resolve(struct rdma_cm_id *id, const struct rdma_addrinfo *info,
 	return ret;
 }
 
-/* The one object of a request whose id is resolved, and its resources. */
+/* Makes a request whose id is resolved, with CQs and QP. */
 static int new_made_req(struct rpma_peer *peer, struct rdma_cm_id *id,
 			const struct rpma__conn_cfg *cfg,
 			struct rpma_conn_req **req_ptr)
@@ -198,7 +210,7 @@ static int create_id(struct rpma_cm_channel *cm_channel, void *context,
 	return 0;
 }
 
-/* Undoes create_id(); errno still has the reason. */
+/* Undoes create_id(); keeps errno, which has the reason of the failure. */
 static void destroy_id(struct rdma_cm_id *id)
 {
 	int err = errno;
@@ -227,7 +239,7 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 	ret = rpma__info_get(addr, port, RPMA__INFO_ACTIVE, &info);
 	if (ret)
 		return ret;
-	/* no channel: the id answers when it is done */
+	/* no channel: each call on the id returns when the call is done */
 	ret = create_id(NULL, NULL, &id);
 	if (ret)
 		goto out_free_info;
@@ -265,7 +277,7 @@ static int start_async(struct rpma_peer *peer, const struct rdma_addrinfo *info,
 		return ret;
 	}
 
-	/* before the first event can be read by another thread */
+	/* before another thread can read the first event */
 	*req_ptr = req;
 	ret = rpma__info_resolve_addr(info, id, cfg->timeout);
 	if (ret)
@@ -310,7 +322,7 @@ static int fail(struct rpma_conn_req *req, int ret)
 	return ret;
 }
 
-/* The call that an event says more of. */
+/* Returns the name of the call that an event reports on. */
 static const char *step_of(const struct rpma_conn_req *req)
 {
 	switch (req->state) {
@@ -387,7 +399,7 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 
 void rpma__conn_req_refuse_id(struct rdma_cm_id *id)
 {
-	int err = errno; /* still the reason of the refusal */
+	int err = errno; /* keeps the reason of the refusal */
 
 	(void)rdma_reject(id, NULL, 0);
 	(void)rdma_destroy_id(id);
@@ -435,9 +447,9 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 	if (!rpma__conn_req_is_valid(req))
 		return abandon_req(req_ptr);
 	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_REFUSE(
-			RPMA_E_CLAIMED,
-			"another owner has claimed it: it is released first");
+		return RPMA_REFUSE(RPMA_E_CLAIMED,
+				   "another owner has claimed the request: "
+				   "release the claim first");
 	return delete_req(req_ptr, refusal_of(req));
 }
 
@@ -457,13 +469,13 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 	req = *req_ptr;
 	if (!rpma__conn_req_is_valid(req) || !req->is_passive)
 		return RPMA_REFUSE_NULL(rpma__conn_req_refusal(req),
-					"req was begun here: only a request of "
-					"the other side is refused by a reject",
+					"req is an outgoing request: only "
+					"incoming requests can be rejected",
 					req);
 	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_REFUSE(
-			RPMA_E_CLAIMED,
-			"another owner has claimed it: it is released first");
+		return RPMA_REFUSE(RPMA_E_CLAIMED,
+				   "another owner has claimed the request: "
+				   "release the claim first");
 
 	if (pdata)
 		refusal = (struct rpma__refusal){pdata->ptr, pdata->len};
@@ -476,7 +488,7 @@ static int accept_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
 		RPMA_LOG_CALL("rdma_accept", -1);
 		return RPMA_E_PROVIDER;
 	}
-	/* the active side does this when it learns that it is established */
+	/* the active side sets the timer at ESTABLISHED */
 	rpma__conn_apply_rnr_timer(conn);
 	return 0;
 }
@@ -491,8 +503,9 @@ static int connect_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
 }
 
 /*
- * Opening comes first on both sides: an id that is accepted on its endpoint's
- * channel may lose its events to whoever reads the endpoint.
+ * Opens the connection, then connects or accepts. Opening comes first on both
+ * sides: if an id is accepted on the channel of its endpoint, a thread that
+ * reads the endpoint may take the events of the id.
  */
 static int open_and_connect(struct rpma_conn_req *req,
 			    const struct rpma_conn_private_data *pdata)

@@ -16,7 +16,7 @@ enum rpma__conn_req_state {
 	RPMA__RESOLVING_ADDR,
 	RPMA__RESOLVING_ROUTE,
 	RPMA__READY,  /* CQs and QP exist */
-	RPMA__FAILED, /* good for nothing but delete */
+	RPMA__FAILED, /* only delete is allowed */
 };
 
 struct rpma_conn_req {
@@ -26,19 +26,19 @@ struct rpma_conn_req {
 	enum rpma__conn_req_state state;
 };
 
-/* True: not NULL, and made in this process. */
+/* Returns true if req is not NULL and was made in this process. */
 static inline bool rpma__conn_req_is_valid(const struct rpma_conn_req *req)
 {
 	return req && rpma__conn_is_valid(req->conn);
 }
 
-/* The error of a call that has refused its arguments. */
+/* Returns the error of a call that has refused its arguments. */
 static inline int rpma__conn_req_refusal(const struct rpma_conn_req *req)
 {
 	return rpma__fork_refusal(req ? &req->conn->forks : NULL);
 }
 
-/* True: there is no QP yet. */
+/* Returns true if the request has no QP yet. */
 static inline bool rpma__conn_req_is_resolving(const struct rpma_conn_req *req)
 {
 	return req->state == RPMA__RESOLVING_ADDR ||
@@ -53,8 +53,8 @@ struct rpma__request {
 };
 
 /*
- * A request of the other side. On failure the id is still the caller's:
- * E_NOMEM, E_PROVIDER, E_INVAL (logged).
+ * Makes a request from a request of the other side. On failure (E_NOMEM,
+ * E_PROVIDER, E_INVAL, logged) the id still belongs to the caller.
  */
 int rpma__conn_req_from_request(struct rpma_peer *peer,
 				const struct rpma__request *request,

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Calls on a request before it is a connection: receives, claims, getters,
- * taking it down. Most of them call their twin on the connection-to-be.
+ * Calls on a request before the request becomes a connection: receives, claims,
+ * getters, steps of closing. Most call the function of the same name on the
+ * future connection.
  */
 
 #include "cancel.h"

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Waiting for completions of a connection whose CQ and RCQ share one channel.
+ * Waiting for completions of a connection whose CQ and RCQ share a channel.
  * While a thread waits, neither CQ can be claimed.
  */
 
@@ -20,19 +20,20 @@ static bool is_taken(const struct rpma_conn *conn)
 	       (conn->rcq && rpma__cq_is_taken(conn->rcq));
 }
 
-/* May the caller read the channel of this connection? */
+/* Returns 0 if the caller may read the channel of the connection. */
 static int check_channel(const struct rpma_conn *conn)
 {
 	if (is_taken(conn))
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+				   "the connection or a CQ is claimed, or a CQ "
+				   "is on a channel object: release the claim "
+				   "first, or wait on the channel object");
 	if (conn->channel)
 		return 0;
 	return RPMA_REFUSE(
 		RPMA_E_NOT_SHARED_CHNL,
 		"the connection has no shared completion channel: "
-		"rpma_cq_wait() and rpma_cq_get_fd() are for its CQs");
+		"use rpma_cq_wait() and rpma_cq_get_fd() with each CQ");
 }
 
 static bool enter(struct rpma_conn *conn)
@@ -53,7 +54,7 @@ static void leave(struct rpma_conn *conn)
 	rpma__claim_leave(&conn->cq->claim);
 }
 
-/* The thread was cancelled while it waited. */
+/* Runs when the thread was cancelled while waiting. */
 static void cancelled(void *arg)
 {
 	leave(arg);
@@ -69,7 +70,10 @@ static struct rpma_cq *find_cq(const struct rpma_conn *conn,
 	return NULL;
 }
 
-/* One event, still to be acknowledged; E_UNKNOWN: of none of its CQs. */
+/*
+ * Takes an event, still to be acknowledged; E_UNKNOWN: the event belongs to no
+ * CQ of the connection.
+ */
 static int take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 {
 	struct ibv_cq *ibv_cq;
@@ -81,10 +85,11 @@ static int take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 		return ret;
 	cq = find_cq(conn, ibv_cq);
 	if (cq == NULL) {
-		/* unacknowledged, its CQ could never be destroyed */
+		/* if the event stays unacknowledged, its CQ can never be
+		 * destroyed */
 		ibv_ack_cq_events(ibv_cq, 1);
-		RPMA_LOG_ERROR("ibv_get_cq_event() gave an event of a CQ that "
-			       "is not the connection's");
+		RPMA_LOG_ERROR("ibv_get_cq_event() returned an event of a "
+			       "CQ of another connection");
 		return RPMA_E_UNKNOWN;
 	}
 	*cq_ptr = cq;
@@ -103,7 +108,7 @@ static int leave_to_caller(struct rpma_cq *cq)
 	return 0;
 }
 
-/* then: what becomes of the event */
+/* Waits for an event; then() acknowledges or counts the event. */
 static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
 		int (*then)(struct rpma_cq *cq))
 {
@@ -117,14 +122,16 @@ static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
 		return check_channel(conn);
 	if (!enter(conn))
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+				   "the connection or a CQ is claimed, or a CQ "
+				   "is on a channel object: release the claim "
+				   "first, or wait on the channel object");
 
 	ret = take_event(conn, &cq);
 	if (ret == 0) {
 		RPMA_NOT_CANCELLED;
 
-		/* before arming, which may fail: the completions are there */
+		/* before arming, which may fail: completions are ready in any
+		 * case */
 		*cq_ptr = cq;
 		if (is_rcq)
 			*is_rcq = cq == conn->rcq;

@@ -17,7 +17,10 @@
 #include "log.h"
 #include "tsan/tsan.h"
 
-/* Sets ibv_channel: the one given, the object's, or a new one of its own. */
+/*
+ * Sets ibv_channel: the given channel, the channel of the object, or a new
+ * channel.
+ */
 static int init_channel(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
 {
 	cq->channel = attr->channel;
@@ -68,7 +71,10 @@ static int create_cq(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
 	return 0;
 }
 
-/* The reader of a channel object arms its CQs; other CQs are armed here. */
+/*
+ * Adds the CQ to its channel object, whose reader arms the CQ; arms a CQ
+ * without a channel object.
+ */
 static int join_or_arm(struct rpma_cq *cq)
 {
 	if (cq->channel)
@@ -116,8 +122,8 @@ err_free:
 }
 
 /*
- * An event read from now on finds no CQ; destroy waits until it has been
- * acknowledged.
+ * Starts deleting. An event read from now on finds no CQ; destroy waits until
+ * the event has been acknowledged.
  */
 static int begin_delete(struct rpma_cq *cq)
 {
@@ -134,7 +140,7 @@ static void cancel_delete(struct rpma_cq *cq)
 	rpma__cq_table_add(cq);
 }
 
-/* ret: what begin_delete() answered */
+/* Finishes deleting; ret: the result of begin_delete(). */
 static int finish_delete(struct rpma_cq **cq_ptr, int ret)
 {
 	struct rpma_cq *cq = *cq_ptr;
@@ -157,8 +163,8 @@ void rpma__cq_event_given(struct rpma_cq *cq)
 	(void)atomic_fetch_add_explicit(&cq->unacked, 1, memory_order_relaxed);
 }
 
-/* At most as many as are counted: a program that reads the channel raw counts
- * by itself. */
+/* Subtracts n, but at most the count: a program that reads the channel raw
+ * acknowledges events that were never counted. */
 static void uncount_events(struct rpma_cq *cq, unsigned n)
 {
 	/* relaxed: a first guess for the exchange */
@@ -216,12 +222,13 @@ int rpma__cq_get_event(struct ibv_comp_channel *ibv_channel,
 	pthread_cleanup_pop(0);
 	if (ret == 0)
 		return 0;
-	/* the device is gone: there will never be a completion */
+	/* the device is gone: no completion will ever arrive */
 	if (errno == EIO) {
 		RPMA_LOG_CALL("ibv_get_cq_event", -1);
 		return RPMA_E_PROVIDER;
 	}
-	/* 1.3 has one answer to all; programs take it for "not yet" */
+	/* release 1.3 returns the same error for all failures; programs take
+	 * the error for "not yet" */
 	return RPMA_E_NO_COMPLETION;
 }
 
@@ -241,15 +248,16 @@ int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
 	if (fd == NULL || !rpma__cq_is_valid(cq))
 		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", fd, cq);
 	if (rpma__cq_is_taken(cq))
-		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+		return RPMA_REFUSE(
+			RPMA_E_SHARED_CHANNEL,
+			"the CQ has a shared channel, or is claimed: wait on "
+			"the channel, or release the claim first");
 
 	*fd = cq->ibv_channel->fd;
 	return 0;
 }
 
-/* The thread was cancelled while it waited. */
+/* Runs when the thread was cancelled while waiting. */
 static void leave_claim(void *arg)
 {
 	struct rpma_cq *cq = arg;
@@ -265,9 +273,10 @@ int rpma_cq_wait(struct rpma_cq *cq)
 	if (!rpma__cq_is_valid(cq))
 		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
-		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+		return RPMA_REFUSE(
+			RPMA_E_SHARED_CHANNEL,
+			"the CQ has a shared channel, or is claimed: wait on "
+			"the channel, or release the claim first");
 
 	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, leave_claim, cq);
 	if (ret == 0) {
@@ -288,9 +297,10 @@ int rpma_cq_wait_event(struct rpma_cq *cq)
 	if (!rpma__cq_is_valid(cq))
 		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 	if (!cq->owns_channel || !rpma__claim_enter(&cq->claim))
-		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+		return RPMA_REFUSE(
+			RPMA_E_SHARED_CHANNEL,
+			"the CQ has a shared channel, or is claimed: wait on "
+			"the channel, or release the claim first");
 
 	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, leave_claim, cq);
 	if (ret == 0)
@@ -303,13 +313,14 @@ static int poll_failed(int got, int num_entries)
 {
 	if (got < 0) {
 		RPMA_LOG_ERROR("ibv_poll_cq() failed: %d: the CQ is of no use "
-			       "any more, it was overrun or its device is "
-			       "gone; delete its connections, and make it for "
-			       "all that can complete in it",
+			       "any more, because of an overrun or a lost "
+			       "device; delete the connections of the CQ, and "
+			       "make the next CQ large enough for all "
+			       "completions",
 			       got);
 		return RPMA_E_PROVIDER;
 	}
-	RPMA_LOG_ERROR("ibv_poll_cq() gave %d entries where %d fit", got,
+	RPMA_LOG_ERROR("ibv_poll_cq() returned %d entries where %d fit", got,
 		       num_entries);
 	return RPMA_E_UNKNOWN;
 }
@@ -323,8 +334,8 @@ static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
 
 	if (rpma__claim_is_held(&cq->claim))
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+				   "the CQ is claimed: only the owner of the "
+				   "claim polls the CQ");
 
 	got = ibv_poll_cq(cq->cq, num_entries, wc);
 	if (got == 0) {
@@ -339,15 +350,18 @@ static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
 	return 0;
 }
 
-/* The usual way, a function of its own: it keeps nothing over the poll. */
+/*
+ * Polls one completion, the usual case. A separate function, so that no
+ * register is saved over the poll.
+ */
 static int poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
 {
 	int got;
 
 	if (rpma__claim_is_held(&cq->claim))
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+				   "the CQ is claimed: only the owner of the "
+				   "claim polls the CQ");
 
 	got = ibv_poll_cq(cq->cq, 1, wc);
 	if (got == 1) {
@@ -430,9 +444,9 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 		return RPMA_E_FORKED;
 	}
 	if (rpma__claim_is_held(&cq->claim))
-		return RPMA_REFUSE(
-			RPMA_E_CLAIMED,
-			"another owner has claimed it: it is released first");
+		return RPMA_REFUSE(RPMA_E_CLAIMED,
+				   "another owner has claimed the CQ: release "
+				   "the claim first");
 	if (count_unacked(cq)) {
 		RPMA_LOG_ERROR("%u events of the CQ are not acknowledged: "
 			       "rpma_cq_ack() comes first",
@@ -492,7 +506,7 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ibv_cq, cq_ptr);
 	cq = rpma__cq_table_find(ibv_cq);
 	if (cq == NULL) {
-		RPMA_LOG_ERROR("a CQ that is not of this library");
+		RPMA_LOG_ERROR("ibv_cq is not of this library");
 		return RPMA_E_INVAL;
 	}
 	if (!rpma__cq_is_valid(cq))

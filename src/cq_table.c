@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* A hash table of all CQs, chained through them: adding needs no memory. */
+/* A hash table of all CQs, linked through the CQs: adding needs no memory. */
 
 #include "cq_table.h"
 
@@ -25,7 +25,10 @@ void rpma__cq_table_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Allocators give neighbours addresses with the same lower bits. */
+/*
+ * Hashes an address: allocators give neighbours addresses with the same lower
+ * bits.
+ */
 static struct rpma_cq **bucket_of(const struct ibv_cq *ibv_cq)
 {
 	uint64_t hash = (uintptr_t)ibv_cq * UINT64_C(0x9e3779b97f4a7c15);

@@ -3,8 +3,8 @@
 
 /*
  * Objects that are used together are made on the same context. A device that a
- * process opens twice counts as two: objects of one cannot use those of the
- * other.
+ * process opens twice counts as two devices: objects of the first cannot use
+ * objects of the second.
  */
 
 #ifndef RPMA_DEVICE_H
@@ -13,8 +13,8 @@
 #include "librpma.h"
 
 /*
- * user ("a connection") on ctx is to use thing ("the CQ") on its. E_INVAL if
- * that is another context; logged with both devices.
+ * Checks that user ("a connection") on ctx may use thing ("the CQ") on context
+ * its. Returns E_INVAL if the contexts differ, and logs both devices.
  */
 int rpma__device_check(const char *user, const struct ibv_context *ctx,
 		       const char *thing, const struct ibv_context *its);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Endpoints: a listening id on a CM event channel, its own or a shared one.
- * Several threads may wait for requests of one endpoint.
+ * Endpoints: a listening id on a CM event channel that is private or shared.
+ * Several threads may wait for requests of the same endpoint.
  */
 
 #include "cancel.h"
@@ -24,18 +24,18 @@
 struct rpma_ep {
 	struct rpma_peer *peer;
 	struct rdma_cm_id *id;
-	struct rdma_event_channel *evch;    /* its own, or NULL */
-	struct rpma_cm_channel *cm_channel; /* counted on it, or NULL */
+	struct rdma_event_channel *evch;    /* private, or NULL */
+	struct rpma_cm_channel *cm_channel; /* counts the endpoint, or NULL */
 	unsigned forks;
 };
 
-/* True: not NULL, and made in this process. */
+/* Returns true if ep is not NULL and was made in this process. */
 static bool is_valid(const struct rpma_ep *ep)
 {
 	return ep && rpma__is_here(ep->forks);
 }
 
-/* The error of a call that has refused its arguments. */
+/* Returns the error of a call that has refused its arguments. */
 static int refusal(const struct rpma_ep *ep)
 {
 	return rpma__fork_refusal(ep ? &ep->forks : NULL);
@@ -188,9 +188,11 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 	if (fd == NULL || !is_valid(ep))
 		return RPMA_REFUSE_NULL(refusal(ep), "", fd, ep);
 	if (ep->cm_channel)
-		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+		return RPMA_REFUSE(
+			RPMA_E_SHARED_CHANNEL,
+			"the endpoint has a shared CM channel: "
+			"rpma_conn_req_new_from_event() takes the requests "
+			"that the reader of the channel gets");
 
 	*fd = ep->evch->fd;
 	return 0;
@@ -206,9 +208,9 @@ int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port)
 }
 
 /*
- * Turns the event into a request, and acknowledges it in any case. An event
- * that cannot be acknowledged would let the endpoint's shutdown wait for ever,
- * so it is an error, and the other side is refused.
+ * Turns the event into a request, and acknowledges the event in any case. If an
+ * event cannot be acknowledged, the shutdown of the endpoint would wait for
+ * ever, so the call fails and the other side is refused.
  */
 static int take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
 			const struct rpma_conn_cfg *cfg,
@@ -253,9 +255,11 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 	if (req_ptr == NULL || !is_valid(ep))
 		return RPMA_REFUSE_NULL(refusal(ep), "", req_ptr, ep);
 	if (ep->cm_channel)
-		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "the CQ or the events are on a channel that "
-				   "others share, or claimed: wait there");
+		return RPMA_REFUSE(
+			RPMA_E_SHARED_CHANNEL,
+			"the endpoint has a shared CM channel: "
+			"rpma_conn_req_new_from_event() takes the requests "
+			"that the reader of the channel gets");
 
 	ret = rpma__cm_get_event(ep->evch, &event);
 	if (ret)

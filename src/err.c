@@ -16,7 +16,7 @@ const char *rpma__errno_2str(int ret)
 {
 	/*
 	 * strerror() is not thread-safe, strerror_l() wants a locale, and
-	 * strerrordesc_np() glibc 2.32. A known errno takes no buffer.
+	 * strerrordesc_np() glibc 2.32. For a known errno no buffer is used.
 	 */
 	char unknown[64];
 	int saved = errno;
@@ -48,10 +48,10 @@ const char *rpma__addr_advice(void)
 {
 	switch (errno) {
 	case EADDRNOTAVAIL:
-		return ": no RDMA device of this machine has that address "
+		return ": no RDMA device of this machine has the address "
 		       "(rdma link shows devices, ip addr addresses)";
 	case EADDRINUSE:
-		return ": a program listens at that port already";
+		return ": another program listens at the port";
 	default:
 		return rpma__cm_advice();
 	}

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The errors of librpma and their texts, in one list, from which the texts of
- * err.c and the checks of the tests are made.
+ * The errors of librpma and their texts, in a single list, from which the texts
+ * of err.c and the checks of the tests are made.
  */
 
 #ifndef RPMA_ERR_H
@@ -26,19 +26,22 @@
 	X(RPMA_E_FORKED, "Made before a fork, in another process")
 
 /*
- * The text of what a verbs or rdma_cm call answered: an errno, or anything
- * else after it has set errno. Leaves errno alone.
+ * Returns the text for the result of a verbs or rdma_cm call: an errno, or any
+ * other value after the call has set errno. Leaves errno alone.
  */
 const char *rpma__errno_2str(int ret);
 
-/* Where errno says that rdma_cm cannot be used here: what to look for, as the
- * end of a message; else "". */
+/* Returns advice for the end of a message if errno says that rdma_cm cannot be
+ * used on this machine; otherwise "". */
 const char *rpma__cm_advice(void);
 
-/* Likewise of a call of rdma_cm with an address. */
+/*
+ * Returns advice for a failed call of rdma_cm with an address, from errno;
+ * otherwise "".
+ */
 const char *rpma__addr_advice(void);
 
-/* The first of several errors is the one reported. */
+/* Keeps the first of several errors, which is reported. */
 static inline void rpma__err_first(int *first, int ret)
 {
 	if (*first == 0)

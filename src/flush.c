@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Native and emulated flush. The buffer of emulated ones is shared by all that
- * are in the same protection domain, from the first to the last of them: a page
- * and a mapping for each connection would soon be more than a process may have.
- * It is made and unmade without the lock.
+ * Native and emulated flush. All emulated flushes of a protection domain share
+ * a buffer, from the first user to the last: a page and a mapping for each
+ * connection would soon exceed the limits of a process. The buffer is made and
+ * freed without holding the lock.
  */
 
 #include "flush.h"
@@ -45,7 +45,7 @@ void rpma__flush_unlock(void)
 	pthread_mutex_unlock(&buffers.lock);
 }
 
-/* A page of its own, so that a fork does not share it with anything else. */
+/* Maps a separate page, so that no other data is affected by a fork. */
 static int map_raw(struct rpma__flush_buffer *buffer)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -102,8 +102,8 @@ static int buffer_delete(struct rpma__flush_buffer *buffer)
 	return ret;
 }
 
-/* The one of that protection domain, with a user more; else made, if it is not
- * NULL, which is listed; else NULL. */
+/* Returns the buffer of the protection domain, with one more user. If the
+ * protection domain has no buffer, lists and returns made; made may be NULL. */
 static struct rpma__flush_buffer *use(const struct ibv_pd *pd,
 				      struct rpma__flush_buffer *made)
 {
@@ -124,7 +124,7 @@ static struct rpma__flush_buffer *use(const struct ibv_pd *pd,
 	return buffer;
 }
 
-/* True: that was the last user. */
+/* Removes a user; returns true if the user was the last. */
 static bool leave(struct rpma__flush_buffer *buffer)
 {
 	struct rpma__flush_buffer **link = &buffers.list;
@@ -203,7 +203,8 @@ void rpma__flush_abandon(struct rpma__flush **flush_ptr)
 		return;
 	buffer = flush->buffer;
 	if (buffer && leave(buffer)) {
-		/* its memory only: the region itself is the parent's too */
+		/* only the memory: the region itself belongs to the parent too
+		 */
 		free(buffer->mr);
 		(void)munmap(buffer->raw, buffer->size);
 		free(buffer);

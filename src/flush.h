@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Flushing: natively where the QP can, else by reading 8 bytes back into a
- * buffer, which orders the writes before it. The connections of a peer share
- * it: nobody looks at the bytes in it. Immutable after new.
+ * Flushing: native if the QP supports flushes, else a read of 8 bytes into a
+ * buffer, which orders the writes before the read. The connections of a peer
+ * share the buffer: no thread looks at the bytes in the buffer. Immutable after
+ * new.
  */
 
 #ifndef RPMA_FLUSH_H
@@ -19,15 +20,19 @@ struct rpma__flush {
 	/* all NULL if the QP flushes natively */
 	void *raw;
 	struct rpma_mr_local *raw_mr;
-	struct rpma__flush_buffer *buffer; /* which has both */
+	struct rpma__flush_buffer *buffer; /* has raw and raw_mr */
 };
 
-/* E_NOMEM, or E_PROVIDER (logged). Holds memory of the peer if emulated. */
+/*
+ * Makes the flush of a connection. Returns E_NOMEM, or E_PROVIDER (logged). An
+ * emulated flush holds memory of the peer.
+ */
 int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
 		    struct rpma__flush **flush_ptr);
 /*
- * After the QP is destroyed, for a read in flight writes to the buffer. NULL
- * behind the pointer is fine. E_PROVIDER, E_INVAL (munmap), logged.
+ * Deletes a flush, after the QP is destroyed, because a read in flight writes
+ * to the buffer. *flush_ptr may be NULL. Returns E_PROVIDER or E_INVAL
+ * (munmap), logged.
  */
 int rpma__flush_delete(struct rpma__flush **flush_ptr);
 
@@ -36,7 +41,7 @@ static inline bool rpma__flush_is_native(const struct rpma__flush *flush)
 	return flush->raw == NULL;
 }
 
-/* len: of a native one it fits 32 bits. */
+/* Fills in a work request; len of a native flush fits 32 bits. */
 static inline void rpma__flush_fill(const struct rpma__flush *flush,
 				    const struct rpma_mr_remote *dst,
 				    size_t dst_offset, size_t len,
@@ -58,11 +63,14 @@ static inline void rpma__flush_fill(const struct rpma__flush *flush,
 	wr->sge.length = (uint32_t)len;
 }
 
-/* Around a fork: no other thread is inside the list of buffers. */
+/*
+ * Locks the list of buffers around a fork, so that no other thread is inside
+ * the list.
+ */
 void rpma__flush_lock(void);
 void rpma__flush_unlock(void);
 
-/* A flush of another process: frees what this process has of it. */
+/* Frees the memory of a flush that another process made. */
 void rpma__flush_abandon(struct rpma__flush **flush_ptr);
 
 #endif /* RPMA_FLUSH_H */

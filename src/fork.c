@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Counts forks and keeps the locks free in a child. See fork.h. */
+/* Counts forks, and keeps the locks free in a child. See fork.h. */
 
 #include "fork.h"
 
@@ -16,11 +16,14 @@ atomic_uint rpma__forks;
 
 void rpma__log_not_here(void)
 {
-	RPMA_LOG_ERROR("an object made before a fork, in another process: fork "
-		       "first (daemon() forks too), or make it again here");
+	RPMA_LOG_ERROR(
+		"an object was made before a fork, in another process: fork "
+		"first (daemon() forks too), or make a new object here");
 }
 
-/* No thread holds one of these locks while it waits for another. */
+/*
+ * Takes all locks. No thread holds one of the locks while waiting for another.
+ */
 static void before(void)
 {
 	rpma__log_default_lock();

@@ -3,10 +3,9 @@
 
 /*
  * Objects of a device in a child process. Queues, regions and ids belong to the
- * process that made them: a child that used or destroyed them would use or
- * destroy those of its parent. So every such object remembers the process that
- * made it; in another process calls fail with E_FORKED, and delete frees the
- * memory only.
+ * process that made the object: a child would use or destroy the objects of its
+ * parent. So every object remembers the process that made the object; in
+ * another process calls fail with E_FORKED, and delete frees the memory only.
  */
 
 #ifndef RPMA_FORK_H
@@ -18,34 +17,38 @@
 
 #include "librpma.h"
 
-/* The number of forks between the first process and this one. */
+/* The number of forks between the first process and the calling process. */
 extern atomic_uint rpma__forks __attribute__((visibility("hidden")));
 
-/* The value that an object keeps when it is made. */
+/* Returns the value for a new object to keep. */
 static inline unsigned rpma__forks_now(void)
 {
-	/* relaxed: it changes in a child before anything else runs there */
+	/* relaxed: the number changes in a child before any other code runs
+	 * there */
 	return atomic_load_explicit(&rpma__forks, memory_order_relaxed);
 }
 
 __attribute__((cold)) void rpma__log_not_here(void);
 
 /*
- * Was the object made in this process? If not, that is logged. The compiler is
- * to expect it, as in claim.h: each jump taken on the data path costs time.
+ * Returns true if the object was made in this process, else logs the reason.
+ * The compiler is told to expect true, as in claim.h: each taken jump costs
+ * time on the data path.
  */
 static inline bool rpma__is_here(unsigned forks)
 {
 	if (__builtin_expect(forks == rpma__forks_now(), true))
 		return true;
-	/* a call that answers nothing: the caller keeps nothing over it */
+	/* a call without a result: the caller keeps no value in a register over
+	 * the call */
 	rpma__log_not_here();
 	return false;
 }
 
 /*
- * The error of a call that has refused its arguments, the object of these forks
- * among them (NULL: there is none). A fork is reported before other reasons.
+ * Returns the error of a call that has refused its arguments. forks: of the
+ * object among the arguments, or NULL without an object. A fork is reported
+ * before other reasons.
  */
 static inline int rpma__fork_refusal(const unsigned *forks)
 {

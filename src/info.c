@@ -11,15 +11,15 @@
 #include "err.h"
 #include "log.h"
 
-/* What rdma_getaddrinfo() answers, in words: errors of the resolver are its
- * own, -1 and EAI_SYSTEM have set errno. */
+/* Returns the text of an error of rdma_getaddrinfo(): the resolver has its own
+ * errors; -1 and EAI_SYSTEM have set errno. */
 static const char *answer_2str(int ret)
 {
 	return ret == -1 || ret == EAI_SYSTEM ? rpma__errno_2str(-1)
 					      : gai_strerror(ret);
 }
 
-/* The nearest errno of the resolver's errors. */
+/* Returns the errno nearest to an error of the resolver. */
 static int answer_errno(int ret)
 {
 	switch (ret) {

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Log control: two thresholds and a function, process-wide. They are set and
- * read by any thread at any time; no lock is taken. What they are at first, the
- * environment may raise when the library is loaded.
+ * Log control: two thresholds and a function for the whole process. Any thread
+ * sets and reads the settings at any time; no lock is taken. The environment
+ * may raise the initial settings when the library is loaded.
  */
 
 #include "log.h"
@@ -23,15 +23,15 @@
 #define DEFAULT_THRESHOLD_AUX RPMA_LOG_DISABLED
 #endif
 
-/* relaxed everywhere: a filter, no other memory depends on it */
+/* relaxed everywhere: a filter, no other memory depends on the thresholds */
 _Atomic int rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX] = {
 	[RPMA_LOG_THRESHOLD] = DEFAULT_THRESHOLD,
 	[RPMA_LOG_THRESHOLD_AUX] = DEFAULT_THRESHOLD_AUX,
 };
 
-/* the program has set the auxiliary one: it rules */
+/* the program has set the auxiliary threshold, which then rules */
 static atomic_bool is_aux_set;
-/* what RPMA_LOG names, for stderr; written before main() */
+/* the level named by RPMA_LOG, for stderr; written before main() */
 static int asked = RPMA_LOG_DISABLED;
 
 static _Atomic(rpma_log_function *) function = rpma__log_default;
@@ -45,7 +45,8 @@ rpma__log_function *rpma__log_get_function(void)
 {
 	if (rpma__log_is_held())
 		return rpma__log_keep;
-	/* acquire: what its setter prepared; pairs with its release there */
+	/* acquire: the data that the setter prepared; pairs with the release in
+	 * the setter */
 	return atomic_load_explicit(&function, memory_order_acquire);
 }
 
@@ -54,8 +55,9 @@ int rpma_log_set_threshold(enum rpma_log_threshold threshold,
 {
 	if (!is_threshold(threshold) || (int)level < RPMA_LOG_DISABLED ||
 	    (int)level > RPMA_LOG_LEVEL_DEBUG)
-		return RPMA_REFUSE(RPMA_E_INVAL,
-				   "threshold or level is none of the header");
+		return RPMA_REFUSE(
+			RPMA_E_INVAL,
+			"threshold or level is not a value of the header");
 
 	/* relaxed: see rpma__log_thresholds */
 	atomic_store_explicit(&rpma__log_thresholds[threshold], (int)level,
@@ -71,7 +73,8 @@ int rpma_log_get_threshold(enum rpma_log_threshold threshold,
 {
 	if (!is_threshold(threshold) || level == NULL)
 		return RPMA_REFUSE_NULL(
-			RPMA_E_INVAL, "threshold is none of the header", level);
+			RPMA_E_INVAL, "threshold is not a value of the header",
+			level);
 
 	/* relaxed: see rpma__log_thresholds */
 	*level = atomic_load_explicit(&rpma__log_thresholds[threshold],
@@ -81,7 +84,8 @@ int rpma_log_get_threshold(enum rpma_log_threshold threshold,
 
 bool rpma__log_get_aux(int *level)
 {
-	/* acquire: the value that was set; pairs with the release there */
+	/* acquire: the threshold set before; pairs with the release in the
+	 * setter */
 	bool is_set = atomic_load_explicit(&is_aux_set, memory_order_acquire);
 	/* relaxed: see rpma__log_thresholds */
 	int aux = atomic_load_explicit(
@@ -108,7 +112,7 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 {
 	rpma__log_function *log_function;
 	char message[RPMA__LOG_MESSAGE_MAX];
-	int err = errno; /* whoever logs an error may read it afterwards */
+	int err = errno; /* callers may read errno after logging an error */
 	va_list args;
 	int len;
 
@@ -170,11 +174,12 @@ static const char *const level_names[] = {
 	[RPMA_LOG_LEVEL_DEBUG] = "debug",
 };
 
-/* RPMA_LOG=level: at least so much passes, and goes to stderr. The program may
- * set something else afterwards. */
+/* Reads RPMA_LOG=level: messages of at least this level pass, and go to stderr.
+ * The program may set other thresholds afterwards. */
 __attribute__((constructor)) static void read_environment(void)
 {
-	/* a setuid program's log is not for whoever starts it */
+	/* not in a setuid program: the user who starts it must not read its
+	 * log */
 	const char *value = secure_getenv("RPMA_LOG");
 	int level = RPMA_LOG_LEVEL_FATAL;
 

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Messages to stderr and syslog. The program's own openlog() is left alone:
+ * Messages to stderr and syslog. The openlog() of the program is left alone:
  * facility and name are part of each message. An error goes to stderr where
- * nobody would see it otherwise. Any thread, one at a time.
+ * otherwise no reader would find the error. Any thread, one at a time.
  */
 
 #include "log_default.h"
@@ -40,7 +40,7 @@ static const struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* "Nov 21 10:11:12.123456 " */
+/* Formats "Nov 21 10:11:12.123456 ". */
 static void format_time(char *buf, size_t size)
 {
 	char date[TIME_MAX / 2];
@@ -56,7 +56,7 @@ static void format_time(char *buf, size_t size)
 	snprintf(buf, size, "%s.%06ld ", date, now.tv_nsec / 1000);
 }
 
-/* "file.c:  12: function: " */
+/* Formats "file.c: 12: function: ". */
 static void format_place(char *buf, size_t size, const char *file_name,
 			 int line_no, const char *function_name)
 {
@@ -66,7 +66,10 @@ static void format_place(char *buf, size_t size, const char *file_name,
 		 line_no, function_name);
 }
 
-/* Does a socket of this type reach what listens at /dev/log? 0, or errno. */
+/*
+ * Connects a socket of the type to /dev/log; returns 0 if a process listens
+ * there, or errno.
+ */
 static int try_syslog(int type)
 {
 	const struct sockaddr_un addr = {.sun_family = AF_UNIX,
@@ -98,11 +101,11 @@ static bool goes_to_stderr(enum rpma_log_level level)
 
 	if ((int)level <= aux)
 		return true;
-	/* asked each time: a container's syslog may come later */
+	/* asked each time: the syslog of a container may start later */
 	return !is_set && level <= RPMA_LOG_LEVEL_ERROR && !has_syslog();
 }
 
-/* The mask of signals before a write, and whether SIGPIPE was pending. */
+/* The signal mask before a write, and whether SIGPIPE was pending. */
 struct pipe_state {
 	sigset_t mask;
 	bool was_pending;
@@ -116,7 +119,7 @@ static bool is_sigpipe_pending(void)
 	return sigismember(&pending, SIGPIPE) == 1;
 }
 
-/* A stderr whose reader has gone must not end the program. */
+/* Blocks SIGPIPE: a stderr whose reader has gone must not end the program. */
 static void block_sigpipe(struct pipe_state *state)
 {
 	sigset_t set;
@@ -127,7 +130,7 @@ static void block_sigpipe(struct pipe_state *state)
 	state->was_pending = is_sigpipe_pending();
 }
 
-/* Takes the SIGPIPE that a write raised in this thread meanwhile. */
+/* Takes a SIGPIPE raised by a write of this thread meanwhile. */
 static void restore_sigpipe(const struct pipe_state *state)
 {
 	const struct timespec now = {0, 0};
@@ -174,7 +177,7 @@ void rpma__log_default(enum rpma_log_level level, const char *file_name,
 {
 	char message[MESSAGE_MAX];
 	char place[PLACE_MAX] = "";
-	int err = errno; /* whoever logs an error may read it afterwards */
+	int err = errno; /* callers may read errno after logging an error */
 	va_list args;
 	int len;
 

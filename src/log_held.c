@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Messages that wait until their thread has released its locks: each thread has
- * a list of its own. A message costs an allocation then, one that cannot be
- * allocated is counted.
+ * Messages held back until their thread has released its locks: each thread has
+ * a list. A held message costs an allocation; messages without memory are
+ * counted.
  */
 
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct message {
 };
 
 static _Thread_local struct {
-	unsigned depth; /* of pairs that are open */
+	unsigned depth; /* of open pairs of hold and release */
 	unsigned lost;
 	struct message *first;
 	struct message *last;
@@ -50,7 +50,7 @@ void rpma__log_keep(enum rpma_log_level level, const char *file_name,
 		    const char *message_format, ...)
 {
 	struct message *message = NULL;
-	char text[RPMA__LOG_MESSAGE_MAX + 1]; /* with its newline */
+	char text[RPMA__LOG_MESSAGE_MAX + 1]; /* with the newline */
 	va_list args;
 	size_t size;
 
@@ -92,12 +92,12 @@ void rpma_log_release(void)
 	RPMA_NOT_CANCELLED;
 	struct message *message = held.first;
 	unsigned lost = held.lost;
-	int err = errno; /* of what failed meanwhile */
+	int err = errno; /* of a call that failed meanwhile */
 	struct message *next;
 
 	if (held.depth == 0 || --held.depth > 0)
 		return;
-	/* the function may log, and hold, itself */
+	/* the log function may log, and hold messages, too */
 	held.first = NULL;
 	held.lost = 0;
 	for (; message; message = next) {

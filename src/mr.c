@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Registering memory and asking about it. */
+/* Registering memory, and reading the properties of regions. */
 
 #include "mr.h"
 
@@ -19,7 +19,7 @@ static bool is_valid_usage(int usage)
 {
 	if (usage == 0 || (usage & ~USAGE_ALL))
 		return false;
-	/* a descriptor has no bit for atomics, only the one for reading */
+	/* a descriptor has no bit for atomics, only the bit for reading */
 	return !(usage & RPMA__MR_USAGE_ATOMIC_BIT) ||
 	       (usage & RPMA_MR_USAGE_READ_SRC);
 }
@@ -38,8 +38,8 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", peer);
 	if (!is_valid_usage(usage))
 		return RPMA_REFUSE(RPMA_E_INVAL,
-				   "usage has none of RPMA_MR_USAGE_*, or a "
-				   "bit that is none");
+				   "usage has no RPMA_MR_USAGE_* bit, or an "
+				   "unknown bit");
 
 	mr = malloc(sizeof(*mr));
 	if (mr == NULL)
@@ -70,8 +70,8 @@ int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
 					mr_ptr, peer);
 	if (!is_valid_usage(usage))
 		return RPMA_REFUSE(RPMA_E_INVAL,
-				   "usage has none of RPMA_MR_USAGE_*, or a "
-				   "bit that is none");
+				   "usage has no RPMA_MR_USAGE_* bit, or an "
+				   "unknown bit");
 	if (ibv_mr->pd != peer->pd) {
 		RPMA_LOG_ERROR("the region is of another protection domain "
 			       "than the peer's: see rpma_peer_get_ibv_pd()");

@@ -3,7 +3,7 @@
 
 /*
  * Memory regions of this side. Immutable after registration: any thread may
- * post with one while nobody deregisters it.
+ * post with a region while no thread deregisters the region.
  */
 
 #ifndef RPMA_MR_H
@@ -12,13 +12,17 @@
 #include "fork.h"
 #include "librpma.h"
 
-/* What RPMA_MR_USAGE_ATOMIC has besides READ_SRC; descriptors lack it. */
+/*
+ * The bit of RPMA_MR_USAGE_ATOMIC besides READ_SRC; a descriptor has no such
+ * bit.
+ */
 #define RPMA__MR_USAGE_ATOMIC_BIT (1 << 8)
 
 struct rpma_mr_local {
 	struct ibv_mr *ibv_mr;
-	uint64_t addr;	 /* where it begins, as work requests say it */
-	bool is_callers; /* the ibv_mr is the caller's: delete keeps it */
+	uint64_t addr;	 /* start address, as in work requests */
+	bool is_callers; /* the ibv_mr belongs to the caller: delete keeps the
+			  * ibv_mr */
 	int usage;	 /* RPMA_MR_USAGE_*, goes into the descriptor */
 	unsigned forks;
 };
@@ -27,15 +31,15 @@ _Static_assert(offsetof(struct rpma_mr_local, ibv_mr) ==
 			       offsetof(struct rpma_mr_local_head, ibv_mr) &&
 		       offsetof(struct rpma_mr_local, addr) ==
 			       offsetof(struct rpma_mr_local_head, addr),
-	       "what programs know of it");
+	       "the public head of the struct");
 
-/* True: not NULL, and made in this process. */
+/* Returns true if mr is not NULL and was made in this process. */
 static inline bool rpma__mr_is_valid(const struct rpma_mr_local *mr)
 {
 	return mr && rpma__is_here(mr->forks);
 }
 
-/* The error of a call that has refused its arguments. */
+/* Returns the error of a call that has refused its arguments. */
 static inline int rpma__mr_refusal(const struct rpma_mr_local *mr)
 {
 	return rpma__fork_refusal(mr ? &mr->forks : NULL);

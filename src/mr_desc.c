@@ -13,7 +13,7 @@
 #include "log.h"
 #include "mr.h"
 
-/* where things are in a descriptor */
+/* offsets in a descriptor */
 enum {
 	AT_ADDR = 0,
 	AT_SIZE = 8,

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Memory regions of the other side, and the descriptor they travel in: 21
- * bytes, little-endian, unchanged since the first release.
+ * Memory regions of the other side, and their descriptor: 21 bytes,
+ * little-endian, unchanged since the first release.
  */
 
 #ifndef RPMA_MR_DESC_H
@@ -14,8 +14,9 @@
 #include "librpma.h"
 
 /*
- * The contents of a descriptor, in its order, and nothing else: two objects
- * from one descriptor are the same bytes, which programs compare.
+ * The contents of a descriptor, in the same order, and nothing else: two
+ * objects made from one descriptor have the same bytes, and programs compare
+ * the bytes.
  */
 struct rpma_mr_remote {
 	uint64_t raddr;
@@ -30,6 +31,6 @@ _Static_assert(offsetof(struct rpma_mr_remote, raddr) ==
 			       offsetof(struct rpma_mr_remote_head, size) &&
 		       offsetof(struct rpma_mr_remote, rkey) ==
 			       offsetof(struct rpma_mr_remote_head, rkey),
-	       "what programs know of it");
+	       "the public head of the struct");
 
 #endif /* RPMA_MR_DESC_H */

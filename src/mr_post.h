@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Work requests over memory regions: their addresses, keys and lengths. The
- * caller has checked its arguments. A NULL region: no bytes, no key. The work
- * request is filled in in place, and inline: most of a post's time goes here.
+ * Work requests over memory regions: addresses, keys and lengths. The caller
+ * has checked its arguments. A NULL region stands for no bytes and no key. Work
+ * requests are filled in in place, and inline: most of the time of a post is
+ * spent here.
  */
 
 #ifndef RPMA_MR_POST_H
@@ -29,8 +30,8 @@ static inline void rpma__mr_fill_sge(struct ibv_sge *sge,
 }
 
 /*
- * Signaled only if RPMA_F_COMPLETION_ALWAYS asks for more than errors. For the
- * flags of 1.4 see wr_flags.h.
+ * Returns the flags of verbs: signaled only if RPMA_F_COMPLETION_ALWAYS is set,
+ * which is more than errors. For the flags added in release 1.4 see wr_flags.h.
  */
 static inline unsigned rpma__send_flags(int flags)
 {
@@ -40,8 +41,8 @@ static inline unsigned rpma__send_flags(int flags)
 }
 
 /*
- * Clears it in two halves: GCC would clear the whole with rep stos, which takes
- * longer than the rest of the call.
+ * Clears a work request in two halves: GCC would clear the whole with rep stos,
+ * which takes longer than the rest of the call.
  */
 static inline void rpma__mr_clear(struct ibv_send_wr *wr)
 {
@@ -69,7 +70,7 @@ static inline void rpma__mr_fill_send(struct rpma_send_wr *wr,
 	wr->wr.num_sge = 1;
 }
 
-/* RDMA read or write. */
+/* Fills in an RDMA read or write. */
 static inline void rpma__mr_fill_rdma(struct rpma_send_wr *wr,
 				      enum ibv_wr_opcode opcode,
 				      const struct rpma_sge *part,
@@ -97,7 +98,7 @@ static inline void rpma__mr_fill_recv(struct rpma_recv_wr *wr,
 	wr->wr.num_sge = 1;
 }
 
-/* A region, or no bytes. */
+/* Returns true for a region, or for no bytes. */
 static inline bool rpma__is_valid_part(const struct rpma_sge *part)
 {
 	return part->mr || (part->offset == 0 && part->len == 0);

@@ -18,8 +18,8 @@
 static int flush_access(const struct rpma_peer *peer, enum rpma_flush_type type)
 {
 	/*
-	 * Nothing tells whether the other side flushes natively or by a read,
-	 * so a flush by read is allowed always.
+	 * The other side may flush natively or by a read, and this side cannot
+	 * know which, so a flush by read is always allowed.
 	 */
 	int access = IBV_ACCESS_REMOTE_READ;
 
@@ -41,7 +41,7 @@ static int usage_to_access(const struct rpma_peer *peer, int usage)
 		access |= IBV_ACCESS_REMOTE_READ;
 	if (usage & RPMA_MR_USAGE_READ_DST) {
 		access |= IBV_ACCESS_LOCAL_WRITE;
-		/* the answer to a read is a remote write there */
+		/* the response to a read is a remote write there */
 		if (is_iwarp(peer))
 			access |= IBV_ACCESS_REMOTE_WRITE;
 	}
@@ -66,8 +66,9 @@ bool rpma__peer_has_atomics(const struct rpma_peer *peer)
 	return peer->caps.atomics;
 }
 
-/* The kernel answers ENOMEM where the limit is reached, EPERM where it is 0;
- * both have other reasons as well. */
+/* Returns true if the limit may be the reason: the kernel fails with ENOMEM at
+ * the limit, and with EPERM if the limit is 0; both errors have other reasons
+ * as well. */
 static bool may_be_limit(int err, const struct rlimit *limit)
 {
 	return limit->rlim_cur == 0
@@ -86,8 +87,8 @@ static void log_reg_failed(size_t size, int access)
 		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s: "
 			       "a device that flushes itself may take only "
 			       "persistent memory for "
-			       "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT; give it "
-			       "such memory, or leave that usage out",
+			       "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT; register "
+			       "such memory, or leave the usage out",
 			       size, (unsigned)access, text);
 	else if (getrlimit(RLIMIT_MEMLOCK, &limit) ||
 		 !may_be_limit(err, &limit))
@@ -129,9 +130,10 @@ int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 static void log_emulated(const struct rpma__caps *caps)
 {
 	if (!caps->native_atomic_write)
-		RPMA_LOG_INFO("no native atomic write: it is emulated");
+		RPMA_LOG_INFO(
+			"no native atomic write: atomic writes are emulated");
 	if (!caps->native_flush)
-		RPMA_LOG_INFO("no native flush: it is emulated");
+		RPMA_LOG_INFO("no native flush: flushes are emulated");
 }
 
 static int alloc_pd(struct ibv_context *ibv_ctx, struct ibv_pd **pd_ptr)
@@ -161,8 +163,8 @@ static int dealloc_pd(struct ibv_pd *pd)
 	if (ret) {
 		RPMA_LOG_ERROR(
 			"ibv_dealloc_pd() failed: %s%s", rpma__errno_2str(ret),
-			ret == EBUSY ? ": delete its regions, connections, "
-				       "requests and SRQs first"
+			ret == EBUSY ? ": delete regions, connections, "
+				       "requests and SRQs of the peer first"
 				     : "");
 		return RPMA_E_PROVIDER;
 	}

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A peer: one protection domain of a device, and the device's capabilities.
- * Immutable after new, so any number of threads may use it.
+ * A peer: a protection domain of a device, and the capabilities of the device.
+ * Immutable after new, so any number of threads may use a peer.
  */
 
 #ifndef RPMA_PEER_H
@@ -19,24 +19,28 @@ struct rpma_peer {
 	unsigned forks;
 };
 
-/* True: not NULL, and made in this process. */
+/* Returns true if peer is not NULL and was made in this process. */
 static inline bool rpma__peer_is_valid(const struct rpma_peer *peer)
 {
 	return peer && rpma__is_here(peer->forks);
 }
 
-/* The error of a call that has refused its arguments. */
+/* Returns the error of a call that has refused its arguments. */
 static inline int rpma__peer_refusal(const struct rpma_peer *peer)
 {
 	return rpma__fork_refusal(peer ? &peer->forks : NULL);
 }
 
-/* Does the device compare and swap, fetch and add? If not, that is logged. */
+/*
+ * Returns true if the device has atomics (compare and swap, fetch and add),
+ * else logs the lack.
+ */
 bool rpma__peer_has_atomics(const struct rpma_peer *peer);
 
 /*
- * ibv_reg_mr() for these usages, for on-demand paging if the memory cannot be
- * pinned. E_PROVIDER, E_NOSUPP (atomics), logged.
+ * Registers memory for the usages with ibv_reg_mr(), with on-demand paging if
+ * the memory cannot be pinned. Returns E_PROVIDER or E_NOSUPP (atomics),
+ * logged.
  */
 int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 		      int usage, struct ibv_mr **ibv_mr_ptr);

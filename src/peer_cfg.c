@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The peer configuration object. Its flag may be set and read by several
- * threads; everything else is the caller's own.
+ * The peer configuration object. Several threads may set and read the flag;
+ * everything else belongs to the caller.
  */
 
 #include "peer_cfg.h"
@@ -26,7 +26,10 @@ static int new_cfg(bool direct_write, struct rpma_peer_cfg **pcfg_ptr)
 	return 0;
 }
 
-/* relaxed here and below: a flag by itself, nothing is published with it */
+/*
+ * Returns the flag. relaxed here and below: a flag by itself, nothing is
+ * published with the flag
+ */
 static bool get(const struct rpma_peer_cfg *pcfg)
 {
 	return atomic_load_explicit(&pcfg->direct_write_to_pmem,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The peer configuration: one flag, and its descriptor of one byte. */
+/* The peer configuration: a flag, and its descriptor of one byte. */
 
 #ifndef RPMA_PEER_CFG_H
 #define RPMA_PEER_CFG_H 1

@@ -41,7 +41,9 @@ static const char *opcode_name(const struct rpma_send_wr *wr)
 	}
 }
 
-/* The bytes here; a list of the caller's may be long: its first piece. */
+/*
+ * Formats the local bytes; of a list, which may be long, only the first piece.
+ */
 static void format_local(char *buf, const struct ibv_sge *sge, int num_sge)
 {
 	if (num_sge < 1) {
@@ -54,7 +56,7 @@ static void format_local(char *buf, const struct ibv_sge *sge, int num_sge)
 		 num_sge > 1 ? ", and more pieces" : "");
 }
 
-/* Where it goes to at the other end: ", ..." or nothing. */
+/* Formats the remote address: ", ..." or nothing. */
 static void format_remote(char *buf, const struct rpma_send_wr *wr)
 {
 	uint64_t addr = wr->wr.wr.rdma.remote_addr;
@@ -73,13 +75,13 @@ static void format_remote(char *buf, const struct rpma_send_wr *wr)
 		 addr, rkey);
 }
 
-/* size: of the queue, as its configuration calls it */
+/* Returns advice; size: the name of the queue size in the configuration */
 #define ADVICE(ret, size)                                                     \
 	((ret) == ENOMEM ? ": the queue is full: take completions first, or " \
 			   "make " size " larger"                             \
 			 : "")
 
-/* errno has the reason then, also where verbs only answered it. */
+/* Sets errno to the reason, also where verbs only returned the reason. */
 static int provider_error(int ret)
 {
 	if (ret > 0)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post_error.h -- the error of a post that the device refused, and a line in
- * the log with all that the work request says, as 1.3 logs it.
+ * post_error.h -- the error of a post that the device refused, and a log line
+ * with all fields of the work request, as in release 1.3.
  */
 
 #ifndef RPMA_POST_ERROR_H
@@ -11,13 +11,19 @@
 
 #include "librpma.h"
 
-/* E_PROVIDER, logged. ret: the errno that verbs answered; wr: the refused. */
+/*
+ * Returns E_PROVIDER, logged. ret: the errno returned by verbs; wr: the refused
+ * work request.
+ */
 __attribute__((cold)) int rpma__send_refused(const struct rpma_send_wr *wr,
 					     int ret);
 __attribute__((cold)) int
 rpma__recv_refused(const char *call, const struct ibv_recv_wr *wr, int ret);
 
-/* The same of a chain, but E_AGAIN, not logged, if the queue is full. */
+/*
+ * Returns E_AGAIN, not logged, if the queue is full, else E_PROVIDER, logged.
+ * wr: the refused work request of a chain.
+ */
 __attribute__((cold)) int
 rpma__send_chain_refused(const struct rpma_send_wr *wr, int ret);
 __attribute__((cold)) int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Shared receive queues. Posting: any thread, verbs lock the queue. */
+/* Shared receive queues. Any thread may post: verbs lock the queue. */
 
 #include "srq.h"
 
@@ -63,7 +63,10 @@ static int init_rcq(struct rpma_srq *srq, const struct rpma_peer *peer,
 	return ret;
 }
 
-/* The objects that the configuration names are of the peer's device. */
+/*
+ * Checks the objects named by the configuration: all must belong to the device
+ * of the peer.
+ */
 static int check_devices(const struct rpma_peer *peer,
 			 const struct rpma__srq_cfg *cfg)
 {
@@ -80,7 +83,10 @@ static int check_devices(const struct rpma_peer *peer,
 	return ret;
 }
 
-/* 1.3 always asks for one piece, which is left to the device. */
+/*
+ * Checks max_sge, but for 1, which release 1.3 always uses and leaves to the
+ * device.
+ */
 static int check_max_sge(const struct rpma_peer *peer,
 			 const struct rpma__srq_cfg *cfg)
 {
@@ -115,7 +121,7 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		return ret;
 	srq = calloc(1, sizeof(*srq));
 	if (srq == NULL) {
-		/* written also when there is no memory: 1.3 does so */
+		/* written also when there is no memory, as in release 1.3 */
 		*srq_ptr = NULL;
 		return RPMA_REFUSE_NOMEM("an SRQ");
 	}
@@ -172,9 +178,10 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr)
 		return 0;
 	if (rpma__is_here(srq->forks) && srq->owns_rcq &&
 	    rpma__claim_is_held(&srq->rcq->claim))
-		return RPMA_REFUSE(RPMA_E_CLAIMED,
-				   "another owner has claimed it: it is "
-				   "released first"); /* its owner polls it */
+		return RPMA_REFUSE(
+			RPMA_E_CLAIMED,
+			"another owner has claimed the RCQ of the SRQ: release "
+			"the claim first"); /* the owner polls */
 
 	ret = rpma__is_here(srq->forks) ? destroy(srq) : abandon(srq);
 	free(srq);

@@ -3,7 +3,7 @@
 
 /*
  * The configuration of an SRQ: a list of values, read once when the SRQ is
- * made. It owns nothing that it names.
+ * made. The configuration owns no object that a value names.
  */
 
 #ifndef RPMA_SRQ_CFG_H
@@ -20,12 +20,12 @@
 	X(max_sge, uint32_t, 1, v >= 1, "1 or more")
 /* clang-format on */
 
-/* What one SRQ is made with. */
+/* The values with which one SRQ is made. */
 struct rpma__srq_cfg {
 	RPMA__SRQ_CFG_FIELDS(RPMA__CFG_PLAIN)
 };
 
-/* cfg NULL: the defaults. */
+/* Reads all values; cfg NULL: reads the defaults. */
 void rpma__srq_cfg_read(const struct rpma_srq_cfg *cfg,
 			struct rpma__srq_cfg *values);
 

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Which device has or leads to an address, what it can do, and names of
- * events. No state.
+ * Finds the device of an address (local, or on the way to a remote address),
+ * reads capabilities of a device, and names events. No state.
  */
 
 #include "cancel.h"
@@ -14,7 +14,7 @@
 #include "err.h"
 #include "verbs_compat.h"
 
-/* Bind or resolve an id that is only there to learn its device. */
+/* Binds or resolves an id only to learn the device of the id. */
 static int find_device(const struct rdma_addrinfo *info,
 		       enum rpma_util_ibv_context_type type,
 		       struct ibv_context **ibv_ctx_ptr)
@@ -53,7 +53,7 @@ int rpma_utils_get_ibv_context(const char *addr,
 	    type != RPMA_UTIL_IBV_CONTEXT_REMOTE)
 		return RPMA_REFUSE(
 			RPMA_E_INVAL,
-			"type is none of enum rpma_util_ibv_context_type");
+			"type is not in enum rpma_util_ibv_context_type");
 
 	if (type == RPMA_UTIL_IBV_CONTEXT_LOCAL)
 		side = RPMA__INFO_PASSIVE;
@@ -76,7 +76,7 @@ int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx,
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", ibv_ctx,
 					is_odp_capable);
 
-	/* 1.3 answers 0 here also when it fails */
+	/* release 1.3 sets 0 here also on failure */
 	*is_odp_capable = 0;
 	ret = rpma__caps_query(ibv_ctx, &caps);
 	if (ret)

@@ -78,7 +78,8 @@ void rpma__qp_attr_set_ops(const struct rpma__caps *caps,
 		ops |= IBV_QP_EX_WITH_FLUSH;
 #endif
 	(void)caps;
-	/* many providers refuse the mask bit, so it is set only if needed */
+	/* many providers refuse the mask bit, so the bit is set only if
+	 * needed */
 	if (ops == 0)
 		return;
 	attr->send_ops_flags = ops;
@@ -125,7 +126,10 @@ enum ibv_wc_opcode rpma__wc_emulated(enum ibv_wc_opcode opcode)
 #if defined(RPMA_HAVE_NATIVE_ATOMIC_WRITE) || defined(RPMA_HAVE_NATIVE_FLUSH)
 
 #ifdef RPMA_HAVE_NATIVE_FLUSH
-/* As 1.3: a type it does not know asks for no placement at all. */
+/*
+ * Converts the type of a flush; an unknown type requests no placement at all,
+ * as in release 1.3.
+ */
 static uint8_t flush_type(uint32_t type)
 {
 	switch (type) {

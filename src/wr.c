@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Operations as work requests: preparing them, and posting chains of them. The
- * whole chain is checked before its first work request is posted.
+ * Operations as work requests: preparing work requests, and posting chains. The
+ * whole chain is checked before the first work request is posted.
  */
 
 #include "wr.h"
@@ -24,7 +24,10 @@ static struct rpma_send_wr *next_of(const struct rpma_send_wr *wr)
 	return (struct rpma_send_wr *)wr->wr.next;
 }
 
-/* The last work request of a chain's start that is posted with one verb. */
+/*
+ * Returns the last work request of the run that starts a chain: verbs post a
+ * run with one call.
+ */
 static struct rpma_send_wr *last_of_run(struct rpma_send_wr *wr)
 {
 	bool native = wr->native != RPMA__NATIVE_NONE;
@@ -48,7 +51,7 @@ static int post_native_run(struct ibv_qp *qp, struct rpma_send_wr *first,
 	return ret;
 }
 
-/* A chain, none of it native. */
+/* Posts a chain without native work requests. */
 static int post_plain(struct ibv_qp *qp, struct rpma_send_wr *first,
 		      struct rpma_send_wr **bad_wr)
 {
@@ -106,7 +109,10 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 	return ret;
 }
 
-/* ret: of preparing it; fills the fields that the fast calls do not need. */
+/*
+ * Fills in the fields that the fast calls do not need; ret: the result of
+ * preparing.
+ */
 static int prepared(int ret, struct rpma_send_wr *wr)
 {
 	if (ret == 0)
@@ -193,7 +199,7 @@ int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 	return ret;
 }
 
-/* opcode: one of the two that return the former value. */
+/* Prepares an atomic operation; opcode: compare and swap, or fetch and add. */
 static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 			  const struct rpma_sge *old,
 			  const struct rpma_mr_remote *dst, size_t dst_offset,
@@ -205,14 +211,14 @@ static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 	    flags == 0 || wr == NULL)
 		return RPMA_REFUSE_NULL(
 			rpma__conn_refusal(conn),
-			"flags is 0: one of RPMA_F_COMPLETION_* is needed",
-			conn, old->mr, dst, wr);
+			"flags is 0: set an RPMA_F_COMPLETION_* flag", conn,
+			old->mr, dst, wr);
 	if (rpma__wr_flags_check_other(flags))
 		return RPMA_E_INVAL;
 	addr = dst->raddr + dst_offset;
 	if (addr % sizeof(uint64_t)) {
-		RPMA_LOG_ERROR("an atomic at 0x%" PRIx64 ": a multiple of 8 is "
-			       "needed",
+		RPMA_LOG_ERROR("address 0x%" PRIx64 " of an atomic is no "
+			       "multiple of 8",
 			       addr);
 		return RPMA_E_INVAL;
 	}
@@ -267,10 +273,9 @@ static int fill_list(const struct rpma_sge *list, int count,
 					sge);
 	for (i = 0; i < count; i++) {
 		if (list[i].mr == NULL || list[i].len > UINT32_MAX) {
-			RPMA_LOG_ERROR(
-				"piece %d of %d: a region, and less than "
-				"4 GiB of it",
-				i, count);
+			RPMA_LOG_ERROR("piece %d of %d: needs a region, and "
+				       "less than 4 GiB",
+				       i, count);
 			return RPMA_E_INVAL;
 		}
 	}
@@ -279,7 +284,7 @@ static int fill_list(const struct rpma_sge *list, int count,
 	return 0;
 }
 
-/* Are the bytes of this operation the caller's to choose? */
+/* Returns true if the caller may choose the bytes of the operation. */
 static bool takes_list(const struct rpma_send_wr *wr)
 {
 	if (wr->native != RPMA__NATIVE_NONE ||
@@ -297,7 +302,7 @@ int rpma_wr_set_sge_list(const struct rpma_sge *list, int count,
 	if (wr == NULL || !takes_list(wr))
 		return RPMA_REFUSE_NULL(
 			RPMA_E_INVAL,
-			"wr is no operation that takes a list of pieces (sge)",
+			"the operation of wr takes no list of pieces (sge)",
 			wr);
 	ret = fill_list(list, count, sge);
 	if (ret)
@@ -322,7 +327,7 @@ int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
 	return 0;
 }
 
-/* at: its place in the chain, from 0 */
+/* Checks a work request; at: index in the chain, from 0 */
 static int check_one(int at, const uint64_t *reserved, int num_sge,
 		     uint32_t max_sge)
 {
@@ -330,7 +335,7 @@ static int check_one(int at, const uint64_t *reserved, int num_sge,
 		RPMA_LOG_ERROR("work request %d: reserved words are not 0", at);
 		return RPMA_E_INVAL;
 	}
-	/* negative is too many, too */
+	/* a negative number counts as too many, too */
 	if ((uint32_t)num_sge > max_sge) {
 		RPMA_LOG_ERROR("work request %d: %d pieces, the queue takes %u",
 			       at, num_sge, max_sge);
@@ -339,7 +344,10 @@ static int check_one(int at, const uint64_t *reserved, int num_sge,
 	return 0;
 }
 
-/* Checks each work request of a chain once; finds the wrong one if there is. */
+/*
+ * Checks each work request of a chain once; looks for the wrong work request
+ * only if there is an error.
+ */
 static int check_send(const struct rpma_send_wr *first, uint32_t max_sge,
 		      bool *has_native)
 {
@@ -391,8 +399,7 @@ static int check_post(const struct rpma_conn *conn, const void *owner,
 			bad_wr);
 	if (rpma__claim_is_held_by(&conn->claim, owner))
 		return 0;
-	return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-			   "owner is not the one that has claimed conn");
+	return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL, "owner has no claim on conn");
 }
 
 int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,

@@ -8,13 +8,19 @@
 
 #include "librpma.h"
 
-/* 0 or an errno; *bad_wr is then the first that was not posted. */
+/*
+ * Posts a chain. Returns 0 or an errno; then *bad_wr is the first work request
+ * that was not posted.
+ */
 int rpma__post_send(struct ibv_qp *qp, struct rpma_send_wr *wr,
 		    struct rpma_send_wr **bad_wr);
 int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
 		    struct rpma_recv_wr **bad_wr);
 
-/* E_INVAL, logged: a reserved word, or more pieces than the queue takes. */
+/*
+ * Returns E_INVAL, logged, for a reserved word or for more pieces than the
+ * queue takes.
+ */
 int rpma__wr_check_recv(const struct rpma_recv_wr *wr, uint32_t max_sge);
 
 #endif /* RPMA_WR_H */

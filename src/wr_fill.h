@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Operations as work requests: the rules for their arguments, and how each is
- * filled in. Inline, for the calls that prepare one and for those that post it
- * at once. Touches nothing but the work request. Arguments as of rpma_wr_*().
+ * Operations as work requests: the rules for arguments, and how each work
+ * request is filled in. Inline, both for calls that prepare a work request and
+ * for calls that post the work request at once. Touches only the work request.
+ * Arguments are described at rpma_wr_*().
  */
 
 #ifndef RPMA_WR_FILL_H
@@ -18,11 +19,15 @@
 #include "wr_flags.h"
 #include "log.h"
 
-/* What is wrong with a work request, if no pointer is: its flags, or that. */
-#define RPMA__FLAGS_FAULT(flags, words)                                    \
-	((flags) == 0 ? "flags is 0: one of RPMA_F_COMPLETION_* is needed" \
-		      : (words))
-/* Of one that names two regions, or none and no bytes. */
+/*
+ * Says why a work request is wrong, if no pointer is NULL: the flags, or words.
+ */
+#define RPMA__FLAGS_FAULT(flags, words) \
+	((flags) == 0 ? "flags is 0: set an RPMA_F_COMPLETION_* flag" : (words))
+/*
+ * Says why an RDMA work request is wrong, which names two regions, or no region
+ * and no bytes.
+ */
 #define RPMA__RDMA_FAULT(flags, src, dst)                                     \
 	RPMA__FLAGS_FAULT(flags, (src) != NULL ? "dst is NULL and src is not" \
 				 : (dst) != NULL                              \
@@ -30,7 +35,10 @@
 					 : "src and dst are NULL, and "       \
 					   "an offset or len is not 0")
 
-/* True: both regions are given, or neither is and there are no bytes. */
+/*
+ * Returns true if both regions are given, or if neither region is given and
+ * there are no bytes.
+ */
 static inline bool rpma__is_valid_rdma(const struct rpma_sge *part,
 				       const struct rpma_mr_remote *remote,
 				       size_t remote_offset)
@@ -163,8 +171,8 @@ static inline int rpma__wr_flush(struct rpma_conn *conn,
 	    wr == NULL)
 		return RPMA_REFUSE_NULL(
 			rpma__conn_refusal(conn),
-			"flags is 0: one of RPMA_F_COMPLETION_* is needed",
-			conn, dst, wr);
+			"flags is 0: set an RPMA_F_COMPLETION_* flag", conn,
+			dst, wr);
 	ret = rpma__conn_check_flush(conn, dst, len, type);
 	if (ret)
 		return ret;

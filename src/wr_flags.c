@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Operations with flags that 1.4 added: what they may have, then prepared as
- * without, then the flags of verbs. Any thread.
+ * Operations with flags that release 1.4 added: checks the flags, prepares the
+ * operation without the flags, then adds the flags of verbs. Any thread.
  */
 
 #include "wr_flags.h"
@@ -14,7 +14,7 @@
 #include "log.h"
 #include "wr_fill.h"
 
-/* They stand where verbs have them, this many bits higher. */
+/* The flags have the order of the flags of verbs, this many bits higher. */
 #define SHIFT 24
 
 static_assert(RPMA_F_FENCE == IBV_SEND_FENCE << SHIFT, "");
@@ -53,7 +53,7 @@ int rpma__wr_flags_check_other(int flags)
 	return check_not_solicited(flags);
 }
 
-/* The length is cut to 32 bits where it is used, so here too. */
+/* Checks the length, cut to 32 bits here as where the length is used. */
 static int check_inline(const struct rpma_conn *conn, int flags, size_t len)
 {
 	if (!rpma__conn_is_valid(conn))

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The flags that 1.4 added to operations. A call with one of them is prepared
- * here, out of line: the usual call has a branch and nothing else.
+ * The flags that release 1.4 added to operations. A call with such a flag is
+ * prepared here, out of line: the usual call has a branch and nothing else.
  */
 
 #ifndef RPMA_WR_FLAGS_H
@@ -19,8 +19,9 @@ static inline bool rpma__wr_has_flags(int flags)
 }
 
 /*
- * As the functions of wr_fill.h. Also E_INVAL, logged: a flag that the
- * operation does not take, or too many bytes to be inline.
+ * Prepare operations with flags, like the functions of wr_fill.h. Return also
+ * E_INVAL, logged: the operation does not take the flag, or the inline bytes
+ * are too many.
  */
 int rpma__wr_flags_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 			size_t dst_offset, const struct rpma_mr_remote *src,
@@ -54,11 +55,14 @@ int rpma__wr_flags_send_with_imm(struct rpma_conn *conn,
 				 size_t len, int flags, uint32_t imm,
 				 uint64_t wr_id, struct rpma_send_wr *wr);
 
-/* What is left of them for whoever knows none of 1.4; not 0. */
+/*
+ * Returns flags without the flags of release 1.4, for the functions that do not
+ * know the new flags; not 0.
+ */
 int rpma__wr_flags_plain(int flags);
-/* E_INVAL, logged, for an operation that has no bytes of the caller's. */
+/* Returns E_INVAL, logged, for an operation without bytes of the caller. */
 int rpma__wr_flags_check_other(int flags);
-/* ret: of preparing it without them */
+/* Adds the flags to a prepared work request; ret: the result of preparing. */
 int rpma__wr_flags_add(int ret, int flags, struct rpma_send_wr *wr);
 
 #endif /* RPMA_WR_FLAGS_H */

@@ -19,11 +19,13 @@
 #include "say.h"
 #include "target.h"
 
-#define MAX_SCRIPTS 5 /* a script of a script, ..., as the kernel has it */
+#define MAX_SCRIPTS \
+	5 /* a script run by a script, and so on; the limit of the
+		       * kernel */
 
 static const char *const replaced[] = {"libibverbs.so.1", "librdmacm.so.1"};
 
-/* The words for a verdict. */
+/* Prints the reason for a verdict; returns the verdict. */
 __attribute__((format(printf, 3, 4))) static enum check_verdict
 tell(const struct check *check, enum check_verdict verdict, const char *fmt,
      ...)
@@ -43,7 +45,10 @@ tell(const struct check *check, enum check_verdict verdict, const char *fmt,
 
 /* --- files */
 
-/* Would the kernel raise its privileges? Not without leave, nor from nosuid. */
+/*
+ * Returns true if the kernel would raise the privileges of the file: not under
+ * no_new_privs, nor from a nosuid file system.
+ */
 static bool may_raise(const struct check *check)
 {
 	struct statvfs fs;
@@ -62,13 +67,13 @@ static enum check_verdict check_privileges(const struct check *check)
 	    (st.st_mode & S_ISGID && st.st_gid != getgid()))
 		return tell(check, CHECK_DOES_NOT,
 			    "set-user-ID or set-group-ID of another: the "
-			    "loader preloads nothing into it; use a copy "
+			    "loader preloads nothing; use a copy "
 			    "without the bit");
 	if (getuid() != 0 &&
 	    getxattr(check->path, "security.capability", NULL, 0) > 0)
 		return tell(check, CHECK_DOES_NOT,
 			    "has file capabilities: the loader preloads "
-			    "nothing into it; use a copy, which has none");
+			    "nothing; use a copy, without capabilities");
 	return CHECK_APPLIES;
 }
 
@@ -80,22 +85,22 @@ static enum check_verdict check_elf(struct check *check)
 		return tell(check, CHECK_DOES_NOT,
 			    "ELF class %d, byte order %d, machine %d; the "
 			    "device has class %d, byte order %d, machine %d: "
-			    "build the device for it",
+			    "build the device for the machine of the program",
 			    elf->class, elf->order, elf->machine,
 			    check->device.class, check->device.order,
 			    check->device.machine);
 	if (!elf->loader)
 		return tell(check, CHECK_DOES_NOT,
 			    "linked statically: nothing can be preloaded; link "
-			    "it with shared libraries");
+			    "with shared libraries");
 	if (strstr(elf->loader, "ld-musl"))
 		return tell(check, CHECK_DOES_NOT,
-			    "its loader is %s, of musl: the device needs glibc",
+			    "the loader is %s, of musl: the device needs glibc",
 			    elf->loader);
 	return check_privileges(check);
 }
 
-/* Does a directory of its DT_RPATH have one of the libraries? */
+/* Checks that no directory in DT_RPATH has libibverbs or librdmacm. */
 static enum check_verdict check_rpath(const struct check *check)
 {
 	const char *rpath = check->program.rpath;
@@ -109,8 +114,8 @@ static enum check_verdict check_rpath(const struct check *check)
 				 replaced[i]);
 			if (!access(file, F_OK))
 				return tell(check, CHECK_DOES_NOT,
-					    "its DT_RPATH has %s, which comes "
-					    "before the replacement: link it "
+					    "DT_RPATH has %s, which comes "
+					    "before the replacement: link "
 					    "with -Wl,--enable-new-dtags, or "
 					    "take the path out",
 					    file);
@@ -120,7 +125,7 @@ static enum check_verdict check_rpath(const struct check *check)
 	return CHECK_APPLIES;
 }
 
-/* The command's file, in path, and not what only looks like one. */
+/* Finds the file of the command, and refuses files that are not executable. */
 static enum check_verdict find(struct check *check, const char *command)
 {
 	switch (target_find(command, check->path)) {
@@ -152,8 +157,7 @@ enum check_verdict check_files(struct check *check, const char *command)
 		if (is_script < 0 ||
 		    elf_file_open(&check->program, check->path))
 			return tell(check, CHECK_DOES_NOT,
-				    "cannot be read, so nothing is known "
-				    "of it");
+				    "cannot be read, so nothing is known");
 		if (!is_script)
 			break;
 		elf_file_close(&check->program);
@@ -170,7 +174,7 @@ enum check_verdict check_files(struct check *check, const char *command)
 
 /* --- what the loader says */
 
-/* It would not load all of it, or not the device. */
+/* Says why the loader refused the program or the device. */
 static enum check_verdict refused(const struct check *check,
 				  const struct loader_answer *answer)
 {
@@ -178,7 +182,8 @@ static enum check_verdict refused(const struct check *check,
 
 	if (loader_line(answer, "version `GLIBC_", line))
 		return tell(check, CHECK_DOES_NOT,
-			    "its glibc is too old, the device needs 2.34: %s",
+			    "the glibc of the program is too old, the device "
+			    "needs 2.34: %s",
 			    line);
 	if (loader_line(answer, "cannot be preloaded", line))
 		return tell(check, CHECK_DOES_NOT, "%s", line);
@@ -188,10 +193,13 @@ static enum check_verdict refused(const struct check *check,
 			    line);
 	if (!loader_line(answer, "", line))
 		line[0] = '\0';
-	return tell(check, CHECK_DOES_NOT, "its loader refuses it: %s", line);
+	return tell(check, CHECK_DOES_NOT, "the loader refuses the program: %s",
+		    line);
 }
 
-/* Is the library that it would load the one of the replacements? */
+/*
+ * Checks that the loader takes libibverbs and librdmacm from the replacements.
+ */
 static enum check_verdict check_replaced(const struct check *check,
 					 const struct loader_answer *answer)
 {
@@ -205,8 +213,8 @@ static enum check_verdict check_replaced(const struct check *check,
 		if (!realpath(file, real) ||
 		    strncmp(real, check->place->replacements, len) != 0)
 			return tell(check, CHECK_DOES_NOT,
-				    "loads %s, not the replacement: a "
-				    "DT_RPATH comes before it",
+				    "loads %s, not the replacement: "
+				    "DT_RPATH comes first",
 				    file);
 	}
 	return CHECK_APPLIES;
@@ -222,19 +230,21 @@ static enum check_verdict linked(const struct check *check,
 	if (loader_file(answer, replaced[0], file) ||
 	    loader_file(answer, replaced[1], file))
 		return tell(check, CHECK_APPLIES,
-			    "the device applies: it comes before %s", file);
+			    "the device applies: the device comes before %s",
+			    file);
 	if (!elf_file_has(&check->program, "libibverbs.so") &&
 	    !elf_file_has(&check->program, "librdmacm.so"))
 		return tell(check, CHECK_NEEDS_NONE,
 			    "links to neither libibverbs nor librdmacm: the "
-			    "device applies to what it loads or starts");
+			    "device applies to libraries and programs loaded "
+			    "later");
 	if (check->setup->replace)
 		return tell(check, CHECK_APPLIES,
-			    "the device applies: what it looks up itself it "
-			    "finds in the replacements");
+			    "the device applies: look-ups by dlopen() find the "
+			    "replacements");
 	return tell(check, CHECK_DOES_NOT,
-		    "looks libibverbs or librdmacm up itself, past what is "
-		    "preloaded: use --replace");
+		    "looks libibverbs or librdmacm up by dlopen(), past "
+		    "preloaded libraries: use --replace");
 }
 
 enum check_verdict check_loading(struct check *check)

@@ -2,7 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * check.h -- does the device apply to a command? Said in words.
+ * check.h -- finds out whether the device applies to a command, and says why
+ * not.
  */
 
 #ifndef LAUNCH_CHECK_H
@@ -18,30 +19,33 @@
 enum check_verdict {
 	CHECK_APPLIES = 0,
 	CHECK_DOES_NOT = 1,
-	CHECK_NEEDS_NONE = 2, /* it would apply, but nothing asks for it */
-	CHECK_FAILED = 125,   /* of the launcher itself */
+	CHECK_NEEDS_NONE = 2, /* the device would apply, but the program loads
+			       * no RDMA library */
+	CHECK_FAILED = 125,   /* the launcher itself failed */
 	CHECK_NOT_EXECUTABLE = 126,
 	CHECK_NOT_FOUND = 127,
 };
 
-/* What is being looked at, and what was found out. */
+/* The command under examination, and the results so far. */
 struct check {
 	const struct setup *setup;
 	const struct place *place;
 	struct elf_file device;
-	struct elf_file program; /* of the last file that was looked at */
-	char path[PATH_MAX];	 /* this file */
-	/* where the words go; NULL: to stderr, and only if it does not apply */
+	struct elf_file program; /* the last file examined */
+	char path[PATH_MAX];	 /* path of the last file examined */
+	/* where the reason goes; NULL: to stderr, and only if the device does
+	 * not apply */
 	FILE *out;
 };
 
 /*
- * What can be told from files alone: CHECK_APPLIES unless something is against
- * it. check->program and ->path are those of the interpreter if it is a script.
+ * Checks the files only. Returns CHECK_APPLIES unless a file shows that the
+ * device cannot apply. For a script, check->program and ->path are set to the
+ * interpreter.
  */
 enum check_verdict check_files(struct check *check, const char *command);
 
-/* The rest, behind setup_environment(): what the dynamic loader says. */
+/* Asks the dynamic loader, after setup_environment(): the rest of the check. */
 enum check_verdict check_loading(struct check *check);
 
 #endif /* LAUNCH_CHECK_H */

@@ -18,7 +18,7 @@
 #define OWN_ORDER \
 	(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 
-/* len bytes of the file at off, or NULL if it has not got them. */
+/* Returns len bytes of the file at off, or NULL if the file ends before. */
 static const void *at(const struct elf_file *elf, uint64_t off, uint64_t len)
 {
 	if (off > elf->size || len > elf->size - off)
@@ -26,7 +26,7 @@ static const void *at(const struct elf_file *elf, uint64_t off, uint64_t len)
 	return elf->map + off;
 }
 
-/* The string at off, or NULL if it has no end. */
+/* Returns the string at off, or NULL if the string has no end. */
 static const char *string_at(const struct elf_file *elf, uint64_t off)
 {
 	const char *s = at(elf, off, 1);
@@ -34,7 +34,7 @@ static const char *string_at(const struct elf_file *elf, uint64_t off)
 	return s && memchr(s, '\0', elf->size - off) ? s : NULL;
 }
 
-/* Program header n, copied, for it may lie anywhere. */
+/* Copies program header n, which may be misaligned in the file. */
 static bool segment(const struct elf_file *elf, const ElfW(Ehdr) * head,
 		    unsigned n, ElfW(Phdr) * out)
 {
@@ -47,7 +47,7 @@ static bool segment(const struct elf_file *elf, const ElfW(Ehdr) * head,
 	return true;
 }
 
-/* Where in the file an address of the program comes from. */
+/* Returns the offset in the file of an address of the program. */
 static uint64_t offset_of(const struct elf_file *elf, const ElfW(Ehdr) * head,
 			  uint64_t addr)
 {
@@ -68,7 +68,7 @@ static void add_needed(struct elf_file *elf, const char *name)
 		elf->needed[elf->needed_count++] = name;
 }
 
-/* One entry of the dynamic section, at strings being known. */
+/* Reads an entry of the dynamic section; strings: offset of the strings. */
 static void entry(struct elf_file *elf, const ElfW(Dyn) * dyn, uint64_t strings,
 		  bool *has_runpath)
 {
@@ -104,7 +104,7 @@ static void read_dynamic(struct elf_file *elf, const ElfW(Ehdr) * head,
 			break;
 		entry(elf, &dyn, strings, &has_runpath);
 	}
-	if (has_runpath) /* then the loader ignores it */
+	if (has_runpath) /* then the loader ignores DT_RPATH */
 		elf->rpath = NULL;
 }
 

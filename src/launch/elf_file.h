@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * elf_file.h -- what the launcher wants to know of a program's file. Nothing
- * in a file is believed: an offset that leads out of it is as if it were not
- * there.
+ * elf_file.h -- the properties of a program file that the launcher reads. No
+ * value in a file is trusted: an offset that leads out of the file counts as
+ * missing.
  */
 
 #ifndef LAUNCH_ELF_FILE_H
@@ -22,7 +22,8 @@ struct elf_file {
 	uint8_t class;
 	uint8_t order; /* ELFDATA2LSB or MSB */
 	uint16_t machine;
-	/* of the launcher's own class and order only; strings are in map */
+	/* only for a file of the class and order of the launcher; strings are
+	 * in map */
 	const char *loader; /* PT_INTERP, or NULL: linked statically */
 	const char *rpath;  /* DT_RPATH, if there is no DT_RUNPATH */
 	const char *needed[ELF_FILE_NEEDED];
@@ -33,17 +34,20 @@ struct elf_file {
 	size_t size;
 };
 
-/* Returns 0, or -1 with errno. A file that is no ELF is no error. */
+/*
+ * Opens and reads a file. Returns 0, or -1 with errno. A file other than ELF is
+ * no error.
+ */
 int elf_file_open(struct elf_file *elf, const char *path);
 void elf_file_close(struct elf_file *elf);
 
-/* Would one process take both? */
+/* Returns true if one process can load both files. */
 bool elf_file_is_alike(const struct elf_file *a, const struct elf_file *b);
 
-/* What it links to whose name begins so, or NULL. */
+/* Returns the needed library whose name begins with prefix, or NULL. */
 const char *elf_file_needs(const struct elf_file *elf, const char *prefix);
 
-/* Does the text stand anywhere in it? */
+/* Returns true if the text occurs anywhere in the file. */
 bool elf_file_has(const struct elf_file *elf, const char *text);
 
 #endif /* LAUNCH_ELF_FILE_H */

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* All that is written into the pipe, as far as there is room. */
+/* Reads the pipe to its end; keeps as many bytes as there is room for. */
 static void read_all(int fd, char text[LOADER_TEXT])
 {
 	char rest[4096];
@@ -90,7 +90,8 @@ bool loader_file(const struct loader_answer *answer, const char *library,
 	if (!loader_line(answer, wanted, line))
 		return false;
 	file = strchr(line, '/');
-	end = strstr(file, " ("); /* behind it stands its address */
+	end = strstr(file, " ("); /* " (" and the load address follow the
+				   * path */
 	snprintf(path, PATH_MAX, "%.*s",
 		 end ? (int)(end - file) : (int)strlen(file), file);
 	return true;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * loader.h -- asks the dynamic loader of a program what it would load, with the
- * environment as it is; nothing of the program is executed.
+ * loader.h -- asks the dynamic loader of a program which libraries would be
+ * loaded in the present environment; no code of the program is executed.
  */
 
 #ifndef LAUNCH_LOADER_H
@@ -15,19 +15,25 @@
 #define LOADER_TEXT 65536
 
 struct loader_answer {
-	bool is_good;		/* it would load everything */
-	char text[LOADER_TEXT]; /* all that it said */
+	bool is_good;		/* everything can be loaded */
+	char text[LOADER_TEXT]; /* the output of the loader */
 };
 
-/* Returns 0, or -1 with errno. */
+/* Runs the loader. Returns 0, or -1 with errno. */
 int loader_ask(const char *loader, const char *program,
 	       struct loader_answer *answer);
 
-/* The first line with this text, into line; false if there is none. */
+/*
+ * Copies the first line with the text into line; returns false without such a
+ * line.
+ */
 bool loader_line(const struct loader_answer *answer, const char *text,
 		 char line[PATH_MAX]);
 
-/* Which file it takes for a library; false if for none. */
+/*
+ * Finds the file that the loader takes for a library; returns false if there is
+ * none.
+ */
 bool loader_file(const struct loader_answer *answer, const char *library,
 		 char path[PATH_MAX]);
 

@@ -3,7 +3,7 @@
 
 /*
  * main.c -- rpma-loopback: starts a program with the loopback device in place
- * of libibverbs and librdmacm, or says whether that would work.
+ * of libibverbs and librdmacm, or says whether the device would apply.
  */
 
 #include <dlfcn.h>
@@ -25,16 +25,17 @@ static const char help[] =
 	"Starts COMMAND with an RDMA device in user space.\n"
 	"\n"
 	"  --check         say whether the device applies, start nothing\n"
-	"  --replace       libibverbs.so.1 and librdmacm.so.1 too, for what\n"
-	"                  looks them up by dlopen() or dlsym()\n"
+	"  --replace       libibverbs.so.1 and librdmacm.so.1 too, for "
+	"programs\n"
+	"                  that find both by dlopen() or dlsym()\n"
 	"  --stats         messages and bytes on stderr at exit\n"
-	"  --pcap NAME     what is sent, as packets, in NAME.PROCESS.pcapng\n"
+	"  --pcap NAME     traffic, as packets, in NAME.PROCESS.pcapng\n"
 	"  --fault RULES   faults to inject; may be given several times\n"
-	"  --strict WHAT   of misuse: off, warn, abort\n"
+	"  --strict MODE   on misuse: off, warn, abort\n"
 	"  --mode MODE     inline, or thread: work is done later\n"
 	"  --devices N     how many devices\n"
 	"  --network N     other processes with the same N are reached\n"
-	"  --seed N        of random choices\n"
+	"  --seed N        seed of random choices\n"
 	"  --log N         how much the device says\n"
 	"  --help, --version\n"
 	"\n"
@@ -46,14 +47,14 @@ enum {
 	OPT_STATS,
 	OPT_PCAP,
 	OPT_FAULT,
-	OPT_VARIABLE, /* and on: one for each of variables[] */
+	OPT_VARIABLE, /* and following: an option for each of variables[] */
 };
 
 /* Options whose argument is the value of a variable. */
 static const struct {
 	const char *option;
 	const char *name;
-	const char *values; /* all that it may be, or NULL: a number */
+	const char *values; /* the allowed words, or NULL: a number */
 } variables[] = {
 	{"strict", "RPMA_LOOPBACK_STRICT", " off warn abort "},
 	{"mode", "RPMA_LOOPBACK_MODE", " inline thread "},
@@ -87,7 +88,10 @@ static _Noreturn void usage(void)
 	exit(CHECK_FAILED);
 }
 
-/* A word of the list, which has a blank around each, or a number. */
+/*
+ * Returns true for a word of the list (with a blank around each word), or for a
+ * number.
+ */
 static int is_value(const char *value, const char *values)
 {
 	char word[64];
@@ -134,7 +138,7 @@ static void take_option(struct setup *setup, int option)
 		exit(0);
 	default:
 		if (option < OPT_VARIABLE || option >= OPT_VARIABLE + VARIABLES)
-			usage(); /* getopt_long() has said why */
+			usage(); /* getopt_long() has printed the reason */
 		set_variable(option - OPT_VARIABLE, optarg);
 	}
 }
@@ -143,7 +147,7 @@ static void take_options(struct setup *setup, int argc, char **argv)
 {
 	int option;
 
-	/* "+": what stands behind the command is its own */
+	/* "+": options behind the command belong to the command */
 	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1)
 		take_option(setup, option);
 	if (optind == argc) {
@@ -153,13 +157,17 @@ static void take_options(struct setup *setup, int argc, char **argv)
 	setup->command = argv + optind;
 }
 
-/* In a process of its own, for it starts the device: it says what is wrong. */
+/*
+ * Gives the rules to the device, which prints the fault in a wrong rule. Runs
+ * in a child, because loading the device starts the device.
+ */
 static _Noreturn void try_faults(const char *device_file, const char *rules)
 {
 	int (*fault)(const char *);
 	void *device;
 
-	unsetenv("RPMA_LOOPBACK_FAULT"); /* its start would take them too */
+	unsetenv("RPMA_LOOPBACK_FAULT"); /* the start of the device would read
+					  * the rules too */
 	device = dlopen(device_file, RTLD_NOW);
 	*(void **)&fault = device ? dlsym(device, "rpma_loopback_fault") : NULL;
 	if (!fault)
@@ -167,7 +175,7 @@ static _Noreturn void try_faults(const char *device_file, const char *rules)
 	_exit(!fault || fault(rules));
 }
 
-/* A rule that the device does not understand is refused here. */
+/* Refuses rules that the device does not understand. */
 static int check_faults(const struct place *place)
 {
 	const char *rules = getenv("RPMA_LOOPBACK_FAULT");
@@ -189,7 +197,7 @@ static int run(struct check *check)
 	char **command = check->setup->command;
 	enum check_verdict verdict;
 
-	/* said now, for the program would only find no device */
+	/* reported now: the program would only find no device */
 	verdict = check_files(check, command[0]);
 	if (verdict && verdict != CHECK_DOES_NOT)
 		return verdict;

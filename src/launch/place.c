@@ -12,7 +12,10 @@
 
 #include "say.h"
 
-/* Of the device and of the replacements, from the launcher's directory. */
+/*
+ * Paths of the device and of the replacements, from the directory of the
+ * launcher.
+ */
 static const char *const places[][2] = {
 	{"../loopback", "replace"},			 /* built */
 	{LAUNCH_LIBDIR, LAUNCH_LIBDIR "/rpma-loopback"}, /* installed */
@@ -35,7 +38,7 @@ static int own_directory(char dir[PATH_MAX])
 	return 0;
 }
 
-/* dir/relative, resolved; -1 if it is not there. */
+/* Resolves dir/relative; returns -1 if the file does not exist. */
 static int resolve(const char *dir, const char *relative, char out[PATH_MAX])
 {
 	char path[2 * PATH_MAX];

@@ -3,7 +3,7 @@
 
 /*
  * place.h -- where the device and the replacements lie: beside the launcher, in
- * the build tree or installed, wherever the installation was moved to.
+ * the build tree or installed, also after the installation was moved.
  */
 
 #ifndef LAUNCH_PLACE_H
@@ -20,7 +20,7 @@ struct place {
 	char replacements[PATH_MAX];
 };
 
-/* Returns 0, or -1 after it has said what is missing. */
+/* Finds all files. Returns 0, or -1 after an error message. */
 int place_find(struct place *place);
 
 #endif /* LAUNCH_PLACE_H */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * say.h -- what the launcher writes to stderr, one line a call.
+ * say.h -- prints messages of the launcher to stderr, a line per call.
  */
 
 #ifndef LAUNCH_SAY_H
@@ -10,7 +10,7 @@
 
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, with the words of errno behind it. */
+/* Prints a message, followed by the text of errno. */
 void say_errno(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* LAUNCH_SAY_H */

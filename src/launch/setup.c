@@ -13,7 +13,7 @@
 
 #define FAULT "RPMA_LOOPBACK_FAULT"
 
-/* Runtimes that have to come before every other library. */
+/* Runtimes that must come before every other library. */
 static const char *const sanitizers[] = {"libasan.so.", "libhwasan.so.",
 					 "liblsan.so.", "libtsan.so."};
 
@@ -35,7 +35,10 @@ static char *joined(const char *a, const char *b, char between)
 	exit(125);
 }
 
-/* name=value, or with what it has: before:value, value:behind. */
+/*
+ * Sets name=value, or adds value to the list in name: before:value, or
+ * value:behind.
+ */
 static void set_list(const char *name, const char *value, bool ahead)
 {
 	const char *now = getenv(name);
@@ -50,7 +53,9 @@ static void set_list(const char *name, const char *value, bool ahead)
 	free(list);
 }
 
-/* Is it one of the list, which these separate? */
+/*
+ * Returns true if the list in name, split at the bytes of between, has value.
+ */
 static bool is_listed(const char *name, const char *value, const char *between)
 {
 	const char *list = getenv(name);
@@ -85,14 +90,14 @@ int setup_environment(const struct setup *setup, const struct place *place,
 	const char *device = has_blank ? PLACE_DEVICE : place->device;
 
 	if (strpbrk(place->device, ":;$\n")) {
-		say("%s: the dynamic loader takes no path with one of : ; $ in "
-		    "it; move the installation",
+		say("%s: the dynamic loader takes no path with : ; $ or a "
+		    "newline; move the installation",
 		    place->device);
 		return -1;
 	}
 	if (program)
 		preload_sanitizer(program);
-	/* a blank ends a name in LD_PRELOAD, but none in LD_LIBRARY_PATH */
+	/* a blank ends a name in LD_PRELOAD, but not in LD_LIBRARY_PATH */
 	if (has_blank && !is_listed("LD_LIBRARY_PATH", place->dir, ":;"))
 		set_list("LD_LIBRARY_PATH", place->dir, true);
 	if (!is_listed("LD_PRELOAD", device, ": "))
@@ -104,7 +109,8 @@ int setup_environment(const struct setup *setup, const struct place *place,
 
 void setup_add_fault(const char *rules)
 {
-	static bool is_begun; /* what the variable had does not count */
+	static bool is_begun; /* the initial value of the variable does not
+			       * count */
 	char *list;
 
 	if (!is_begun) {

@@ -40,12 +40,12 @@ enum target_kind target_find(const char *cmd, char path[PATH_MAX])
 	while (*cmd) {
 		size_t len = strcspn(dirs, ":");
 
-		/* an empty one is the working directory */
+		/* an empty directory is the working directory */
 		snprintf(name, sizeof(name), "%.*s/%s", len ? (int)len : 1,
 			 len ? dirs : ".", cmd);
 		kind = kind_of(name);
 		if (kind != TARGET_NOT_FOUND && found == TARGET_NOT_FOUND) {
-			found = kind; /* the first one, to name it */
+			found = kind; /* the first match, named in messages */
 			memcpy(path, name, sizeof(name));
 		}
 		if (kind == TARGET_FILE) {
@@ -59,7 +59,7 @@ enum target_kind target_find(const char *cmd, char path[PATH_MAX])
 	return found;
 }
 
-/* The next word of a "#!" line, or NULL. */
+/* Returns the next word of a "#!" line, or NULL. */
 static char *word(char **line)
 {
 	char *w;
@@ -77,7 +77,10 @@ static bool is_env(const char *path)
 	return !strcmp(slash ? slash + 1 : path, "env");
 }
 
-/* What env(1) starts: its first word that is no option and no assignment. */
+/*
+ * Returns the command that env(1) starts: the first word that is neither option
+ * nor assignment.
+ */
 static char *behind_env(char **line)
 {
 	char *w;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * target.h -- which file a command starts: found in PATH as execvp() does, and
- * for a script the interpreter behind it.
+ * target.h -- finds the file that a command starts: in PATH, like execvp(), and
+ * the interpreter of a script.
  */
 
 #ifndef LAUNCH_TARGET_H
@@ -13,18 +13,19 @@
 
 enum target_kind {
 	TARGET_FILE,	       /* an executable file */
-	TARGET_NOT_FOUND,      /* there is none */
-	TARGET_NOT_EXECUTABLE, /* there is one, which cannot be executed */
+	TARGET_NOT_FOUND,      /* no file of the name */
+	TARGET_NOT_EXECUTABLE, /* a file that cannot be executed */
 };
 
-/* The file of cmd, in path unless there is none of that name at all. */
+/* Finds the file of cmd; path is set unless no file of the name exists. */
 enum target_kind target_find(const char *cmd, char path[PATH_MAX]);
 
 /*
- * If the file is executed by another one, the command that does, into
- * interpreter: of "#!/bin/sh" /bin/sh, of "#!/usr/bin/env prog" prog, of what
- * is neither ELF nor a script /bin/sh, for execvp() starts that. Returns 1
- * then, 0 if the file is ELF, -1 with errno if it cannot be read.
+ * Finds the command that executes a file, if the file needs an interpreter:
+ * /bin/sh for "#!/bin/sh", prog for "#!/usr/bin/env prog", and /bin/sh for a
+ * file that is neither ELF nor a script, like execvp(). Returns 1 with
+ * interpreter set, 0 for an ELF file, or -1 with errno if the file cannot be
+ * read.
  */
 int target_interpreter(const char *path, char interpreter[PATH_MAX]);
 

@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Taking completions one by one, as librpma's own struct instead of struct
- * ibv_wc. Native flushes and atomic writes are the reads and writes that they
- * are without a device for them: old programs know no others. A completion that
- * enum rpma_op has no name for is taken too, and is an error.
+ * Taking completions one by one, as the struct of librpma in place of struct
+ * ibv_wc. A native flush completes as a read, a native atomic write as a write,
+ * as on a device without the native operations: old programs know no other
+ * names. A completion without a name in enum rpma_op is taken too, and is an
+ * error.
  */
 
 #include "legacy.h"
@@ -34,7 +35,8 @@ static int op_from_opcode(enum ibv_wc_opcode opcode, enum rpma_op *op)
 		*op = RPMA_OP_RECV_RDMA_WITH_IMM;
 		return 0;
 	default:
-		RPMA_LOG_ERROR("opcode %d is no enum rpma_op", (int)opcode);
+		RPMA_LOG_ERROR("opcode %d has no name in enum rpma_op",
+			       (int)opcode);
 		return RPMA_E_NOSUPP;
 	}
 }
@@ -44,7 +46,10 @@ static bool has_imm(const struct ibv_wc *wc)
 	return (wc->opcode & IBV_WC_RECV) && (wc->wc_flags & IBV_WC_WITH_IMM);
 }
 
-/* In a work completion that failed neither opcode nor length mean anything. */
+/*
+ * Converts a work completion. After a failure neither opcode nor length is
+ * valid.
+ */
 static int from_wc(const struct ibv_wc *wc, struct rpma_completion *cmpl)
 {
 	int ret;

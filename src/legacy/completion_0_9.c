@@ -32,7 +32,8 @@ int rpma__conn_next_completion_0_9(const struct rpma_conn *conn,
 
 	success = newer.op_status == IBV_WC_SUCCESS;
 	if (success && newer.op == RPMA_OP_RECV_RDMA_WITH_IMM) {
-		RPMA_LOG_ERROR("0.9 has no word for a write with immediate");
+		RPMA_LOG_ERROR("release 0.9 has no name for a write with "
+			       "immediate data");
 		return RPMA_E_NOSUPP;
 	}
 	cmpl->op_context = newer.op_context;

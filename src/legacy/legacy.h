@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * What the calls from before 1.0 share. releases.txt lists which release had
- * which call; the version nodes are made from it.
+ * Common parts of the calls from before 1.0. releases.txt lists the calls of
+ * each release; the version nodes are generated from the list.
  */
 
 #ifndef RPMA_LEGACY_H
@@ -13,7 +13,9 @@
 #include "librpma_legacy.h"
 #include "log.h"
 
-/* struct rpma_completion as 0.9 had it: its callers have no room for more. */
+/*
+ * struct rpma_completion of release 0.9: callers of 0.9 have no room for more.
+ */
 struct rpma__completion_0_9 {
 	void *op_context;
 	enum rpma_op op; /* without RPMA_OP_RECV_RDMA_WITH_IMM */
@@ -22,8 +24,9 @@ struct rpma__completion_0_9 {
 };
 
 /*
- * The CQ that calls on a connection are about. E_INVAL: NULL. E_FORKED.
- * E_SHARED_CHANNEL: it is claimed, and its completions are its owner's.
+ * Returns the CQ of a connection for the calls from before 1.0. Fails with
+ * E_INVAL if conn is NULL, with E_FORKED in a child, and with E_SHARED_CHANNEL
+ * if the connection is claimed: the completions then belong to the owner.
  */
 static inline int rpma__legacy_cq(const struct rpma_conn *conn,
 				  struct rpma_cq **cq_ptr)
@@ -31,14 +34,17 @@ static inline int rpma__legacy_cq(const struct rpma_conn *conn,
 	if (!rpma__conn_is_valid(conn))
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
 	if (rpma__claim_is_held(&conn->claim))
-		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
-				   "conn is claimed: its completions are its "
-				   "owner's");
+		return RPMA_REFUSE(
+			RPMA_E_SHARED_CHANNEL,
+			"conn is claimed: the completions belong to the owner");
 	*cq_ptr = conn->cq;
 	return 0;
 }
 
-/* In the node of 0.9 as rpma_conn_completion_get, _next_completion. */
+/*
+ * rpma_conn_completion_get() and rpma_conn_next_completion() in the node of
+ * 0.9.
+ */
 int rpma__conn_completion_get_0_9(struct rpma_conn *conn,
 				  struct rpma__completion_0_9 *cmpl);
 int rpma__conn_next_completion_0_9(const struct rpma_conn *conn,

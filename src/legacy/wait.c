@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Waiting for completions of a connection as if it had only one CQ. */
+/*
+ * Waiting for completions of a connection as if the connection had a single CQ.
+ */
 
 #include "legacy.h"
 #include "log.h"

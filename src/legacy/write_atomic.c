@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The atomic write from before 0.13: its eight bytes come from a region. */
+/* The atomic write from before 0.13: the eight bytes come from a region. */
 
 #include "legacy.h"
 #include "log.h"
@@ -22,7 +22,7 @@ int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	if (ret)
 		return ret;
 
-	/* after the reads that flush; 0.9 did without */
+	/* after the reads that flush; release 0.9 had no fence */
 	wr.wr.send_flags |= IBV_SEND_FENCE;
 	return rpma__conn_send(conn, &wr);
 }

@@ -4,18 +4,18 @@
 /*
  * stdatomic.h -- the <stdatomic.h> of librpma, librpma_rt and the loopback
  * device, which stands ahead of the compiler's in their include path: the same
- * macros, which also show each access to ThreadSanitizer.
+ * macros, but each access is also shown to ThreadSanitizer.
  *
  * A program may be compiled with -fsanitize=thread while the libraries are not.
  * The sanitizer then sees the calls of libc that a library makes (memcpy(),
  * free(), pthread_mutex_lock()) and no atomic access of the library, so all
- * that two threads hand over through the library looks like a race. Here an
- * access that releases calls tsan_release() first, and an access that acquires
- * calls tsan_acquire() afterwards, with the address of the atomic object: the
- * sanitizer knows the pairs that the memory orders name. These are the pairs of
- * an instrumented build, which has no reports, so the pairs are complete.
- * Relaxed accesses are the compiler's. A fence is not shown, as in an
- * instrumented build: no pair depends on a fence alone.
+ * data handed over through the library looks like a race. Here an access that
+ * releases calls tsan_release() first, and an access that acquires calls
+ * tsan_acquire() afterwards, with the address of the atomic object: the
+ * sanitizer knows the pairs named by the memory orders. An instrumented build
+ * has the same pairs and no reports, so the pairs are complete. Relaxed
+ * accesses are the compiler's. A fence is not shown, as in an instrumented
+ * build: no pair depends on a fence alone.
  *
  * In an instrumented build this file is the compiler's <stdatomic.h>.
  */
@@ -29,7 +29,7 @@
 
 #ifndef TSAN_IS_BUILT_IN
 
-/* the accesses themselves: of the compiler, as <stdatomic.h> has them */
+/* the accesses themselves: of the compiler, as in <stdatomic.h> */
 #ifdef __clang__
 #define TSAN_LOAD     __c11_atomic_load
 #define TSAN_STORE    __c11_atomic_store
@@ -54,7 +54,7 @@
 #define TSAN_AND __atomic_fetch_and
 #endif
 
-/* memory orders are constants: calls that do not apply are compiled away */
+/* memory orders are constants: unused calls are compiled away */
 #define TSAN_RELEASES(order)                                                   \
 	((order) == memory_order_release || (order) == memory_order_acq_rel || \
 	 (order) == memory_order_seq_cst)
@@ -62,8 +62,8 @@
 	((order) == memory_order_acquire || (order) == memory_order_acq_rel || \
 	 (order) == memory_order_seq_cst)
 
-/* A load, a store, or an access that does both, of the object tsan_at; at is
- * evaluated once. The value is that of the access. */
+/* A load, a store, or both, of the object tsan_at; at is evaluated once. The
+ * value of the macro is the value of the access. */
 #define TSAN_LOADS(at, order, access)            \
 	__extension__({                          \
 		__auto_type tsan_at = (at);      \
@@ -99,7 +99,7 @@
 #undef atomic_fetch_sub_explicit
 #undef atomic_fetch_or_explicit
 #undef atomic_fetch_and_explicit
-/* of no library: each would need a macro here */
+/* not used by any library: each would need a macro here */
 #undef atomic_fetch_xor_explicit
 #undef atomic_flag_test_and_set_explicit
 #undef atomic_flag_clear_explicit

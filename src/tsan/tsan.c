@@ -2,17 +2,18 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * tsan.c -- see tsan.h: the way to the sanitizer that changes no register but
- * r11, which holds the address. In each of the three libraries; weak and
- * hidden, for a program may be linked with the objects of several.
+ * tsan.c -- see tsan.h: the way to the sanitizer, which changes no register but
+ * r11, where the address is. Each of the three libraries has the functions;
+ * weak and hidden, because a program may be linked with the objects of several
+ * libraries.
  */
 
 #include "tsan.h"
 
 #ifdef __x86_64__
 
-/* 512 bytes for fxsave, whose place is aligned to 16; the pushes leave the
- * flags of the caller alone as far as the caller needs them: not at all */
+/* fxsave needs 512 bytes, aligned to 16. The pushes do not keep the flags: the
+ * caller does not need the flags. */
 #define TSAN_WAY(what)                                                  \
 	__asm__(".pushsection .text.unlikely.tsan, \"ax\", @progbits\n" \
 		".weak rpma__tsan_" what "\n"                           \

@@ -2,20 +2,20 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * tsan.h -- tells ThreadSanitizer, in a program compiled with
- * -fsanitize=thread, which order a library without instrumentation makes. The
+ * tsan.h -- shows ThreadSanitizer, in a program compiled with
+ * -fsanitize=thread, the order made by a library without instrumentation. The
  * two functions of the sanitizer are weak: without the sanitizer both are NULL,
- * and a call here costs a comparison with zero and a jump that is never taken.
+ * and a call here costs a comparison with zero and a jump, never taken.
  * doc/THREAD-SAFETY.md, "ThreadSanitizer".
  *
- * On x86-64 the call is hidden from the compiler. A call that the compiler sees
- * makes a small function save registers for the sake of a call that never
- * happens: an empty look at a queue pair took a fifth longer. The comparison
- * jumps to a place outside of the function, from where tsan.c calls the
- * sanitizer and changes no register but the scratch register r11. The red zone
- * below the stack pointer stays as the function left it. A build with the
- * address sanitizer, whose locals may be addresses that no lea takes, has the
- * call in C, as other processors have.
+ * On x86-64 the call is hidden from the compiler. For a visible call, a small
+ * function would save registers, although the call never happens: an empty look
+ * at a queue pair took a fifth longer. The comparison jumps to a place outside
+ * of the function, from where tsan.c calls the sanitizer and changes no
+ * register but the scratch register r11. The red zone below the stack pointer
+ * stays as the function left the red zone. A build with the address sanitizer,
+ * whose locals may have addresses that no lea takes, has the call in C, like
+ * builds for other processors.
  */
 
 #ifndef RPMA_TSAN_H
@@ -40,9 +40,10 @@ extern __attribute__((weak, visibility("default"))) void
 __tsan_release(void *at);
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-/* The address as an operand that only the rare way computes; clang 14 knows no
+/* The address is an operand computed only on the rare way; clang 14 knows no
  * such operand. The assembler warns of an address in the memory of a thread,
- * which has to be in a register: the CMakeLists.txt make that an error. */
+ * which has to be in a register: the CMakeLists.txt turn the warning into an
+ * error. */
 #ifdef __clang__
 #define TSAN_TO_R11 "movq %0, %%r11"
 #define TSAN_AT	    "r"
@@ -66,8 +67,8 @@ __tsan_release(void *at);
 		:                                                       \
 		: TSAN_AT(at)                                           \
 		: "r11", "cc", "memory")
-/* A call with the address that the object `at` holds: only the rare way loads
- * the address. */
+/* Calls with the address stored in the object `at`: only the rare way loads the
+ * address. */
 #define TSAN_CALL_STORED(what, at)                                      \
 	__asm__ __volatile__ __inline__(                                \
 		"cmpq $0, __tsan_" what "@GOTPCREL(%%rip)\n\t"          \
@@ -86,8 +87,8 @@ __tsan_release(void *at);
 		: "r11", "cc", "memory")
 #endif
 
-/* Orders everything that the calling thread has done before everything that
- * another thread does after tsan_acquire() of the same address. */
+/* Orders everything done before by the calling thread before everything done by
+ * other threads after tsan_acquire() of the same address. */
 static inline void tsan_release(const volatile void *at)
 {
 #ifdef TSAN_CALL
@@ -98,8 +99,8 @@ static inline void tsan_release(const volatile void *at)
 #endif
 }
 
-/* Orders everything that threads did before tsan_release() of the address
- * before everything that the calling thread does from here on. */
+/* Orders everything done by other threads before tsan_release() of the address
+ * before everything done by the calling thread from here on. */
 static inline void tsan_acquire(const volatile void *at)
 {
 #ifdef TSAN_CALL
@@ -111,16 +112,16 @@ static inline void tsan_acquire(const volatile void *at)
 }
 
 /*
- * Show the order that a device makes: what a thread did before a post comes
- * before what a thread does after the completion. tsan_posts() before a post
+ * Show the order that a device makes: everything done before a post comes
+ * before everything done after the completion. tsan_posts() before a post
  * releases the address of the context of the device, tsan_polled() after a poll
  * acquires the address, so each post comes before each later completion of the
  * same device. object is a queue pair, a shared receive queue or a CQ of the
  * device. A finer address would have to be found for each completion, and would
  * not order the two ends of a connection in one process.
  *
- * Both do nothing in a build with the sanitizer, where the loopback device
- * shows a finer order: races of the libraries themselves are not hidden.
+ * Both macros do nothing in a build with the sanitizer, where the loopback
+ * device shows a finer order: races of the libraries themselves are not hidden.
  */
 #ifdef TSAN_IS_BUILT_IN
 #define tsan_posts(object)  ((void)(object))

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ibverbs.c -- the replacement of libibverbs.so.1: see replace.h. What programs
- * linked before 2007 ask for has other structs, and fails; so does the inside
- * of the library, which is for providers of devices.
+ * ibverbs.c -- the replacement of libibverbs.so.1: see replace.h. Functions for
+ * programs linked before 2007 use other structs, and fail; so do the internal
+ * functions of the library, which are for providers of devices.
  */
 
 #include "replace.h"
@@ -12,10 +12,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define OLD "it is the one of libibverbs 1.0; link the program again"
-#define INSIDE                                                            \
-	"it is for providers of devices in the kernel, and the loopback " \
-	"device is none"
+#define OLD "the program was linked with libibverbs 1.0; link the program again"
+#define INSIDE                                                         \
+	"only providers of kernel devices call the function, and the " \
+	"loopback "                                                    \
+	"device has no provider"
 
 #define DEVICE(name, node)	   REPLACE_DEVICE(name, node)
 #define INSIDE_CODE(name, node)	   INSIDE_OF(name, node, EOPNOTSUPP)
@@ -30,7 +31,7 @@
 #define OLD_OF(name, node, result)              \
 	REPLACE_REFUSAL(old, name, OLD, result) \
 	REPLACE_OLD_NAME(old_##name, name, node);
-/* a provider that is loaded although no device is its own */
+/* a provider is loaded although no device belongs to the provider */
 #define SILENT(name, node)                       \
 	REPLACE_EXPORT void silent_##name(void); \
 	REPLACE_EXPORT void silent_##name(void)  \

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ibverbs_names.h -- what Debian's libibverbs.so.1 exports, by version node,
- * and what becomes of it: included by ibverbs.c, which defines the macros. What
- * is left out is in ibverbs_words.c.
+ * ibverbs_names.h -- the exports of Debian's libibverbs.so.1, by version node,
+ * and the kind of each replacement. ibverbs.c defines the macros and includes
+ * the list. Exports missing here are in ibverbs_words.c.
  */
 
 /* clang-format off */

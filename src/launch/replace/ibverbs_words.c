@@ -15,7 +15,7 @@ static const char *of(const char *const table[], size_t count, size_t n)
 	return n < count && table[n] ? table[n] : "unknown";
 }
 
-/* A function from a number to its word, under the name and node. */
+/* Defines a function from a number to a word, under the name and node. */
 #define WORD(name, node, table)                             \
 	REPLACE_EXPORT const char *word_##name(unsigned n); \
 	REPLACE_EXPORT const char *word_##name(unsigned n)  \
@@ -112,7 +112,7 @@ static const char *const opcodes[] = {
 };
 WORD(ibv_wr_opcode_str, "IBVERBS_PRIVATE_34", opcodes)
 
-/* --- rates: multiples of 2.5 Gbit/s, where there is one, and Mbit/s */
+/* --- rates: multiples of 2.5 Gbit/s, if exact, and Mbit/s */
 
 static const struct {
 	int mult;

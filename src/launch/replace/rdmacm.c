@@ -3,7 +3,7 @@
 
 /*
  * rdmacm.c -- the replacement of librdmacm.so.1: see replace.h. Sockets over
- * RDMA fail: the device has none.
+ * RDMA fail: the device has no such sockets.
  */
 
 #include "replace.h"

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rdmacm_names.h -- what Debian's librdmacm.so.1 exports, by version node, and
- * what becomes of it: included by rdmacm.c, which defines the macros. What is
- * left out is in rdmacm_words.c.
+ * rdmacm_names.h -- the exports of Debian's librdmacm.so.1, by version node,
+ * and the kind of each replacement. rdmacm.c defines the macros and includes
+ * the list. Exports missing here are in rdmacm_words.c.
  */
 
 /* clang-format off */

@@ -10,7 +10,7 @@
 
 #define DEVICE "librpma_loopback.so"
 
-/* In place of what the device lacks, if it is older than this library. */
+/* Replaces a function that an older device lacks. */
 static long missing(long a, long b, long c, long d, long e, long f)
 {
 	static _Atomic int is_said;
@@ -23,7 +23,7 @@ static long missing(long a, long b, long c, long d, long e, long f)
 
 void replace_bind(const struct replace_call *calls)
 {
-	/* it is loaded: this library links to it */
+	/* the device is loaded: this library links to the device */
 	void *device = dlopen(DEVICE, RTLD_NOW | RTLD_NOLOAD);
 
 	for (; calls->name; calls++) {
@@ -36,7 +36,7 @@ void replace_bind(const struct replace_call *calls)
 long replace_refuse(_Atomic int *is_said, const char *name, const char *why,
 		    long result)
 {
-	/* relaxed: nothing but which call is the first */
+	/* relaxed: only decides which call is the first */
 	if (!atomic_exchange_explicit(is_said, 1, memory_order_relaxed))
 		fprintf(stderr, "loopback: %s() fails: %s\n", name, why);
 	errno = EOPNOTSUPP;

@@ -2,14 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * replace.h -- what both replacements are made of: functions under the names
- * and version nodes of libibverbs and librdmacm that call the device's function
- * of that name, or refuse in words. There is one device in the process, whether
- * it was preloaded or came with a replacement.
+ * replace.h -- the common part of both replacements. A function under a name
+ * and version node of libibverbs or librdmacm calls the function of the same
+ * name in the device, or fails and says why. The process has a single device,
+ * whether the device was preloaded or came with a replacement.
  *
- * A call passes six arguments on, of which the device takes as many as it has:
- * every argument of verbs and rdma_cm is an integer or a pointer, there are no
- * more than six, and each goes in a register.
+ * A call passes six arguments on, and the device takes as many as needed: every
+ * argument of verbs and rdma_cm is an integer or a pointer, there are at most
+ * six, and each fits a register.
  */
 
 #ifndef REPLACE_H
@@ -23,10 +23,13 @@ _Static_assert(sizeof(long) == sizeof(void *) && sizeof(long) == 8,
 
 #define REPLACE_EXPORT __attribute__((visibility("default")))
 
-/* The function of here has that name and node in the library. */
+/* Exports the function here under the name and node. */
 #define REPLACE_NAME(here, name, node) \
 	__asm__(".symver " #here ", " #name "@@" node)
-/* The same for programs that were linked long ago only. */
+/*
+ * Exports the function under the name and node only for programs linked long
+ * ago.
+ */
 #define REPLACE_OLD_NAME(here, name, node) \
 	__asm__(".symver " #here ", " #name "@" node)
 
@@ -37,14 +40,14 @@ struct replace_call {
 	replace_fn **to;
 };
 
-/* Let the calls, up to one without a name, lead to the device. */
+/* Binds the calls, up to a call without a name, to the device. */
 void replace_bind(const struct replace_call *calls);
 
-/* Says once for each flag why the call fails, sets errno, returns result. */
+/* Fails a call: prints why, once for each flag, sets errno, returns result. */
 long replace_refuse(_Atomic int *is_said, const char *name, const char *why,
 		    long result);
 
-/* name, in the default version, is the device's. */
+/* Defines the function name, in the default version, which calls the device. */
 #define REPLACE_DEVICE(name, node)                                        \
 	static replace_fn *to_##name;                                     \
 	REPLACE_EXPORT long device_##name(long a, long b, long c, long d, \

@@ -315,14 +315,14 @@ static void queues(void **state)
 	BAD(RPMA_E_INVAL, rpma_cq_new, MOCK_CTX, 4, NULL, -1, NULL, &out.cq);
 	BAD(RPMA_E_INVAL, rpma_cq_new, MOCK_CTX, 4, NULL, 2, NULL, &out.cq);
 	NULLS(rpma_cq_get_fd, cq, &out.number);
-	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
-		 rpma_cq_get_fd, cq, &out.number);
+	BAD_SAYS("the CQ has a shared channel, or is claimed",
+		 RPMA_E_SHARED_CHANNEL, rpma_cq_get_fd, cq, &out.number);
 	BAD(RPMA_E_INVAL, rpma_cq_wait, NULL);
-	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
-		 rpma_cq_wait, cq);
+	BAD_SAYS("the CQ has a shared channel, or is claimed",
+		 RPMA_E_SHARED_CHANNEL, rpma_cq_wait, cq);
 	BAD(RPMA_E_INVAL, rpma_cq_wait_event, NULL);
-	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
-		 rpma_cq_wait_event, cq);
+	BAD_SAYS("the CQ has a shared channel, or is claimed",
+		 RPMA_E_SHARED_CHANNEL, rpma_cq_wait_event, cq);
 	NULLS(rpma_cq_get_wc, cq, 1, out.wc, 0);
 	BAD(RPMA_E_INVAL, rpma_cq_get_wc, cq, 0, out.wc, &out.number);
 	BAD(RPMA_E_INVAL, rpma_cq_get_wc, cq, 0, out.wc, NULL);
@@ -344,13 +344,14 @@ static void queues(void **state)
 	ok(rpma_cq_claim(cq, &me));
 	BAD(RPMA_E_CLAIMED, rpma_cq_claim, cq, &other);
 	BAD(RPMA_E_CLAIMED, rpma_cq_release, cq, &other);
-	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
-		 rpma_cq_get_wc, cq, 1, out.wc, NULL);
-	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
-		 rpma_cq_get_wc, cq, 1, out.wc, &out.number);
+	BAD_SAYS("only the owner of the claim polls the CQ",
+		 RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc, NULL);
+	BAD_SAYS("only the owner of the claim polls the CQ",
+		 RPMA_E_SHARED_CHANNEL, rpma_cq_get_wc, cq, 1, out.wc,
+		 &out.number);
 	none = cq;
-	BAD_SAYS("another owner has claimed it", RPMA_E_CLAIMED, rpma_cq_delete,
-		 &none);
+	BAD_SAYS("another owner has claimed the CQ", RPMA_E_CLAIMED,
+		 rpma_cq_delete, &none);
 	assert_ptr_equal(none, cq);
 	ok(rpma_cq_release(cq, &me));
 	ok(rpma_cq_delete(&cq));
@@ -437,9 +438,9 @@ static void requests(void **state)
 	BAD(RPMA_E_INVAL, rpma_conn_req_release, req, &me);
 	BAD(RPMA_E_INVAL, rpma_conn_req_qp_to_err, NULL, NULL);
 	BAD(RPMA_E_INVAL, rpma_conn_req_destroy_qp, NULL, NULL);
-	/* ours: nobody is there to be rejected */
-	BAD_SAYS("begun here", RPMA_E_INVAL, rpma_conn_req_reject, &req,
-		 &words);
+	/* an outgoing request: no other side waits to be rejected */
+	BAD_SAYS("an outgoing request", RPMA_E_INVAL, rpma_conn_req_reject,
+		 &req, &words);
 	BAD(RPMA_E_INVAL, rpma_conn_req_reject, NULL, &words);
 	DELETES(rpma_conn_req_delete, rpma_conn_req);
 	assert_ptr_equal(req, same);
@@ -447,11 +448,11 @@ static void requests(void **state)
 	ok(rpma_conn_req_claim(req, &me));
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_claim, req, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_release, req, &other);
-	BAD_SAYS("another owner has claimed it", RPMA_E_CLAIMED,
+	BAD_SAYS("another owner has claimed the request", RPMA_E_CLAIMED,
 		 rpma_conn_req_delete, &req);
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_qp_to_err, req, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_req_destroy_qp, req, NULL);
-	BAD_SAYS("channel that others share, or claimed", RPMA_E_SHARED_CHANNEL,
+	BAD_SAYS("only the owner of the claim posts", RPMA_E_SHARED_CHANNEL,
 		 rpma_conn_req_recv, req, world.mr, 0, 8, NULL);
 	ok(rpma_conn_req_release(req, &me));
 
@@ -483,7 +484,7 @@ static void connections(void **state)
 	NULLS(rpma_conn_get_event_fd, world.conn, &out.number);
 	NULLS(rpma_conn_next_event, world.conn, &out.event);
 	NULLS(rpma_conn_handle_event, world.conn, &event, &out.event);
-	BAD_SAYS("no shared completion channel", RPMA_E_NOT_SHARED_CHNL,
+	BAD_SAYS("no shared CM channel", RPMA_E_NOT_SHARED_CHNL,
 		 rpma_conn_handle_event, world.conn, &event, &out.event);
 	NULLS(rpma_conn_get_private_data, world.conn, &out.data);
 	NULLS(rpma_conn_apply_remote_peer_cfg, world.conn, pcfg);
@@ -513,7 +514,7 @@ static void connections(void **state)
 	ok(rpma_conn_claim(world.conn, &me));
 	BAD(RPMA_E_CLAIMED, rpma_conn_claim, world.conn, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_release, world.conn, &other);
-	BAD_SAYS("another owner has claimed it", RPMA_E_CLAIMED,
+	BAD_SAYS("another owner has claimed the connection", RPMA_E_CLAIMED,
 		 rpma_conn_delete, &world.conn);
 	BAD(RPMA_E_CLAIMED, rpma_conn_qp_to_err, world.conn, &other);
 	BAD(RPMA_E_CLAIMED, rpma_conn_qp_to_err, world.conn, NULL);
@@ -614,8 +615,8 @@ static void operations(void **state)
 	    NULL);
 	BAD(RPMA_E_INVAL, rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2,
 	    0, 7, &out.send_wr);
-	BAD_SAYS("a multiple of 8", RPMA_E_INVAL, rpma_wr_atomic_fetch_add,
-		 conn, mr, 0, remote, 4, 1, 1, 7, &out.send_wr);
+	BAD_SAYS("multiple of 8", RPMA_E_INVAL, rpma_wr_atomic_fetch_add, conn,
+		 mr, 0, remote, 4, 1, 1, 7, &out.send_wr);
 	/* flags that the operation does not have, and bytes beyond 8 inline */
 	BAD_SAYS("RPMA_F_INLINE: only sends and writes", RPMA_E_INVAL,
 		 rpma_read, conn, mr, 0, remote, 0, 8, RPMA_F_INLINE, NULL);

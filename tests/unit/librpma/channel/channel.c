@@ -181,8 +181,8 @@ static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
 	mock_strange_cq.cq_context = (void *)1;
 	mock_cq_event(NULL);
 	assert_int_equal(wait_channel(), RPMA_E_UNKNOWN);
-	expect_said("ibv_get_cq_event() gave an event of a CQ that is not on "
-		    "this channel");
+	expect_said("ibv_get_cq_event() returned an event of a CQ on another "
+		    "channel");
 	expect_trace("get_cq_event ack_cq(1)");
 	ok(rpma_channel_delete(&channel));
 }

@@ -159,8 +159,8 @@ static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
 	mocks_listen();
 	mock_cq_event(NULL);
 	assert_int_equal(wait_for_nothing(), RPMA_E_UNKNOWN);
-	expect_said("ibv_get_cq_event() gave an event of a CQ that is not the "
-		    "connection's");
+	expect_said("ibv_get_cq_event() returned an event of a CQ of another "
+		    "connection");
 	expect_trace("get_cq_event ack_cq(1)");
 	world_end();
 }

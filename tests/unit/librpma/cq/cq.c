@@ -393,8 +393,8 @@ static void get_wc__every_answer(void **state)
 	mock_poll_answer = -1;
 	mocks_listen();
 	assert_int_equal(rpma_cq_get_wc(cq, 4, wc, &got), RPMA_E_PROVIDER);
-	expect_said("the CQ is of no use any more, it was overrun or its "
-		    "device is gone");
+	expect_said("the CQ is of no use any more, because of an overrun or "
+		    "a lost device");
 	mock_poll_answer = 5;
 	assert_int_equal(rpma_cq_get_wc(cq, 4, wc, &got), RPMA_E_UNKNOWN);
 	assert_int_equal(got, 7);

@@ -74,7 +74,8 @@ static void peer__INHERITED(void **state)
 	refused(rpma_srq_new(peer, NULL, &srq));
 	mocks_listen();
 	refused(rpma_ep_listen(peer, "host", "7204", &ep));
-	expect_said("made before a fork, in another process: fork first "
+	expect_said("an object was made before a fork, in another process: "
+		    "fork first "
 		    "(daemon() forks too)");
 	refused(rpma_conn_req_new(peer, "host", "7204", NULL, &req));
 	refused(rpma_peer_delete(&peer));

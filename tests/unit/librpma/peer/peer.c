@@ -66,7 +66,8 @@ static void delete__too_early_SAYS_WHAT_GOES_FIRST(void **state)
 	mocks_listen();
 	mock_fail("dealloc_pd", 1, EBUSY);
 	assert_int_equal(delete_peer(), RPMA_E_PROVIDER);
-	expect_said("delete its regions, connections, requests and SRQs first");
+	expect_said("delete regions, connections, requests and SRQs of the "
+		    "peer first");
 }
 
 static void arguments__NULL_INVAL(void **state)
