@@ -14,25 +14,7 @@
 #include <string.h>
 
 #include "log_default.h"
-
-#ifdef DEBUG
-#define DEFAULT_THRESHOLD     RPMA_LOG_LEVEL_DEBUG
-#define DEFAULT_THRESHOLD_AUX RPMA_LOG_LEVEL_WARNING
-#else
-#define DEFAULT_THRESHOLD     RPMA_LOG_LEVEL_WARNING
-#define DEFAULT_THRESHOLD_AUX RPMA_LOG_DISABLED
-#endif
-
-/* relaxed everywhere: a filter, no other memory depends on the thresholds */
-_Atomic int rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX] = {
-	[RPMA_LOG_THRESHOLD] = DEFAULT_THRESHOLD,
-	[RPMA_LOG_THRESHOLD_AUX] = DEFAULT_THRESHOLD_AUX,
-};
-
-/* the program has set the auxiliary threshold, which then rules */
-static atomic_bool is_aux_set;
-/* the level named by RPMA_LOG, for stderr; written before main() */
-static int asked = RPMA_LOG_DISABLED;
+#include "log_held.h"
 
 static _Atomic(rpma_log_function *) function = rpma__log_default;
 
@@ -43,8 +25,8 @@ static bool is_threshold(enum rpma_log_threshold threshold)
 
 rpma__log_function *rpma__log_get_function(void)
 {
-	if (rpma__log_is_held())
-		return rpma__log_keep;
+	if (rpma__log_held_is_open())
+		return rpma__log_held_keep;
 	/* acquire: the data that the setter prepared; pairs with the release in
 	 * the setter */
 	return atomic_load_explicit(&function, memory_order_acquire);
@@ -59,12 +41,7 @@ int rpma_log_set_threshold(enum rpma_log_threshold threshold,
 			RPMA_E_INVAL,
 			"threshold or level is not a value of the header");
 
-	/* relaxed: see rpma__log_thresholds */
-	atomic_store_explicit(&rpma__log_thresholds[threshold], (int)level,
-			      memory_order_relaxed);
-	if (threshold == RPMA_LOG_THRESHOLD_AUX)
-		/* release: pairs with the acquire in rpma__log_get_aux() */
-		atomic_store_explicit(&is_aux_set, true, memory_order_release);
+	rpma__log_threshold_set(threshold, (int)level);
 	return 0;
 }
 
@@ -76,24 +53,8 @@ int rpma_log_get_threshold(enum rpma_log_threshold threshold,
 			RPMA_E_INVAL, "threshold is not a value of the header",
 			level);
 
-	/* relaxed: see rpma__log_thresholds */
-	*level = atomic_load_explicit(&rpma__log_thresholds[threshold],
-				      memory_order_relaxed);
+	*level = (enum rpma_log_level)rpma__log_threshold_get(threshold);
 	return 0;
-}
-
-bool rpma__log_get_aux(int *level)
-{
-	/* acquire: the threshold set before; pairs with the release in the
-	 * setter */
-	bool is_set = atomic_load_explicit(&is_aux_set, memory_order_acquire);
-	/* relaxed: see rpma__log_thresholds */
-	int aux = atomic_load_explicit(
-		&rpma__log_thresholds[RPMA_LOG_THRESHOLD_AUX],
-		memory_order_relaxed);
-
-	*level = is_set || aux > asked ? aux : asked;
-	return is_set;
 }
 
 int rpma_log_set_function(rpma_log_function *log_function)
@@ -132,6 +93,42 @@ void rpma_log_message(enum rpma_log_level level, const char *file_name,
 		log_function(level, file_name, line_no, function_name, "%s\n",
 			     message);
 	}
+	errno = err;
+}
+
+/* ------------------------------------------------------- held messages --- */
+
+void rpma_log_hold(void)
+{
+	rpma__log_held_begin();
+}
+
+static void log_held_message(const struct rpma__log_held *message)
+{
+	rpma__log_function *log_function =
+		rpma__log_function_for(message->level);
+
+	if (log_function)
+		log_function(message->level, message->file, message->line,
+			     message->function, "%s", message->text);
+}
+
+void rpma_log_release(void)
+{
+	RPMA_NOT_CANCELLED;
+	struct rpma__log_held *message, *next;
+	int err = errno; /* of a call that failed meanwhile */
+	unsigned lost;
+
+	/* the log function may log, and hold messages, too */
+	message = rpma__log_held_end(&lost);
+	for (; message; message = next) {
+		next = message->next;
+		log_held_message(message);
+		free(message);
+	}
+	if (lost > 0)
+		RPMA_LOG_ERROR("no memory for %u messages of the log", lost);
 	errno = err;
 }
 
@@ -194,11 +191,5 @@ __attribute__((constructor)) static void read_environment(void)
 			       value);
 		return;
 	}
-	asked = level;
-	/* relaxed: no other thread logs yet */
-	if (level >
-	    atomic_load_explicit(&rpma__log_thresholds[RPMA_LOG_THRESHOLD],
-				 memory_order_relaxed))
-		atomic_store_explicit(&rpma__log_thresholds[RPMA_LOG_THRESHOLD],
-				      level, memory_order_relaxed);
+	rpma__log_threshold_raise(level);
 }

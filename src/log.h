@@ -15,6 +15,7 @@
 
 #include "cancel.h"
 #include "librpma.h"
+#include "log_threshold.h"
 
 /* rpma_log_function, with a format for the compiler to check */
 typedef void rpma__log_function(enum rpma_log_level level,
@@ -23,33 +24,14 @@ typedef void rpma__log_function(enum rpma_log_level level,
 				const char *message_format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* The settings, defined in log.c. Hidden: read without the GOT. */
-__attribute__((visibility("hidden"))) extern _Atomic int
-	rpma__log_thresholds[RPMA_LOG_THRESHOLD_MAX];
 /*
- * Returns the log function, or rpma__log_keep() while the calling thread holds
+ * Returns the log function, or rpma__log_held_keep() while the calling thread holds
  * messages.
  */
 rpma__log_function *rpma__log_get_function(void);
 
 /* longest message of rpma_log_message(), without the newline */
 #define RPMA__LOG_MESSAGE_MAX 1024
-
-/*
- * Returns true between rpma_log_hold() and rpma_log_release() of the calling
- * thread.
- */
-bool rpma__log_is_held(void);
-/* Keeps the message for rpma_log_release(); a log function. */
-void rpma__log_keep(enum rpma_log_level level, const char *file_name,
-		    const int line_no, const char *function_name,
-		    const char *message_format, ...)
-	__attribute__((format(printf, 5, 6)));
-
-/* Sets *level to the threshold of stderr: the auxiliary threshold, or the level
- * named by RPMA_LOG where the program has not set the auxiliary threshold.
- * Returns true if the program has set the auxiliary threshold. */
-bool rpma__log_get_aux(int *level);
 
 /*
  * Returns the log function for messages of the level, or NULL. Inline, because

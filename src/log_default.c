@@ -97,7 +97,7 @@ static bool has_syslog(void)
 static bool goes_to_stderr(enum rpma_log_level level)
 {
 	int aux;
-	bool is_set = rpma__log_get_aux(&aux);
+	bool is_set = rpma__log_threshold_get_aux(&aux);
 
 	if ((int)level <= aux)
 		return true;

@@ -7,6 +7,8 @@
  * counted.
  */
 
+#include "log_held.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,28 +16,19 @@
 
 #include "log.h"
 
-struct message {
-	struct message *next;
-	enum rpma_log_level level;
-	int line;
-	const char *file;
-	const char *function;
-	char text[];
-};
-
 static _Thread_local struct {
 	unsigned depth; /* of open pairs of hold and release */
 	unsigned lost;
-	struct message *first;
-	struct message *last;
+	struct rpma__log_held *first;
+	struct rpma__log_held *last;
 } held;
 
-bool rpma__log_is_held(void)
+bool rpma__log_held_is_open(void)
 {
 	return held.depth != 0;
 }
 
-static void append(struct message *message)
+static void held_append(struct rpma__log_held *message)
 {
 	message->next = NULL;
 	if (held.first == NULL)
@@ -45,11 +38,11 @@ static void append(struct message *message)
 	held.last = message;
 }
 
-void rpma__log_keep(enum rpma_log_level level, const char *file_name,
-		    const int line_no, const char *function_name,
-		    const char *message_format, ...)
+void rpma__log_held_keep(enum rpma_log_level level, const char *file_name,
+			 const int line_no, const char *function_name,
+			 const char *message_format, ...)
 {
-	struct message *message = NULL;
+	struct rpma__log_held *message = NULL;
 	char text[RPMA__LOG_MESSAGE_MAX + 1]; /* with the newline */
 	va_list args;
 	size_t size;
@@ -69,43 +62,23 @@ void rpma__log_keep(enum rpma_log_level level, const char *file_name,
 	message->file = file_name;
 	message->function = function_name;
 	memcpy(message->text, text, size);
-	append(message);
+	held_append(message);
 }
 
-void rpma_log_hold(void)
+void rpma__log_held_begin(void)
 {
 	held.depth++;
 }
 
-static void say(const struct message *message)
+struct rpma__log_held *rpma__log_held_end(unsigned *lost)
 {
-	rpma__log_function *log_function =
-		rpma__log_function_for(message->level);
+	struct rpma__log_held *first = held.first;
 
-	if (log_function)
-		log_function(message->level, message->file, message->line,
-			     message->function, "%s", message->text);
-}
-
-void rpma_log_release(void)
-{
-	RPMA_NOT_CANCELLED;
-	struct message *message = held.first;
-	unsigned lost = held.lost;
-	int err = errno; /* of a call that failed meanwhile */
-	struct message *next;
-
+	*lost = 0;
 	if (held.depth == 0 || --held.depth > 0)
-		return;
-	/* the log function may log, and hold messages, too */
+		return NULL;
+	*lost = held.lost;
 	held.first = NULL;
 	held.lost = 0;
-	for (; message; message = next) {
-		next = message->next;
-		say(message);
-		free(message);
-	}
-	if (lost > 0)
-		RPMA_LOG_ERROR("no memory for %u messages of the log", lost);
-	errno = err;
+	return first;
 }
