@@ -11,7 +11,7 @@ static int talk(struct rpma_conn *conn)
 {
 	struct rpma_conn_private_data theirs;
 
-	/* until it is established there is no private data, and no sending */
+	/* before ESTABLISHED there is no private data, and sending fails */
 	if (expect(conn, RPMA_CONN_ESTABLISHED))
 		return 1;
 	if (rpma_conn_get_private_data(conn, &theirs) == 0 && theirs.ptr)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * server ADDRESS PORT: accepts one connection, greets it by private data, and
- * waits until it ends.
+ * server ADDRESS PORT: accepts a connection, greets the client by private data,
+ * and waits for the end of the connection.
  */
 
 #include "../common/peer.h"
@@ -19,11 +19,11 @@ static int serve(struct rpma_ep *ep)
 	if (check("rpma_ep_next_conn_req",
 		  rpma_ep_next_conn_req(ep, NULL, &req)))
 		return 1;
-	/* what a peer sends is bytes of some length, not yet a string */
+	/* private data is bytes of some length, not yet a string */
 	if (rpma_conn_req_get_private_data(req, &theirs) == 0 && theirs.ptr)
 		printf("the client says: %.*s\n", theirs.len,
 		       (const char *)theirs.ptr);
-	/* takes the request, whatever comes of it */
+	/* takes the request, whether connecting succeeds or fails */
 	if (check("rpma_conn_req_connect",
 		  rpma_conn_req_connect(&req, &ours, &conn)))
 		return 1;

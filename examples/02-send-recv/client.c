@@ -2,7 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * client ADDRESS PORT: sends a number, gets it back plus one, five times.
+ * client ADDRESS PORT: sends a number and receives the number plus one, five
+ * times.
  */
 
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static int round_trip(struct rpma_conn *conn, struct rpma_cq *cq,
 	struct ibv_wc wc;
 
 	memcpy(page + OUT, number, sizeof(*number));
-	/* the receive for the answer, then what causes the answer */
+	/* first the receive for the answer, then the send that causes the
+	 * answer */
 	if (check("rpma_recv",
 		  rpma_recv(conn, mr, IN, sizeof(*number), NULL)) ||
 	    check("rpma_send", rpma_send(conn, mr, OUT, sizeof(*number),

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * server ADDRESS PORT: receives numbers, sends each back plus one, until the
- * client leaves.
+ * server ADDRESS PORT: receives numbers, and sends each number back plus one,
+ * until the client leaves.
  */
 
 #include <poll.h>
@@ -23,7 +23,7 @@ static int answer(struct rpma_conn *conn, struct rpma_mr_local *mr, char *page)
 	memcpy(&number, page + IN, sizeof(number));
 	printf("received %llu\n", (unsigned long long)number++);
 	memcpy(page + OUT, &number, sizeof(number));
-	/* the next receive first: the client may be faster than we are */
+	/* the next receive first: the client may be faster than the server */
 	if (check("rpma_recv", rpma_recv(conn, mr, IN, sizeof(number), NULL)))
 		return 1;
 	return check("rpma_send", rpma_send(conn, mr, OUT, sizeof(number),
@@ -37,7 +37,7 @@ static int answer_all(struct rpma_conn *conn, struct rpma_cq *cq,
 	int ret;
 
 	while ((ret = rpma_cq_get_wc(cq, 1, &wc, NULL)) == 0) {
-		/* the last receive is given back when the client leaves */
+		/* the last receive fails, flushed, when the client leaves */
 		if (wc.status != IBV_WC_SUCCESS)
 			continue;
 		if (answer(conn, mr, page))
@@ -46,7 +46,10 @@ static int answer_all(struct rpma_conn *conn, struct rpma_cq *cq,
 	return ret == RPMA_E_NO_COMPLETION ? 0 : check("rpma_cq_get_wc", ret);
 }
 
-/* Two things may happen: a completion, or the end of the connection. */
+/*
+ * Serves a connection: waits for a completion, or for the end of the
+ * connection.
+ */
 static int serve(struct rpma_conn *conn, struct rpma_mr_local *mr, char *page)
 {
 	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
@@ -63,7 +66,8 @@ static int serve(struct rpma_conn *conn, struct rpma_mr_local *mr, char *page)
 			return 1;
 		if (fds[1].revents)
 			return expect(conn, RPMA_CONN_CLOSED);
-		/* takes the event and arms the CQ; then it is emptied again */
+		/* takes the event and arms the CQ; then the loop empties the CQ
+		 * again */
 		if (fds[0].revents && check("rpma_cq_wait", rpma_cq_wait(cq)))
 			return 1;
 	}

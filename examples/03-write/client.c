@@ -12,7 +12,9 @@
 
 #define PAGE 4096
 
-/* The memory that the server lends, from its private data. */
+/*
+ * Reads the descriptor of the lent memory from the private data of the server.
+ */
 static int borrow(const struct rpma_conn *conn, size_t len,
 		  struct rpma_mr_remote **remote)
 {
@@ -22,7 +24,8 @@ static int borrow(const struct rpma_conn *conn, size_t len,
 	if (check("rpma_conn_get_private_data",
 		  rpma_conn_get_private_data(conn, &pdata)))
 		return 1;
-	/* of a wrong length: refused there, so it need not be believed here */
+	/* librpma refuses a descriptor of a wrong length: no check is needed
+	 * here */
 	if (check("rpma_mr_remote_from_descriptor",
 		  rpma_mr_remote_from_descriptor(pdata.ptr, pdata.len,
 						 remote)) ||
@@ -45,7 +48,8 @@ static int write_text(struct rpma_conn *conn, const struct rpma_mr_local *mr,
 	    check("rpma_write", rpma_write(conn, remote, 0, mr, 0, len,
 					   RPMA_F_COMPLETION_ON_ERROR, NULL)))
 		return 1;
-	/* a flush completes when the writes before it are in that memory */
+	/* a flush completes after the writes before the flush are in the
+	 * memory */
 	if (check("rpma_flush",
 		  rpma_flush(conn, remote, 0, len, RPMA_FLUSH_TYPE_VISIBILITY,
 			     RPMA_F_COMPLETION_ALWAYS, NULL)))

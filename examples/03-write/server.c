@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * server ADDRESS PORT: lends a page of memory to the client and prints what is
- * in it when the client has gone. It handles no message meanwhile.
+ * server ADDRESS PORT: lends a page of memory to the client, and prints the
+ * page when the client has gone. The server handles no message meanwhile.
  */
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	rpma_ep_shutdown(&ep);
 	rpma_mr_dereg(&mr);
 	rpma_peer_delete(&peer);
-	/* the client wrote what it liked: at most a page, maybe no string */
+	/* the client may write any bytes: at most a page, maybe no string */
 	if (!ret)
 		printf("in my memory: %.*s\n", PAGE, page);
 	free(page);

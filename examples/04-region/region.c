@@ -3,7 +3,8 @@
 
 /*
  * region ADDRESS KIND [FD]: registers a page with verbs in a way that
- * rpma_mr_reg() does not offer, makes a region of it and prints its descriptor.
+ * rpma_mr_reg() does not offer, makes a region of the page, and prints the
+ * descriptor of the region.
  */
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct memory {
 	char *page;
 	struct ibv_dm *dm;
 	struct ibv_mr *ibv_mr;
-	uint64_t iova; /* what work requests call its first byte */
+	uint64_t iova; /* address of the first byte in work requests */
 };
 
 static void make(struct memory *memory, struct ibv_pd *pd, const char *kind,
@@ -42,11 +43,11 @@ static void make(struct memory *memory, struct ibv_pd *pd, const char *kind,
 		memory->ibv_mr = ibv_reg_mr(pd, page, PAGE,
 					    ACCESS | IBV_ACCESS_ON_DEMAND);
 	} else if (strcmp(kind, "dmabuf") == 0) {
-		/* memory of a GPU, say, that exported it as fd */
+		/* memory of a GPU, for example, exported as fd */
 		memory->ibv_mr = ibv_reg_dmabuf_mr(pd, 0, PAGE, memory->iova,
 						   fd, ACCESS);
 	} else if (strcmp(kind, "device") == 0) {
-		/* memory on the NIC: its addresses begin at 0 */
+		/* memory on the NIC: addresses begin at 0 */
 		memory->iova = 0;
 		memory->dm = ibv_alloc_dm(pd->context, &attr);
 		if (memory->dm)
@@ -105,7 +106,8 @@ int main(int argc, char **argv)
 		else
 			fprintf(stderr, "%s: not with this device\n", argv[2]);
 	}
-	/* the ibv_mr is ours: after the region made of it, before the peer */
+	/* the program owns the ibv_mr: freed after the region, before the
+	 * peer */
 	if (memory.ibv_mr)
 		ibv_dereg_mr(memory.ibv_mr);
 	if (memory.dm)

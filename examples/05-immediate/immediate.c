@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * immediate ADDRESS: the client writes records into the server's memory, and 32
- * bits with each write say which: the server has a completion for it and looks
- * there. A message can be nothing but such 32 bits.
+ * immediate ADDRESS: the client writes records into the memory of the server,
+ * with 32 bits of immediate data that number the record: the server gets a
+ * completion for each write, and looks at the record. A message may consist of
+ * nothing but the 32 bits.
  */
 
 #include <arpa/inet.h>
@@ -14,10 +15,10 @@
 
 #define RECORD	64
 #define RECORDS 3
-#define OUT	2048 /* of the page: what the client writes from */
+#define OUT	2048 /* in the page: the client writes from here */
 #define THE_END 0xffffffff
 
-/* The completion of a receive; the number is in network byte order. */
+/* Takes the completion of a receive; the number is in network byte order. */
 static int hear(const struct ends *ends, struct rpma_cq *cq)
 {
 	struct ibv_wc wc;
@@ -26,7 +27,7 @@ static int hear(const struct ends *ends, struct rpma_cq *cq)
 	if (wait_wc(cq, &wc) || !(wc.wc_flags & IBV_WC_WITH_IMM))
 		return 1;
 	number = ntohl(wc.imm_data);
-	/* of a write: its bytes are where the client wrote them */
+	/* of a write: the bytes are where the client wrote the record */
 	if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && number < RECORDS)
 		printf("server: record %u: %s\n", number,
 		       ends->page + number * RECORD);
@@ -53,7 +54,8 @@ static int talk(struct ends *ends, struct link *link)
 	if (TRY(rpma_conn_get_cq(link->client, &client)) ||
 	    TRY(rpma_conn_get_cq(link->server, &server)))
 		return 1;
-	/* each takes a receive; it needs no memory, the bytes go elsewhere */
+	/* each write takes a receive, which needs no memory: the bytes go
+	 * elsewhere */
 	for (int i = 0; i < RECORDS + 1; i++)
 		if (TRY(rpma_recv(link->server, NULL, 0, 0, NULL)))
 			return 1;

@@ -2,21 +2,21 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * srq ADDRESS: a server with two clients and one queue of receives for both. A
- * message takes whatever receive is next; its completion comes to the CQ of the
- * shared receive queue and says on which connection it came.
+ * srq ADDRESS: a server with two clients, and a shared receive queue for both.
+ * A message takes the next receive; the completion goes to the CQ of the shared
+ * receive queue, and names the connection of the message.
  */
 
 #include "../common/ends.h"
 
 #define CLIENTS	 2
-#define MESSAGES 2 /* of each client */
+#define MESSAGES 2 /* per client */
 #define SIZE	 64
-#define OUT	 2048 /* of the page: what the clients send from */
+#define OUT	 2048 /* in the page: the clients send from here */
 
 static int post_receive(struct ends *ends, struct rpma_srq *srq, size_t slot)
 {
-	/* the context comes back in the completion: it is where to look */
+	/* the completion returns the context, the address of the message */
 	return TRY(rpma_srq_recv(srq, ends->mr, slot * SIZE, SIZE,
 				 ends->page + slot * SIZE));
 }
@@ -33,7 +33,7 @@ static int say(struct ends *ends, struct rpma_conn *client, int number)
 	       wait_wc(cq, &wc);
 }
 
-/* The connection with this queue pair. */
+/* Returns the connection of the queue pair. */
 static int find(const struct link *links, uint32_t qp_num)
 {
 	uint32_t its;
@@ -87,7 +87,7 @@ static int run(struct ends *ends)
 	ret = ret || talk(ends, links, srq);
 	for (int i = 0; i < CLIENTS; i++)
 		ret = ends_part(&links[i]) || ret;
-	/* after the connections that use it */
+	/* after the connections that use the SRQ */
 	ret = TRY(rpma_srq_delete(&srq)) || ret;
 	TRY(rpma_conn_cfg_delete(&cfg));
 	return ret;

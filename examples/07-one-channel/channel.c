@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * channel ADDRESS: a server whose receives have a CQ of their own, the RCQ, and
- * one completion channel for that and the CQ of its sends: it sleeps on one
- * descriptor and is told which of the two had a completion.
+ * channel ADDRESS: a server with a separate CQ for receives, the RCQ, and one
+ * completion channel for the RCQ and the CQ of sends: the server sleeps on one
+ * descriptor, and learns which CQ had a completion.
  */
 
 #include "../common/ends.h"
@@ -12,7 +12,7 @@
 #define ROUNDS 3
 #define SIZE   64
 #define Q_SIZE 10
-/* of the page */
+/* offsets in the page */
 #define CLIENT_IN  0
 #define CLIENT_OUT 1024
 #define SERVER_IN  2048
@@ -34,7 +34,7 @@ static int send_from(struct ends *ends, struct rpma_conn *conn, size_t out)
 			     RPMA_F_COMPLETION_ALWAYS, NULL));
 }
 
-/* Sleeps until one of the two CQs had a completion, and takes all it has. */
+/* Sleeps until a CQ had a completion, and takes all completions of the CQ. */
 static int serve_once(struct ends *ends, struct rpma_conn *conn,
 		      struct counts *counts)
 {
@@ -53,12 +53,13 @@ static int serve_once(struct ends *ends, struct rpma_conn *conn,
 			continue;
 		}
 		counts->received++;
-		/* the next receive first, then what makes the client send */
+		/* the next receive first, then the answer that makes the client
+		 * send */
 		if (receive(ends, conn, SERVER_IN) ||
 		    send_from(ends, conn, SERVER_OUT))
 			return 1;
 	}
-	/* an event may have been for a completion that is already taken */
+	/* the event may belong to a completion that was taken before */
 	return ret == RPMA_E_NO_COMPLETION ? 0 : TRY(ret);
 }
 
@@ -78,7 +79,8 @@ static int talk(struct ends *ends, struct link *link)
 		while (counts.received < i || counts.sent < i)
 			if (serve_once(ends, link->server, &counts))
 				return 1;
-		/* the client's own CQ has both, in either order */
+		/* the CQ of the client gets both completions, in either
+		 * order */
 		if (wait_wc(cq, &wc) || wait_wc(cq, &wc))
 			return 1;
 	}

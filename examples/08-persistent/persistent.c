@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * persistent ADDRESS: appends records to a log in the server's memory, such
- * that each record that the log counts is whole, whenever the server loses
- * power: the record and a flush, then the count, written at once, and a flush.
+ * persistent ADDRESS: appends records to a log in the memory of the server.
+ * Each record counted by the log is whole, whenever the server loses power:
+ * first the record and a flush, then the count, written by an atomic write, and
+ * a flush.
  */
 
 #include <string.h>
@@ -13,17 +14,18 @@
 
 #define RECORD	64
 #define RECORDS 3
-#define COUNT	0    /* of the page: how many records there are, */
-#define LOG	64   /* and the records; */
-#define OUT	2048 /* what the client writes from */
+#define COUNT	0    /* in the page: the number of records, */
+#define LOG	64   /* the records, */
+#define OUT	2048 /* and the bytes that the client writes from */
 
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 
 /*
- * The server says whether what is written to it reaches persistent memory, and
- * does not stay in a cache; only then may the client ask for that. Between two
- * processes the descriptor travels, as that of the memory does.
+ * Lets the client ask for persistence. The server says whether writes reach
+ * persistent memory and do not stay in a cache; only then may the client ask
+ * for persistent flushes. Between two processes the descriptor travels like the
+ * descriptor of the memory.
  */
 static int allow_persistent(struct rpma_conn *client)
 {
@@ -53,7 +55,7 @@ static int flush(struct ends *ends, struct rpma_conn *conn, size_t offset,
 			      RPMA_FLUSH_TYPE_PERSISTENT, flags, NULL));
 }
 
-/* Four operations in order, one completion: that of the last. */
+/* Appends a record: four operations in order, a completion for the last. */
 static int append(struct ends *ends, struct rpma_conn *conn, uint64_t count)
 {
 	size_t at = LOG + count * RECORD;
@@ -68,7 +70,8 @@ static int append(struct ends *ends, struct rpma_conn *conn, uint64_t count)
 	    TRY(rpma_write(conn, ends->remote, at, ends->mr, OUT, RECORD,
 			   ON_ERROR, NULL)) ||
 	    flush(ends, conn, at, RECORD, ON_ERROR) ||
-	    /* nobody sees half of it, and it comes after the flush */
+	    /* no reader sees half of the count, which is written after the
+	     * flush */
 	    TRY(rpma_atomic_write(conn, ends->remote, COUNT, word, ON_ERROR,
 				  NULL)) ||
 	    flush(ends, conn, COUNT, sizeof(word), ALWAYS) || wait_wc(cq, &wc))

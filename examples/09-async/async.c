@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * async ADDRESS: several connections are made at once, and no call waits for
- * the network. All events, of the endpoint, of requests and of connections,
- * come to one CM channel, whose descriptor stands in the program's poll().
+ * async ADDRESS: makes several connections at once, and no call waits for the
+ * network. All events of the endpoint, of requests and of connections come to
+ * one CM channel, whose descriptor is part of the poll() of the program.
  */
 
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #define TRY(call)   check(#call, call)
 #define CONNECTIONS 3
 
-/* One end of a connection; the context of all its events. */
+/* An end of a connection; the context of all events of the end. */
 struct end {
-	struct rpma_conn_req *req; /* until it can connect */
+	struct rpma_conn_req *req; /* until the request can connect */
 	struct rpma_conn *conn;
 	bool is_server;
 	bool is_closed;
@@ -68,7 +68,7 @@ static void close_loop(struct loop *loop)
 	TRY(rpma_peer_delete(&loop->peer));
 }
 
-/* A client asks: the request becomes the server's end of a connection. */
+/* Accepts a client: the request becomes the server end of a connection. */
 static int accept_request(struct loop *loop, const struct rpma_cm_event *event)
 {
 	struct end *end = &loop->servers[loop->accepted];
@@ -83,7 +83,7 @@ static int accept_request(struct loop *loop, const struct rpma_cm_event *event)
 	       TRY(rpma_conn_req_connect(&req, NULL, &end->conn));
 }
 
-/* A step of a request is done: address, then route, then it may connect. */
+/* Advances a request by a step: address, route, then connect. */
 static int advance(struct end *end, const struct rpma_cm_event *event)
 {
 	int ret = rpma_conn_req_advance(end->req, event);
@@ -105,18 +105,18 @@ static int happened(struct loop *loop, struct end *end,
 		loop->established++;
 		return 0;
 	}
-	/* it may come twice */
+	/* CLOSED may come twice */
 	if (event == RPMA_CONN_CLOSED && !end->is_closed) {
 		end->is_closed = true;
 		loop->closed++;
-		/* the clients began it */
+		/* the clients disconnect first */
 		return end->is_server ? TRY(rpma_conn_disconnect(end->conn))
 				      : 0;
 	}
 	return event != RPMA_CONN_CLOSED;
 }
 
-/* Takes what is there, and does not wait. */
+/* Takes all events that are ready, and does not wait. */
 static int take_events(struct loop *loop)
 {
 	struct rpma_cm_event event;
@@ -124,7 +124,7 @@ static int take_events(struct loop *loop)
 	int ret;
 
 	while ((ret = rpma_cm_channel_get_event(loop->channel, &event)) == 0) {
-		end = event.context; /* NULL: the endpoint's */
+		end = event.context; /* NULL for events of the endpoint */
 		if (TRY(rpma_cm_event_ack(&event)))
 			return 1;
 		if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -139,10 +139,10 @@ static int take_events(struct loop *loop)
 	return ret == RPMA_E_NO_EVENT || ret == RPMA_E_AGAIN ? 0 : TRY(ret);
 }
 
-/* The program's loop, until the count is reached. */
+/* Runs the loop of the program until the count is reached. */
 static int run_until(struct loop *loop, const int *count, int wanted)
 {
-	/* its other descriptors would stand here too */
+	/* other descriptors of the program would be added here */
 	struct pollfd fds = {.fd = loop->fd, .events = POLLIN};
 
 	while (*count < wanted)

@@ -3,7 +3,7 @@
 
 /*
  * first ADDRESS: the smallest program with librpma_rt, both ends in one
- * process. One poller thread takes completions off the device, one queue leads
+ * process. A poller thread takes completions off the device, and a queue leads
  * everything to main, which handles items until both ends are closed.
  */
 
@@ -18,13 +18,13 @@
 #define LEN  64
 #define WAIT 10000 /* milliseconds */
 
-/* One end of the connection: the user pointer of its completions. */
+/* An end of the connection; the user pointer of its completions. */
 struct end {
 	const char *name;
 	struct rpma_rt_conn *conn;
 	struct rpma_mr_local *mr;
-	size_t in;  /* where it receives, */
-	size_t out; /* and sends from */
+	size_t in;  /* offset of receives, */
+	size_t out; /* and of sends */
 	char *page;
 	bool is_closed;
 };
@@ -38,8 +38,9 @@ static int rt_check(const char *what, int ret)
 #define TRY(call) rt_check(#call, call)
 
 /*
- * A message can be here before the connection is ESTABLISHED, and before that
- * nothing can be sent: a post that is refused for now is followed by WRITABLE.
+ * Sends the text of the end. A message may arrive before the connection is
+ * ESTABLISHED, and before ESTABLISHED nothing can be sent: after a post that is
+ * refused for now, WRITABLE follows.
  */
 static int send_out(const struct end *end)
 {
@@ -54,14 +55,14 @@ static int say(const struct end *end, const char *text)
 	return send_out(end);
 }
 
-/* A receive has to be there before the peer's first message can come. */
+/* Posts a receive, before the first message of the peer can arrive. */
 static int receive(struct end *end, struct rpma_rt_conn *conn)
 {
 	end->conn = conn;
 	return TRY(rpma_rt_recv(conn, end->mr, end->in, LEN, 0));
 }
 
-/* Somebody else asks: one connection is all there is here. */
+/* Refuses another client: the program has a single connection. */
 static int refuse(struct rpma_rt_conn *conn)
 {
 	int ret = TRY(rpma_rt_conn_reject(conn, NULL));
@@ -70,7 +71,10 @@ static int refuse(struct rpma_rt_conn *conn)
 	return ret;
 }
 
-/* The user pointer is the client, or, as the listener's, the server. */
+/*
+ * Handles an event. The user pointer is the client, or the server for events of
+ * the listener.
+ */
 static int on_event(const struct rpma_rt_completion *event,
 		    const struct end *client)
 {
@@ -89,10 +93,10 @@ static int on_event(const struct rpma_rt_completion *event,
 	case RPMA_RT_EVENT_ESTABLISHED:
 		return end == client ? say(end, "ping") : 0;
 	case RPMA_RT_EVENT_CLOSED:
-		/* of the one refused above */
+		/* of the connection refused above */
 		if (conn != end->conn)
 			return 0;
-		/* the last item of this connection: all was delivered */
+		/* the last item of the connection: everything was delivered */
 		printf("%s: closed\n", end->name);
 		end->is_closed = true;
 		return 0;
@@ -116,8 +120,8 @@ static int run(struct rpma_rt_queue *queue, struct end *server,
 	while (!ret && !(server->is_closed && client->is_closed)) {
 		if (TRY(rpma_rt_queue_wait(queue, &cmpl, 1, WAIT)) != 1)
 			return 1;
-		/* closing gives the receives back that are still posted: they
-		 * are completions, too, but received nothing */
+		/* closing returns posted receives as completions, too, but no
+		 * message was received */
 		if (rpma_rt_completion_is_received(&cmpl))
 			ret = on_message(cmpl.user, client);
 		else if (cmpl.kind == RPMA_RT_WRITABLE)
@@ -184,7 +188,7 @@ int main(int argc, char **argv)
 		server.mr = client.mr = mr;
 		ret = both(rt, peer, argv[1], queue, &server, &client);
 	}
-	/* closes what is left, delivers what is owed, ends the threads */
+	/* closes connections, delivers outstanding items, ends the threads */
 	if (rt)
 		rpma_rt_stop(rt);
 	rpma_rt_conn_unref(&server.conn);

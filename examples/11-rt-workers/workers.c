@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * workers ADDRESS: a pool of workers, each asleep on a queue of its own. main
- * deals the connections out as they come; from then on a worker sees all of
- * its connections, in order, and needs no lock for them.
+ * workers ADDRESS: a pool of workers, each asleep on a separate queue. main
+ * distributes the connections to the workers; from then on a worker sees all
+ * items of its connections, in order, and needs no lock.
  */
 
 #include <pthread.h>
@@ -23,11 +23,11 @@ struct worker {
 };
 static struct both both;
 static struct worker workers[WORKERS];
-static struct end servers[CLIENTS]; /* dealt out in turn */
-static struct end clients[CLIENTS]; /* main's own */
+static struct end servers[CLIENTS]; /* distributed in turn */
+static struct end clients[CLIENTS]; /* belong to main */
 static int served;
 
-/* ------------------------------------------------------------- a worker --- */
+/* ------------------------------------------------------------ workers --- */
 
 static void answer(const struct worker *worker, struct end *end)
 {
@@ -70,9 +70,9 @@ static void end_worker(struct worker *worker)
 	rpma_rt_queue_delete(&worker->queue);
 }
 
-/* --------------------------------------------------------------- main's --- */
+/* --------------------------------------------------------------- main --- */
 
-/* A request: a worker's from here on, its later events too. */
+/* Gives a request, with all later events, to a worker. */
 static int deal_out(struct rpma_rt_conn *conn)
 {
 	struct worker *worker = &workers[served % WORKERS];
@@ -95,7 +95,7 @@ static int on_event(const struct rpma_rt_completion *event, int *closed)
 	case RPMA_RT_EVENT_ESTABLISHED:
 		snprintf(name, sizeof(name), "client %d", client->number);
 		return end_send(&both, client, name);
-	default: /* CLOSED; without an end: of one that was refused */
+	default: /* CLOSED; without an end if the connection was refused */
 		*closed += client != NULL;
 		return 0;
 	}

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * epoll ADDRESS: one thread and its own event loop, with no poller in the
- * background. It sleeps in epoll on the descriptors of poller and queue, and on
- * a timer, which stands for the others that a loop waits for.
+ * epoll ADDRESS: one thread with an event loop, and no poller in the
+ * background. The thread sleeps in epoll on the descriptors of poller and
+ * queue, and on a timer, which stands for the other descriptors of a loop.
  */
 
 #include <stdint.h>

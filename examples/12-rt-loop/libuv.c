@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * libuv ADDRESS: the same in a loop of libuv. A prepare handle runs a turn
- * before each sleep; as long as there is more, an idle handle keeps the loop
- * from sleeping; the descriptors only wake it up.
+ * libuv ADDRESS: the example epoll in a loop of libuv. A prepare handle runs a
+ * turn before each sleep; as long as there is more work, an idle handle keeps
+ * the loop from sleeping; the descriptors only wake the loop.
  */
 
 #include <uv.h>

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * talk.c: the client says something with every tick, the server answers.
+ * talk.c: the client sends a text with every tick, the server answers.
  */
 
 #include "talk.h"
@@ -12,13 +12,13 @@
 #include "../common/both.h"
 
 #define TICKS  3
-#define BUDGET 64 /* completions a round, so that the rest has its turn */
+#define BUDGET 64 /* completions per round, so that other work has its turn */
 #define BATCH  16
 
 static struct both both;
 static struct end server, client;
 static struct rpma_rt_queue *queue;
-static bool may_say; /* connected, and answered what it said last */
+static bool may_say; /* connected, and the last text was answered */
 static int ticks;
 
 static int say(void)
@@ -36,7 +36,7 @@ static int say(void)
 
 enum talk talk_tick(void)
 {
-	/* what was said needs a round */
+	/* the post needs a round */
 	return say() ? TALK_FAILED : TALK_AGAIN;
 }
 
@@ -74,7 +74,10 @@ static int on_item(const struct rpma_rt_completion *cmpl)
 	return rpma_rt_completion_is_received(cmpl) && on_message(cmpl->user);
 }
 
-/* Everything that is there; how many that was, -1: one failed. */
+/*
+ * Takes everything from the queue; returns the number of items, or -1 after a
+ * failure.
+ */
 static int take(void)
 {
 	struct rpma_rt_completion cmpl[BATCH];
@@ -90,9 +93,9 @@ static int take(void)
 }
 
 /*
- * The loop sleeps only when neither the round nor the queue brought anything,
- * and queue and poller are both armed, in this order: then one of their
- * descriptors becomes readable when there is work again.
+ * The loop sleeps only when neither the round nor the queue had work, and both
+ * queue and poller are armed, in this order: then a descriptor becomes readable
+ * as soon as there is work again.
  */
 enum talk talk_turn(void)
 {
@@ -129,7 +132,7 @@ int talk_open(int argc, char **argv)
 
 void talk_close(void)
 {
-	both_stop(&both); /* runs the poller itself */
+	both_stop(&both); /* runs the poller */
 	rpma_rt_conn_unref(&server.conn);
 	rpma_rt_conn_unref(&client.conn);
 	rpma_rt_queue_delete(&queue);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * talk.h: what the loops of this folder have in common: a runtime in manual
- * mode, both ends of a connection, and one turn of whatever loop runs them.
+ * talk.h: the common part of the loops in this folder: a runtime in manual
+ * mode, both ends of a connection, and a turn, called by any loop.
  */
 
 #ifndef LOOP_TALK_H
@@ -12,21 +12,21 @@
 #define TALK_TICK_MS 10
 
 enum talk {
-	TALK_SLEEP, /* armed: sleep until one of the descriptors is readable */
-	TALK_AGAIN, /* there may be more: do not sleep */
+	TALK_SLEEP, /* armed: sleep until a descriptor is readable */
+	TALK_AGAIN, /* there may be more work: do not sleep */
 	TALK_OVER,
 	TALK_FAILED
 };
 
-/* 0, or the status that the program exits with. */
+/* Opens both ends. Returns 0, or the exit status of the program. */
 int talk_open(int argc, char **argv);
 void talk_close(void);
-/* To be watched for being readable; level-triggered, and not to be read. */
+/* Gets the descriptors to watch: level-triggered, and never read. */
 int talk_get_fds(int *poller, int *queue);
 
-/* A round of the poller, and what it delivered. */
+/* Runs a round of the poller, and handles delivered items. */
 enum talk talk_turn(void);
-/* Every TALK_TICK_MS: the client says something. */
+/* Sends a text of the client; called every TALK_TICK_MS. */
 enum talk talk_tick(void);
 
 #endif /* LOOP_TALK_H */

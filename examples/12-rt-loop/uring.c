@@ -2,10 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * uring ADDRESS: the same in a loop of io_uring. Both descriptors are polled
- * and the time is waited for in the ring; an entry that completed is queued
- * again.
- * Status 77: the kernel refuses io_uring, as many containers do.
+ * uring ADDRESS: the example epoll in a loop of io_uring. The ring polls both
+ * descriptors and waits for the time; a completed entry is queued again. Status
+ * 77: the kernel refuses io_uring, as many containers do.
  */
 
 #include <errno.h>
@@ -24,7 +23,7 @@ static struct io_uring ring;
 static int fds[2];
 static struct __kernel_timespec tick = {.tv_nsec = TALK_TICK_MS * 1000000L};
 
-/* There is room: at most three are under way. */
+/* Queues an entry; there is room, because at most three are outstanding. */
 static void queue_entry(unsigned which)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
@@ -36,7 +35,7 @@ static void queue_entry(unsigned which)
 	io_uring_sqe_set_data64(sqe, which);
 }
 
-/* What completed; then the next turn looks what there is. */
+/* Takes completed entries; then the next turn looks for work. */
 static enum talk reap(void)
 {
 	struct io_uring_cqe *cqe;
@@ -81,7 +80,7 @@ int main(int argc, char **argv)
 	}
 	ret = talk_open(argc, argv) || talk_get_fds(&fds[0], &fds[1]) ||
 	      loop() != TALK_OVER;
-	/* the descriptors are watched no longer, then they go */
+	/* first the descriptors are no longer watched, then closed */
 	io_uring_queue_exit(&ring);
 	talk_close();
 	return ret;

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * callback ADDRESS: a server that is a function. The poller calls it with each
- * message of its connection, and the function answers at once: no message
- * crosses a core, no thread is woken. The connection's events still come to
- * main, which plays the client too.
+ * callback ADDRESS: a server that is a function. The poller calls the function
+ * with each message of the connection, and the function answers at once: no
+ * message crosses a core, no thread is woken. The events of the connection
+ * still come to main, which is the client too.
  */
 
 #include <stdio.h>
@@ -16,10 +16,13 @@
 
 static struct both both;
 static struct end server, client;
-/* where the server's receives lead */
+/* the route of the receives of the server */
 static struct rpma_rt_route *to_function;
 
-/* Each receive names the route; what names none goes to main's queue. */
+/*
+ * Posts a receive that names the route; receives without a route go to the
+ * queue of main.
+ */
 static int receive_by_function(void)
 {
 	struct rpma_rt_recv_wr wr = {.route = to_function,
@@ -30,17 +33,19 @@ static int receive_by_function(void)
 	return rpma_rt_post_recv(server.conn, &wr, 1) != 1;
 }
 
-/* On the poller's thread: short, and nothing that waits. */
+/*
+ * Answers a message, on the thread of the poller: short, and without waiting.
+ */
 static void on_server_message(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	int *answered = arg;
 	char text[MESSAGE];
 
-	/* the answer was refused, as before ESTABLISHED: now it may go out */
+	/* the answer was refused, as before ESTABLISHED, and can be sent now */
 	if (cmpl->kind == RPMA_RT_WRITABLE)
 		end_send_again(&both, &server);
-	/* when the connection closes, what was posted comes back; the last
-	 * call of all is RPMA_RT_EVENT_ROUTE_CLOSED */
+	/* when the connection closes, posted receives come back; the last call
+	 * is for RPMA_RT_EVENT_ROUTE_CLOSED */
 	if (!rpma_rt_completion_is_received(cmpl))
 		return;
 	snprintf(text, sizeof(text), "answer %d to \"%.32s\"", ++*answered,
@@ -49,7 +54,10 @@ static void on_server_message(const struct rpma_rt_completion *cmpl, void *arg)
 		end_send(&both, &server, text);
 }
 
-/* A request: the route first, then a receive that names it. */
+/*
+ * Serves a request: opens the route first, then posts a receive that names the
+ * route.
+ */
 static int serve(struct rpma_rt_conn *conn, int *answered)
 {
 	if (server.conn != NULL)
@@ -109,7 +117,8 @@ static int run(struct rpma_rt_queue *queue, int *answered)
 int main(int argc, char **argv)
 {
 	struct rpma_rt_queue *queue = NULL;
-	int answered = 0; /* the function's alone, until both ends closed */
+	int answered = 0; /* only the function uses the number until both ends
+			   * closed */
 	int ret;
 
 	ret = both_usage(argc, argv) || both_open(&both, argv[1], NULL) ||

@@ -3,9 +3,9 @@
 
 /*
  * futures ADDRESS: questions and answers by futures. The client posts a receive
- * and a send, each with a future, and waits for both, with a limit of time; the
- * server's receive has a function, which answers. There is no queue: the
- * request, and the connection's events, are futures too.
+ * and a send, each with a future, and waits for both, with a time limit; the
+ * receive of the server has a function, which answers. There is no queue: the
+ * request and the events of the connection are futures too.
  */
 
 #include <stdio.h>
@@ -17,9 +17,9 @@
 
 static struct both both;
 static struct end server, client;
-static struct rpma_rt_future question; /* the server's next one */
+static struct rpma_rt_future question; /* the next question for the server */
 
-/* The next message of that end is the result of the future. */
+/* Posts a receive: the next message of the end is the result of the future. */
 static int receive(struct end *end, struct rpma_rt_future *future)
 {
 	struct rpma_rt_recv_wr wr;
@@ -42,7 +42,9 @@ static int send_text(struct end *end, const char *text,
 
 static int hear(void);
 
-/* On the poller's thread, once for each question: short, nothing that waits. */
+/*
+ * Answers a question, on the thread of the poller: short, and without waiting.
+ */
 static void on_question(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	struct rpma_rt_future sent;
@@ -54,8 +56,8 @@ static void on_question(const struct rpma_rt_completion *cmpl, void *arg)
 		return; /* the connection closes */
 	snprintf(text, sizeof(text), "answer to \"%.32s\"",
 		 end_heard(&both, &server));
-	/* the answer's buffer is used again when the next question has come,
-	 * and that is behind the answer: nobody needs to know that it is out */
+	/* the buffer of the answer is used again after the next question has
+	 * arrived, which is after the answer was sent: no check is needed */
 	if (hear() == 0 && send_text(&server, text, &sent) == 0)
 		rpma_rt_future_drop(&sent);
 }
@@ -66,7 +68,7 @@ static int hear(void)
 	       TRY(rpma_rt_future_then(&question, on_question, NULL));
 }
 
-/* Asks, and waits until the question is out and the answer is here. */
+/* Asks, and waits until the question was sent and the answer has arrived. */
 static int ask(int round)
 {
 	struct rpma_rt_future futures[2] = {{{0, 0}}, {{0, 0}}};
@@ -85,7 +87,7 @@ static int ask(int round)
 	return ret;
 }
 
-/* The result of the future, which is dropped: is it that event? */
+/* Takes the result of the future, drops the future, and checks the event. */
 static int await(struct rpma_rt_future *future, enum rpma_rt_event event,
 		 struct rpma_rt_completion *cmpl)
 {

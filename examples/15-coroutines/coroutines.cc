@@ -3,8 +3,9 @@
 
 /*
  * coroutines ADDRESS: a server and a client as coroutines on one loop. A ping;
- * a record that is read from the server's memory, and one that is written
- * there, flushed and announced, as one link; a message that does not come.
+ * a record, read from the memory of the server; another record, written to the
+ * memory of the server, flushed and announced, as one link; and a message that
+ * never comes.
  */
 
 #include <cstdio>
@@ -28,7 +29,10 @@ static rt::lease with_text(const rt::pool &pool, std::string_view text)
 	return lease;
 }
 
-/* Says where its memory is, then sends back what comes, until the end. */
+/*
+ * Sends the descriptor of the memory, then sends each message back, until the
+ * end.
+ */
 static rt::task<void> serve(const rt::listener &listener, const rt::pool &pool,
 			    const rt::memory &memory)
 {

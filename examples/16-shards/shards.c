@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shards ADDRESS: a server of two shards. Clients ask for a ticket, and are
- * answered by the shard that has their connection; the tickets are shard 0's,
- * which the others ask with a message. The clients are on the shards, too.
+ * shards ADDRESS: a server of two shards. Clients ask for a ticket, and the
+ * shard of the connection answers; shard 0 has the tickets, and other shards
+ * ask shard 0 by a message. The clients are on the shards, too.
  */
 
 #include <inttypes.h>
@@ -17,13 +17,13 @@
 #define SHARDS	2
 #define CLIENTS 4
 
-/* what a shard's thread has for itself */
+/* private data of the thread of a shard */
 struct core {
 	struct rpma_rt_shard *shard;
 	pthread_t thread;
 	uint32_t index;
-	uint64_t tickets;	    /* shard 0's: given out */
-	struct end *waits[CLIENTS]; /* whose request was refused */
+	uint64_t tickets;	    /* tickets given out, on shard 0 */
+	struct end *waits[CLIENTS]; /* clients whose request was refused */
 	int waiting;
 	struct end servers[CLIENTS];
 	int accepted;
@@ -88,7 +88,7 @@ static void on_received(struct core *core, struct end *end)
 	}
 	printf("client %d, on shard %u: %s\n", end->number, core->index,
 	       end_heard(&both, end));
-	/* seq_cst: simple; the last one stops the shards */
+	/* seq_cst: simple; the last answer stops the shards */
 	if (atomic_fetch_add_explicit(&answered, 1, memory_order_seq_cst) ==
 	    CLIENTS - 1)
 		TRY(rpma_rt_shards_stop(shards));
@@ -168,7 +168,7 @@ static int listen_dealt(void)
 	return 0;
 }
 
-/* Client n is on shard n % SHARDS, which is not that of its server's end. */
+/* Connects client n on shard n % SHARDS; the server end is on another shard. */
 static int connect_client(int n)
 {
 	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;

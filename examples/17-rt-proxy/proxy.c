@@ -2,12 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * proxy ADDRESS: what a client sends goes through a proxy to a server, and
- * back. The proxy is two functions: one gets what a connection receives and
- * posts it on the other, one gets what was sent and posts a receive on the
- * first. The connections have different pollers, so a function posts where
- * another thread may be posting: no post waits for that thread. A post that is
- * refused, as the line is full, is due, and posted when WRITABLE has come.
+ * proxy ADDRESS: messages of a client go through a proxy to a server, and back.
+ * The proxy is two functions: the first function gets messages received by a
+ * connection and posts each message on the other connection, the second
+ * function gets completed sends and posts a receive on the first connection.
+ * The connections have different pollers, so a function may post while another
+ * thread posts on the same connection: no post waits for the other thread. A
+ * post refused because the line is full is due, and is posted after WRITABLE.
  */
 
 #include <pthread.h>
@@ -18,12 +19,16 @@
 
 #define MESSAGES 50
 
-/* From one connection of the proxy to the other, a message at a time. */
+/*
+ * A direction of the proxy, from one connection to the other, a message at a
+ * time.
+ */
 struct direction {
 	struct end *from, *to;
 	struct rpma_rt_route *received,
-		*sent;	      /* of from, of to: to functions */
-	pthread_mutex_t lock; /* two pollers, and main: of the following */
+		*sent;	      /* routes of from and of to, which lead to
+			       * functions */
+	pthread_mutex_t lock; /* for two pollers and main: protects the flags */
 	bool send_is_due, receive_is_due;
 };
 
@@ -36,8 +41,8 @@ static struct direction here = {&back, &front,
 static struct rpma_rt_queue *queue;
 static int heard; /* by the client */
 
-/* Posts what is due. What stays due was refused: WRITABLE follows in the queue
- * of the connection it was to be posted on, or CLOSED. */
+/* Posts everything due. A post that stays due was refused: WRITABLE or CLOSED
+ * follows in the queue of the connection. */
 static void go_on(struct direction *d)
 {
 	const struct rpma_rt_wr message = {.op = RPMA_RT_OP_SEND,
@@ -57,8 +62,8 @@ static void go_on(struct direction *d)
 		d->receive_is_due = false;
 }
 
-/* On the poller of from. What was flushed, when the connection closes, goes
- * nowhere. */
+/* Marks a message to be sent; runs on the poller of from. Receives flushed at
+ * the end of the connection are ignored. */
 static void on_received(const struct rpma_rt_completion *item, void *arg)
 {
 	struct direction *d = arg;
@@ -69,7 +74,10 @@ static void on_received(const struct rpma_rt_completion *item, void *arg)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* On the poller of to: the memory is free for the next message. */
+/*
+ * Marks a receive to be posted, for the memory is free again; runs on the
+ * poller of to.
+ */
 static void on_sent(const struct rpma_rt_completion *item, void *arg)
 {
 	struct direction *d = arg;
@@ -87,7 +95,10 @@ static void on_writable(struct direction *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
-/* Routes, and the first receive; from and to may be connected then. */
+/*
+ * Opens the routes and posts the first receive; then from and to may be
+ * connected.
+ */
 static int open_direction(struct direction *d)
 {
 	int ret =
@@ -103,8 +114,9 @@ static int open_direction(struct direction *d)
 	return ret;
 }
 
-/* The first request is the client's; the proxy accepts it when it has a
- * connection to the server, whose request is the second. */
+/* Handles a request. The first request is from the client; the proxy accepts
+ * the client when the proxy has a connection to the server. The second request
+ * is the request of the proxy to the server. */
 static int on_request(struct rpma_rt_conn *conn)
 {
 	if (front.conn == NULL) {
@@ -143,7 +155,8 @@ static int on_event(const struct rpma_rt_completion *event)
 	case RPMA_RT_EVENT_ESTABLISHED:
 		return event->user == &client ? say(&client, 1) : 0;
 	case RPMA_RT_EVENT_CLOSED:
-		if (event->user == &front) /* the client left: so do we */
+		if (event->user == &front) /* the client left: the proxy leaves
+					    * too */
 			rpma_rt_conn_close(back.conn);
 		return end_event(&both, event);
 	default:
@@ -151,7 +164,9 @@ static int on_event(const struct rpma_rt_completion *event)
 	}
 }
 
-/* The server gives each number back; the client counts on. */
+/*
+ * Handles a message: the server sends each number back; the client counts on.
+ */
 static int on_message(struct end *end)
 {
 	int number = atoi(end_heard(&both, end));
@@ -178,7 +193,7 @@ static int on_item(const struct rpma_rt_completion *item)
 		return 0;
 	if (end == &client || end == &server)
 		return end_send_again(&both, end);
-	/* of which side is no matter: what is not due is not posted */
+	/* WRITABLE of either side: only posts that are due are posted */
 	on_writable(&there);
 	on_writable(&here);
 	return 0;
@@ -206,7 +221,7 @@ int main(int argc, char **argv)
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	int ret;
 
-	cfg.pollers = 2; /* connections get them by turns */
+	cfg.pollers = 2; /* assigned to connections in turn */
 	ret = both_usage(argc, argv) || both_open(&both, argv[1], &cfg) ||
 	      TRY(rpma_rt_queue_new(both.rt, NULL, &queue)) || run();
 	both_stop(&both);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * stop ADDRESS: client and server talk until SIGINT or SIGTERM comes. The
- * handler wakes the thread that waits for completions; what is left is taken,
- * and everything is given back.
+ * stop ADDRESS: client and server talk until SIGINT or SIGTERM. The handler
+ * wakes the thread that waits for completions; then the program takes the
+ * remaining items and frees everything.
  */
 
 #include <signal.h>
@@ -20,7 +20,10 @@ static struct rpma_rt_queue *queue;
 static volatile sig_atomic_t stop;
 static unsigned long messages;
 
-/* Of the library it calls rpma_rt_queue_wake(), and may call nothing else. */
+/*
+ * Handles a signal. The only call of the library that a handler may make is
+ * rpma_rt_queue_wake().
+ */
 static void on_signal(int number)
 {
 	(void)number;
@@ -44,7 +47,7 @@ static int on_event(const struct rpma_rt_completion *event)
 	}
 }
 
-/* Each answers the other, for ever. */
+/* Answers a message; both ends answer for ever. */
 static int on_message(struct end *end)
 {
 	if (messages++ == 0)
@@ -68,7 +71,9 @@ static int take(const struct rpma_rt_completion *items, int count)
 	return ret;
 }
 
-/* Until the handler says so. A wait that it ends answers 0. */
+/*
+ * Serves until the handler has set stop. A wait ended by the handler returns 0.
+ */
 static int serve(void)
 {
 	struct rpma_rt_completion items[BATCH];
@@ -82,11 +87,11 @@ static int serve(void)
 	return ret;
 }
 
-/* After the stop: what is still in the queue, up to its end. */
+/* Takes the remaining items after the stop. */
 static void take_the_rest(void)
 {
 	struct rpma_rt_completion items[BATCH];
-	struct rpma_rt_conn *conn; /* nobody's yet */
+	struct rpma_rt_conn *conn; /* of a request that was never taken */
 	int count, i;
 
 	while ((count = rpma_rt_queue_poll(queue, items, BATCH)) > 0) {
@@ -106,7 +111,7 @@ static int run(void)
 
 	end_init(&both, &server, 0);
 	end_init(&both, &client, 1);
-	/* the handler needs the queue: it is installed when that is there */
+	/* the handler uses the queue, so the queue is made first */
 	return sigaction(SIGINT, &action, NULL) ||
 	       sigaction(SIGTERM, &action, NULL) || both_listen(&both, queue) ||
 	       both_connect(&both, queue, &client) || serve();
@@ -122,7 +127,7 @@ int main(int argc, char **argv)
 		take_the_rest();
 	rpma_rt_conn_unref(&server.conn);
 	rpma_rt_conn_unref(&client.conn);
-	/* the handler must not find a queue that is gone */
+	/* the handler must not use a deleted queue */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	rpma_rt_queue_delete(&queue);

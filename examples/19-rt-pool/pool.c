@@ -3,9 +3,9 @@
 
 /*
  * pool ADDRESS: messages in slots of a pool. No end posts a receive: the
- * runtime keeps the slots posted, a message comes as a lease, and the server
- * sends it back from the slot that it came in. The send takes the
- * lease: the slot is free when the device has done with it.
+ * runtime keeps the slots posted, a message arrives as a lease, and the server
+ * sends the message back from its slot. The send takes the lease: the slot is
+ * free when the device has completed the send.
  */
 
 #include <stdio.h>
@@ -14,13 +14,13 @@
 #include "../common/both.h"
 
 #define MESSAGES 1000
-#define WINDOW	 32  /* echoes that the client waits for at most */
-#define SLOTS	 512 /* more than both ends have posted and in their hands */
+#define WINDOW	 32  /* the most echoes that the client waits for */
+#define SLOTS	 512 /* more than both ends have posted or leased */
 
 static struct both both;
 static struct end client;
 static struct end server;
-static struct rpma_rt_lease owed[WINDOW]; /* echoes that are not sent yet */
+static struct rpma_rt_lease owed[WINDOW]; /* echoes to be sent */
 static int said, heard, echoed, received;
 
 static int pool_open(struct rpma_rt_pool **pool_ptr)
@@ -30,18 +30,19 @@ static int pool_open(struct rpma_rt_pool **pool_ptr)
 	cfg.peer = both.peer;
 	cfg.count = SLOTS;
 	cfg.slot_size = MESSAGE;
-	cfg.sends = WINDOW; /* the client's; echoes go from where they came */
+	cfg.sends = WINDOW; /* for the client; echoes are sent from their
+			     * receive slots */
 	return TRY(rpma_rt_pool_new(both.rt, &cfg, pool_ptr));
 }
 
-/* Sends what the slot has in it. An error: the lease stays the caller's. */
+/* Sends the message in the slot. On failure the caller keeps the lease. */
 static int send_slot(const struct end *end, const struct rpma_rt_lease *lease)
 {
 	return rpma_rt_send_lease(end->conn, lease, lease->len, 0);
 }
 
-/* As much as may be under way; a post that is refused for now is followed by
- * WRITABLE. */
+/* Sends messages until the window is full; after a post that is refused for
+ * now, WRITABLE follows. */
 static int say_more(void)
 {
 	struct rpma_rt_lease lease;
@@ -62,7 +63,7 @@ static int say_more(void)
 	return ret == RPMA_E_AGAIN ? 0 : rt_check("sending", ret);
 }
 
-/* The client hears what it said, in order. */
+/* Checks an echo: the echoes arrive in the order of the messages. */
 static int on_echo(const struct rpma_rt_lease *lease)
 {
 	char expected[MESSAGE];
@@ -77,8 +78,8 @@ static int on_echo(const struct rpma_rt_lease *lease)
 				 : say_more();
 }
 
-/* A message can be here before the server's ESTABLISHED, and before that
- * nothing can be sent. */
+/* Sends echoes. A message may arrive before the server is ESTABLISHED, and
+ * before ESTABLISHED nothing can be sent. */
 static int echo_more(void)
 {
 	int ret = 0;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * client.c: main begins the connections; the worker of each posts its
- * receives, connects, and from COMMAND_GO on keeps depth messages in flight,
- * checking every reply. Replies come in the order of the messages.
+ * client.c: main starts the connections; the worker of a connection posts the
+ * receives, connects, and after COMMAND_GO keeps depth messages in flight,
+ * checking every reply. Replies arrive in the order of the messages.
  */
 
 #include "client.h"
@@ -70,7 +70,7 @@ static const char *reason_text(unsigned reason)
 	}
 }
 
-/* What comes from the network decides only which of our texts is printed. */
+/* Prints why the server refused: bytes from the network only select a text. */
 static void fail_refused(const struct link *link, const struct refusal *refusal)
 {
 	struct end *end = link->end;
@@ -129,7 +129,7 @@ static void on_event(struct worker *worker, struct link *link,
 {
 	struct end *end = worker->end;
 
-	/* the handle: main's copy may be stored later than this comes */
+	/* main may store the handle later than this event arrives */
 	link->conn = rpma_rt_completion_conn(event);
 	switch (event->opcode) {
 	case RPMA_RT_EVENT_READY:
@@ -249,7 +249,7 @@ struct client *client_new(const struct options *options, struct rpma_rt *rt,
 	return client;
 }
 
-/* The share of connection i in the messages of all. */
+/* Returns the number of messages for connection i. */
 static uint64_t share(const struct options *o, unsigned i)
 {
 	return o->messages / o->connections +

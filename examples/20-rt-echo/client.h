@@ -11,19 +11,19 @@
 #include "end.h"
 
 struct client {
-	struct end end; /* first: a worker's end leads here */
-	/* the server's, set before the workers run */
+	struct end end; /* first: the end of a worker leads here */
+	/* of the server, set before the workers run */
 	const char *address;
 	uint16_t port;
 };
 
-/* NULL: one line on stderr said why. */
+/* Makes a client; returns NULL after a message on stderr. */
 struct client *client_new(const struct options *options, struct rpma_rt *rt,
 			  struct rpma_peer *peer, unsigned first_id);
-/* Begins all connections; they start sending when told COMMAND_GO. */
+/* Starts all connections, which send after COMMAND_GO. */
 bool client_connect(struct client *client, const char *address, uint16_t port);
 bool client_is_connected(const struct client *client);
-/* After end_join(). */
+/* Deletes a client, after end_join(). */
 void client_delete(struct client **client_ptr);
 
 #endif /* ECHO_CLIENT_H */

@@ -63,7 +63,10 @@ static bool find(const struct options *o, struct device *device)
 	return ret == 0;
 }
 
-/* A connection's work requests all have room in one CQ of a runtime. */
+/*
+ * Checks that all work requests of a connection have room in a CQ of the
+ * runtime.
+ */
 static bool fits(const struct options *o, struct device *device)
 {
 	struct ibv_device_attr attr;
@@ -75,7 +78,7 @@ static bool fits(const struct options *o, struct device *device)
 			name, strerror(err));
 		return false;
 	}
-	/* one more of each side to mark the end */
+	/* one more on each side, which marks the end */
 	int receives = (int)(o->depth + RECEIVE_SLACK + 1);
 	int entries = (int)(2 * o->depth + RECEIVE_SLACK + 2);
 	if (receives > attr.max_qp_wr || entries > attr.max_cqe) {

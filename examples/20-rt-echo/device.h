@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.h: makes a peer of an address, on a device that has room enough.
+ * device.h: makes a peer for an address, on a device with enough room.
  */
 
 #ifndef ECHO_DEVICE_H
@@ -20,7 +20,7 @@ struct device {
 	unsigned max_cqe;
 };
 
-/* false: one line on stderr said why. */
+/* Opens the device; returns false after a message on stderr. */
 bool device_open(const struct options *options, struct device *device);
 void device_close(struct device *device);
 

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * end.c: main's part of an end: makes it, starts its workers, commands them,
- * joins them, and checks that their queues are empty at last.
+ * end.c: the part of main in an end: makes the end, starts its workers,
+ * commands and joins the workers, and checks that all queues are empty.
  */
 
 #include "end.h"
@@ -17,7 +17,7 @@
 
 #include "worker.h"
 
-#define MIN_RNR_TIMER 1 /* 10 us; what rdma_cm leaves is 655 ms */
+#define MIN_RNR_TIMER 1 /* 10 us; the default of rdma_cm is 655 ms */
 
 uint64_t now_ns(void)
 {
@@ -43,7 +43,8 @@ void end_fail(struct end *end, const char *format, ...)
 {
 	va_list args;
 
-	/* relaxed: only chooses the printer; read after the threads ended */
+	/* relaxed: only decides which thread prints; read after the threads
+	 * ended */
 	if (atomic_exchange_explicit(&end->is_failed, true,
 				     memory_order_relaxed))
 		return;

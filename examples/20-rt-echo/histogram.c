@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * histogram.c: the buckets. Values below 64 have one each; from there on the
- * bucket is the exponent and the five bits after the leading one.
+ * histogram.c: the buckets. A value below 64 has a bucket alone; from 64 on the
+ * bucket is the exponent and the five bits after the leading bit.
  */
 
 #include "histogram.h"
@@ -20,7 +20,7 @@ static unsigned bucket_of(uint64_t ns)
 	return (shift << HIST_SUB_BITS) + (unsigned)(ns >> shift);
 }
 
-/* the largest value of a bucket */
+/* Returns the largest value of a bucket. */
 static uint64_t top_of(unsigned bucket)
 {
 	if (bucket < 2 * SUB_COUNT)
@@ -35,7 +35,7 @@ void hist_add(struct histogram *hist, uint64_t ns)
 {
 	_Atomic uint64_t *count = &hist->count[bucket_of(ns)];
 
-	/* relaxed: one writer; a reader may lag, it needs no order */
+	/* relaxed: one writer; a reader may lag and needs no order */
 	uint64_t n = atomic_load_explicit(count, memory_order_relaxed);
 	atomic_store_explicit(count, n + 1, memory_order_relaxed);
 	if (ns > atomic_load_explicit(&hist->max, memory_order_relaxed))

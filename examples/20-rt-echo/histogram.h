@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * histogram.h: latencies in buckets that grow with the value, 32 to each
- * power of two, so that a percentile is off by at most 3 %.
+ * histogram.h: latencies in buckets that grow with the value, 32 for each power
+ * of two, so that the error of a percentile is at most 3 %.
  *
- * A histogram is written by one thread and may be read by others meanwhile. A
- * reader takes a struct hist_counts, which can be added and subtracted: an
- * interval is the difference of two.
+ * One thread writes a histogram; other threads may read the histogram
+ * meanwhile. A reader takes a struct hist_counts, which can be added and
+ * subtracted: an interval is the difference of two.
  */
 
 #ifndef ECHO_HISTOGRAM_H
@@ -30,14 +30,16 @@ struct hist_counts {
 	uint64_t max;
 };
 
-/* Thread: the writer. */
+/* Adds a value. Thread: the writer. */
 void hist_add(struct histogram *hist, uint64_t ns);
-/* Adds what hist holds to sum. Thread: any. */
+/* Adds the counts of hist to sum. Thread: any. */
 void hist_read(const struct histogram *hist, struct hist_counts *sum);
-/* counts - before; its max is that of its highest bucket. */
+/* Subtracts before; max becomes the maximum of the highest bucket. */
 void hist_subtract(struct hist_counts *counts,
 		   const struct hist_counts *before);
-/* The value that per_mille of 1000 do not exceed; 0 if there are none. */
+/*
+ * Returns the value not exceeded by per_mille of 1000 values; 0 without values.
+ */
 uint64_t hist_percentile(const struct hist_counts *counts, unsigned per_mille);
 
 #endif /* ECHO_HISTOGRAM_H */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * link.c: a connection's memory and its posting in batches.
+ * link.c: memory of a connection, and posting in batches.
  */
 
 #include "link.h"
@@ -13,14 +13,16 @@
 
 #define POST_BATCH 32
 
-/* main is the only one to fill a free number, so it needs no exchange */
+/*
+ * Takes a free number; only main fills a free number, so no exchange is needed.
+ */
 static bool take_number(struct link *link)
 {
 	struct end *end = link->end;
 
 	for (unsigned i = 0; i < TICKET_LINKS; i++) {
-		/* acquire: pairs with the release in link_delete(): the old
-		 * link's worker is done with this number */
+		/* acquire: pairs with the release in link_delete(): the worker
+		 * of the old link has finished with the number */
 		if (atomic_load_explicit(&end->links[i], memory_order_acquire))
 			continue;
 		link->index = i;
@@ -39,7 +41,7 @@ static void give_number(struct link *link)
 	/* release: pairs with the acquire in take_number() */
 	atomic_store_explicit(&link->end->links[link->index], NULL,
 			      memory_order_release);
-	/* release: main, seeing 0, may fini the end (acquire there) */
+	/* release: when main sees 0, main may fini the end (acquire there) */
 	atomic_fetch_sub_explicit(&link->end->open, 1, memory_order_release);
 }
 
@@ -92,10 +94,10 @@ struct link *link_new(struct end *end, const struct link_cfg *cfg)
 		goto err_free;
 	if (!take_number(link))
 		goto err_dereg;
-	/* every receive slot waits to be posted, the lowest first */
+	/* every receive slot is to be posted, the lowest first */
 	for (uint32_t i = link->receives; i-- > 0;)
 		link->repost[link->repost_count++] = i;
-	/* relaxed: a sum that main alone compares */
+	/* relaxed: only main compares the sum */
 	atomic_fetch_add_explicit(&end->memory, link->memory_size,
 				  memory_order_relaxed);
 	return link;
@@ -182,7 +184,7 @@ uint8_t *link_stage(struct link *link, uint32_t *slot)
 {
 	uint32_t next = (uint32_t)((link->sent + link->staged) % link->depth);
 
-	/* the send before in this slot may still be read by the device */
+	/* the device may still read the previous send in this slot */
 	if (link->staged == link->depth ||
 	    tally_is_out(&link->send_tally, next))
 		return NULL;
@@ -206,16 +208,16 @@ static uint64_t context_of(const struct link *link, bool is_recv, uint32_t slot)
 	return ticket_pack(&ticket);
 }
 
-/* What a post answered. true: go on with the next batch. */
+/* Handles the result of a post. Returns true to go on with the next batch. */
 static bool judge(struct link *link, int ret, bool *is_blocked)
 {
 	if (ret >= 0 && rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE)
 		return true;
 	if (ret >= 0 || ret == RPMA_E_AGAIN) {
-		*is_blocked = true; /* RPMA_RT_WRITABLE will come */
+		*is_blocked = true; /* RPMA_RT_WRITABLE follows */
 		return false;
 	}
-	/* closed: CLOSED is on its way, with every completion before it */
+	/* closed: every completion, and then CLOSED, will arrive */
 	if (ret != RPMA_RT_E_CLOSED) {
 		end_fail(link->end, "connection %u: cannot post: %s",
 			 link->connection, rpma_rt_err_2str(ret));

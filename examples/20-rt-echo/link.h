@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * link.h: one connection: its memory, its receives and its sends.
+ * link.h: a connection with memory, receives and sends.
  *
- * The memory is receive slots and then send slots, one message each. A receive
+ * The memory is receive slots and then send slots, a message each. A receive
  * slot is posted, comes back with a message, and is posted again when the
  * message was handled. Sends go in order through the send slots, round and
- * round: staged (filled), then posted with all that are staged, one doorbell.
+ * round: staged (filled), then posted with all staged slots, with one doorbell.
  * A post that the runtime refuses for now stays staged until RPMA_RT_WRITABLE.
  * Thread: main until the link is handed to its worker, then the worker.
  */
@@ -26,11 +26,11 @@ struct link {
 	bool is_dirty;
 
 	unsigned index;	     /* in end->links and in tickets */
-	uint32_t connection; /* the client's number, in messages */
+	uint32_t connection; /* number at the client, in messages */
 	uint32_t size;
 	uint32_t depth;
 	uint64_t seed;
-	uint64_t total; /* messages to come, if has_total */
+	uint64_t total; /* expected messages, if has_total */
 	bool has_total;
 
 	uint8_t *memory;
@@ -51,10 +51,10 @@ struct link {
 	uint64_t sent;	 /* posted so far */
 	uint32_t staged; /* filled and not posted yet */
 	bool is_send_blocked;
-	uint64_t *since_ns; /* of each send slot: when its latency began */
+	uint64_t *since_ns; /* of each send slot: start of the latency */
 
-	uint64_t received; /* messages that came, in order */
-	bool is_taken;	   /* its worker has it */
+	uint64_t received; /* received messages, in order */
+	bool is_taken;	   /* the worker owns the link */
 	bool is_up;	   /* ESTABLISHED came */
 	bool is_closing;
 	bool is_closed; /* CLOSED came */
@@ -68,24 +68,27 @@ struct link_cfg {
 	uint64_t total;
 };
 
-/* NULL: no memory, no number left, or not registered; errno says. */
+/*
+ * Makes a link; returns NULL with errno: no memory, no free number, or not
+ * registered.
+ */
 struct link *link_new(struct end *end, const struct link_cfg *cfg);
-/* After CLOSED, or without a connection. */
+/* Deletes a link after CLOSED, or a link without a connection. */
 void link_delete(struct link *link);
 
-/* The worker has it from now on. */
+/* Gives the link to the worker. */
 void link_attach(struct link *link, struct worker *worker);
-/* To be pumped at the end of this batch. */
+/* Marks the link to be pumped at the end of the batch. */
 void link_touch(struct link *link);
 
 uint8_t *link_recv_slot(struct link *link, uint32_t slot);
-/* The slot's message is done with. */
+/* Ends the handling of the message in the slot. */
 void link_release(struct link *link, uint32_t slot);
-/* The next send slot to fill, or NULL; *slot is its number. */
+/* Returns the next send slot to fill, or NULL; *slot is its number. */
 uint8_t *link_stage(struct link *link, uint32_t *slot);
-/* Posts what is released, then what is staged, as far as it goes. */
+/* Posts released receives, then staged sends, as far as possible. */
 void link_post(struct link *link);
-/* Also closes a link that is not connected yet. */
+/* Closes a link, connected or not. */
 void link_close(struct link *link);
 
 #endif /* ECHO_LINK_H */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rt-echo: a multi-threaded echo server over RDMA and its load generator, on
- * librpma_rt; README.md says where to begin. main.c: start and end.
+ * rt-echo: a multi-threaded echo server over RDMA with a load generator, on
+ * librpma_rt; README.md says where to start. main.c: start and end.
  */
 
 #include <sched.h>

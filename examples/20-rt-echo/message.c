@@ -62,7 +62,7 @@ bool hello_decode(const void *bytes, size_t len, struct hello *hello)
 {
 	const uint8_t *at = bytes;
 
-	/* more than was sent is fine: some devices pad with zeros */
+	/* more bytes than sent are fine: some devices pad with zeros */
 	if (!at || len < HELLO_SIZE || get32(at) != HELLO_MAGIC ||
 	    get32(at + 4) != VERSION)
 		return false;
@@ -101,7 +101,10 @@ bool refusal_decode(const void *bytes, size_t len, struct refusal *refusal)
 	return true;
 }
 
-/* splitmix64: each step is independent of the last, so it runs wide */
+/*
+ * splitmix64: each step is independent of the step before, so the compiler can
+ * vectorize
+ */
 static uint64_t mix(uint64_t x)
 {
 	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);

@@ -5,9 +5,9 @@
  * message.h: the bytes that the two ends exchange.
  *
  * hello travels with the connection request (56 bytes at most), refusal with a
- * rejection; both are little endian and not believed before they are checked.
- * A message is connection, length, sequence number and a pattern drawn from
- * seed, connection and sequence number; the reply is the same bytes.
+ * rejection; both are little endian, and trusted only after a check. A message
+ * is connection, length, sequence number and a pattern drawn from seed,
+ * connection and sequence number; the reply has the same bytes.
  */
 
 #ifndef ECHO_MESSAGE_H
@@ -21,17 +21,20 @@
 #define MESSAGE_MAX (1u << 20)
 
 struct hello {
-	uint32_t connection; /* the client's number of this connection */
+	uint32_t connection; /* number of the connection at the client */
 	uint32_t size;	     /* of each message */
 	uint32_t depth;	     /* messages in flight */
 	uint64_t seed;
-	uint64_t total; /* messages that will come, 0 = until it closes */
+	uint64_t total; /* number of messages, 0 = until the connection
+			 * closes */
 };
 
 #define HELLO_SIZE 40
 
 void hello_encode(const struct hello *hello, uint8_t bytes[HELLO_SIZE]);
-/* false: these are not the bytes of a hello. len may be more. */
+/*
+ * Decodes a hello; returns false if the bytes are no hello. len may be larger.
+ */
 bool hello_decode(const void *bytes, size_t len, struct hello *hello);
 
 enum refusal_reason {
@@ -45,7 +48,7 @@ enum refusal_reason {
 
 struct refusal {
 	uint32_t reason;
-	uint32_t limit; /* the most that this server takes */
+	uint32_t limit; /* the most that the server takes */
 };
 
 #define REFUSAL_SIZE_BYTES 16

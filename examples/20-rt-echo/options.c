@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * options.c: the command line: its options, its errors, the defaults.
+ * options.c: the command line: options, errors, defaults.
  */
 
 #include "options.h"
@@ -205,7 +205,10 @@ static bool has_contradiction(const struct options *o)
 	return false;
 }
 
-/* A server makes buffers only for clients that connect, and counts then. */
+/*
+ * Checks the size of all buffers. A server makes buffers only for connected
+ * clients, and counts then.
+ */
 static bool is_too_large(const struct options *o)
 {
 	uint64_t bytes = buffer_bytes(o->connections, o->depth, o->size);
@@ -235,7 +238,7 @@ static void fill_defaults(struct options *o)
 		o->seconds = DEFAULT_SECONDS;
 }
 
-/* One option, or a role, which comes as option 1; says what is wrong. */
+/* Parses an option, or a role, which comes as option 1; prints an error. */
 static bool parse_next(int opt, char **argv, bool *is_role_given,
 		       struct options *o)
 {
@@ -262,7 +265,8 @@ enum parsed options_parse(int argc, char **argv, struct options *options)
 	int opt;
 
 	opterr = 0;
-	/* "-": a role may stand anywhere; ":": a missing value is told apart */
+	/* "-": a role may stand anywhere; ":": a missing value is reported as
+	 * ':' */
 	while ((opt = getopt_long(argc, argv, "-:h", LONG_OPTIONS, NULL)) !=
 	       -1) {
 		if (opt == OPT_HELP) {

@@ -29,15 +29,15 @@ static inline uint64_t buffer_bytes(uint64_t connections, uint64_t depth,
 
 struct options {
 	enum role role;
-	const char *address; /* NULL: that of the first device */
+	const char *address; /* NULL: the address of the first device */
 	const char *port;
-	unsigned pollers;     /* 0: to be chosen by options_plan() */
-	unsigned workers;     /* likewise, of each end */
+	unsigned pollers;     /* 0: chosen by options_plan() */
+	unsigned workers;     /* of each end; 0: chosen by options_plan() */
 	unsigned connections; /* server: at a time */
-	unsigned size;	      /* server: the most it takes */
-	unsigned depth;	      /* likewise */
+	unsigned size;	      /* server: the largest accepted */
+	unsigned depth;	      /* server: the largest accepted */
 	uint64_t seconds;     /* 0: not limited */
-	uint64_t messages;    /* likewise */
+	uint64_t messages;    /* 0: not limited */
 	uint64_t seed;
 	bool is_manual;
 	bool pollers_spin; /* set by options_plan() */
@@ -46,13 +46,13 @@ struct options {
 
 enum parsed { PARSED_OK, PARSED_HELP, PARSED_WRONG };
 
-/* PARSED_WRONG: one line on stderr said what and why. */
+/* Parses the command line. PARSED_WRONG: an error was printed on stderr. */
 enum parsed options_parse(int argc, char **argv, struct options *options);
 
 /*
- * Chooses pollers and workers for so many CPUs where none are given, and cuts
- * what is given so that no more threads spin than there are CPUs; says so on
- * stderr.
+ * Chooses the numbers of pollers and workers for the CPUs where no number is
+ * given, and lowers given numbers, so that no more threads spin than there are
+ * CPUs; prints changes on stderr.
  */
 void options_plan(struct options *options, unsigned cpus);
 

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * plan.c: how many threads there are, and which of them may spin. A thread that
- * spins without a CPU of its own only delays the thread that it waits for.
+ * plan.c: the number of threads, and which threads may spin. A spinning thread
+ * without a separate CPU only delays the thread that the spinning thread waits
+ * for.
  */
 
 #include "options.h"
@@ -20,7 +21,7 @@ static unsigned at_most(unsigned n, unsigned max)
 	return n < max ? n : max;
 }
 
-/* Takes from the larger, so both end at one, together. */
+/* Lowers the larger number first, so both numbers reach one together. */
 static void cut(struct options *o, unsigned ends, unsigned cpus)
 {
 	while (o->pollers + ends * o->workers > cpus &&
@@ -57,7 +58,7 @@ void options_plan(struct options *options, unsigned cpus)
 		unsigned rest = cpus > o->pollers ? cpus - o->pollers : 1;
 		o->workers = at_most(at_least_one(rest / ends), 8);
 	}
-	/* A worker without a connection would only be in the way. */
+	/* a worker without a connection would only disturb the others */
 	if (o->role != ROLE_SERVER && !workers)
 		o->workers = at_most(o->workers, o->connections);
 	if (o->is_manual)
@@ -66,7 +67,7 @@ void options_plan(struct options *options, unsigned cpus)
 		cut(o, ends, cpus);
 	say_cut(o, pollers, workers, cpus);
 
-	/* With fewer CPUs than threads even so, non-spinning threads sleep. */
+	/* with fewer CPUs than threads, threads sleep instead */
 	o->pollers_spin = o->pollers <= cpus;
 	o->workers_spin = o->pollers + ends * o->workers <= cpus;
 }

@@ -26,7 +26,7 @@ static void sum(const struct end *end, struct totals *t)
 		uint64_t last = counted(&s->last_ns);
 
 		/* delivered before posted: a snapshot never shows more
-		 * delivered, which would look like a fault */
+		 * delivered than posted, which would look like a fault */
 		t->delivered += counted(&s->delivered);
 		t->posted += counted(&s->posted);
 		t->failed += counted(&s->failed);
@@ -45,7 +45,7 @@ static void sum(const struct end *end, struct totals *t)
 	}
 }
 
-/* Three digits and a unit; text has 16 bytes. */
+/* Formats three digits and a unit; text has 16 bytes. */
 static const char *duration(uint64_t ns, char *text)
 {
 	static const char *const UNITS[] = {"ns", "us", "ms", "s"};
@@ -159,7 +159,7 @@ bool report_is_bad(const struct end *end)
 	struct totals t;
 
 	sum(end, &t);
-	/* relaxed: the threads that set it were joined */
+	/* relaxed: the threads that set is_failed were joined */
 	return atomic_load_explicit(&end->is_failed, memory_order_relaxed) ||
 	       t.lost || t.duplicated || t.misrouted || t.verify_errors ||
 	       t.posted != t.delivered;

@@ -10,12 +10,18 @@
 
 #include "end.h"
 
-/* Once a second: what happened since the last time, if anything did. */
+/*
+ * Prints the changes since the last call, if there are any; called once a
+ * second.
+ */
 void report_interval(struct end *end);
-/* The table, and the line for scripts. After end_join() and before
+/* Prints the table, and the line for scripts. After end_join() and before
  * end_fini(). */
 void report_end(const struct end *end);
-/* Whether any of what must be zero is not, or the end failed. */
+/*
+ * Returns true if a counter that must be zero is not zero, or if the end
+ * failed.
+ */
 bool report_is_bad(const struct end *end);
 
 #endif /* ECHO_REPORT_H */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * run.c: main's loop. It accepts connections, prints once a second, and moves
- * the ends on: connect, go, stop, and if that takes too long, abort.
+ * run.c: the loop of main. main accepts connections, prints once a second, and
+ * moves the ends on: connect, go, stop, and, if stopping takes too long, abort.
  */
 
 #include "run.h"
@@ -25,12 +25,12 @@
 #define MS_NS	   UINT64_C(1000000)
 #define NEVER	   UINT64_MAX
 
-/* lock-free, so fit for a handler; any thread may be interrupted by it */
+/* lock-free, so fit for a handler, which may interrupt any thread */
 static _Atomic int interrupts;
 
 void echo_interrupt(void)
 {
-	/* relaxed: nothing else is published with it */
+	/* relaxed: nothing else is published with the flag */
 	if (atomic_exchange_explicit(&interrupts, 1, memory_order_relaxed))
 		_exit(130);
 }
@@ -43,7 +43,9 @@ static bool is_interrupted(void)
 
 /* ------------------------------------------------------------- opening --- */
 
-/* A client beside a server on one machine begins with the last CPU. */
+/*
+ * Orders the CPUs from the last: for a client beside a server on one machine.
+ */
 static void reverse_cpus(struct rpma_rt_cfg *cfg, int32_t cpus[MAX_THREADS])
 {
 	enum { SETS = 16 }; /* of 1,024 CPUs each */
@@ -74,7 +76,7 @@ static bool new_rt(const struct echo *echo, struct rpma_rt **rt)
 		cfg.mode = RPMA_RT_MODE_MANUAL;
 	if (!o->pollers_spin)
 		cfg.spin_us = 0;
-	/* all of one connection goes into one CQ */
+	/* a CQ has room for all work requests of a connection */
 	unsigned entries = 2 * o->depth + RECEIVE_SLACK + 2;
 	if (entries > RPMA_RT_DEFAULT_CQ_SIZE)
 		cfg.cq_size = entries;
@@ -98,7 +100,7 @@ static bool open_client(struct echo *echo)
 {
 	struct rpma_rt *rt = echo->rts[1] ? echo->rts[1] : echo->rts[0];
 
-	/* the server's workers have the numbers below MAX_THREADS */
+	/* the workers of the server have the numbers below MAX_THREADS */
 	echo->client =
 		client_new(echo->options, rt, echo->device.peer, MAX_THREADS);
 	return echo->client != NULL;
@@ -138,7 +140,7 @@ static void start_intervals(struct echo *echo)
 		echo->client->end.reported_ns = now;
 }
 
-/* A short while of everything that main does meanwhile. */
+/* Sleeps a short while, and does the periodic work of main. */
 static void step(struct echo *echo)
 {
 	const struct timespec pause = {.tv_nsec = STEP_MS * (long)MS_NS};
@@ -155,7 +157,7 @@ static void step(struct echo *echo)
 
 static bool is_failed(const struct end *end)
 {
-	/* relaxed: nothing else is read because of it */
+	/* relaxed: no other read depends on the flag */
 	return atomic_load_explicit(&end->is_failed, memory_order_relaxed);
 }
 
@@ -226,9 +228,10 @@ static void wait_messages(struct echo *echo)
 }
 
 /*
- * Waits until all links of an end that was told to stop are gone, after a
- * while with force. Without result there is no orderly way out: the device or
- * the library owes us completions, and the memory may still be in use.
+ * Waits until all links of a stopped end are gone; after a while closes the
+ * links by force. If links remain even then, there is no orderly way out: the
+ * device or the library has not returned all completions, and the memory may
+ * still be in use.
  */
 static void drain(struct echo *echo, struct end *end)
 {
@@ -306,7 +309,7 @@ static void announce(const struct echo *echo)
 	fflush(stdout);
 }
 
-/* Stops the runtimes: from here nothing comes into a queue any more. */
+/* Stops the runtimes: afterwards no item comes into a queue. */
 static void stop_rts(struct echo *echo)
 {
 	for (int i = 0; i < 2; i++) {
@@ -352,7 +355,7 @@ bool echo_close(struct echo *echo)
 {
 	bool is_ok = true;
 
-	/* only if it did not run: then the workers of a server are up */
+	/* only if the echo did not run: then the workers of a server run */
 	if (echo->server) {
 		end_tell(&echo->server->end, COMMAND_STOP);
 		end_join(&echo->server->end);

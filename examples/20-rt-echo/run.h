@@ -2,7 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * run.h: the ends of this process from start to drained. Thread: main.
+ * run.h: the ends of this process from start to the end of draining. Thread:
+ * main.
  */
 
 #ifndef ECHO_RUN_H
@@ -15,20 +16,24 @@
 struct echo {
 	const struct options *options;
 	struct device device;
-	/* one for both ends; in manual mode one each, the client's second */
+	/* one for both ends; in manual mode one for each end, the second for
+	 * the client */
 	struct rpma_rt *rts[2];
 	struct server *server; /* NULL: only a client */
 	struct client *client; /* NULL: only a server */
 };
 
-/* From a signal handler: finish; the second time: exit now. */
+/* Finishes the run, from a signal handler; the second call exits at once. */
 void echo_interrupt(void);
 
-/* false: one line on stderr said why; close it all the same. */
+/*
+ * Opens everything. Returns false after a message on stderr; echo_close() is
+ * needed in either case.
+ */
 bool echo_open(struct echo *echo, const struct options *options);
-/* Runs, drains, prints the tables. true: all is well. */
+/* Runs, drains, prints the tables. Returns true if no check failed. */
 bool echo_run(struct echo *echo);
-/* false: something was not given back. */
+/* Closes everything. Returns false if a resource could not be freed. */
 bool echo_close(struct echo *echo);
 
 #endif /* ECHO_RUN_H */

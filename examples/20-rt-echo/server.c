@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * server.c: main takes the connection requests, checks them, makes the link and
- * hands it to a worker, which does all the rest: posts the receives, accepts,
- * answers, closes.
+ * server.c: main takes the connection requests, checks each request, makes the
+ * link and gives the link to a worker, which does all other work: posts the
+ * receives, accepts, answers, closes.
  */
 
 #include "server.h"
@@ -57,8 +57,8 @@ static void on_received(struct worker *worker, struct link *link, uint32_t slot,
 		count(&worker->stats.verify_errors, 1);
 	link->received++;
 	link->pending[link->pending_in++ % link->receives] = slot;
-	/* here: the last answer's send is flushed if the client, which has that
-	 * answer, leaves at once */
+	/* counted here: if the client leaves right after the last answer, the
+	 * send of the answer is flushed although the client has the answer */
 	count(&worker->stats.messages, 1);
 	if (!counted(&worker->stats.first_ns))
 		count(&worker->stats.first_ns, worker->now_ns);
@@ -73,7 +73,7 @@ static void on_sent(struct worker *worker, struct link *link, uint32_t slot)
 			      memory_order_relaxed);
 }
 
-/* Copies the answers, in order, and gives their receives back. */
+/* Copies the answers, in order, and releases their receives. */
 static void answer(struct worker *worker, struct link *link)
 {
 	while (link->pending_out < link->pending_in) {
@@ -100,7 +100,7 @@ static void pump(struct worker *worker, struct link *link)
 
 static void on_gone(struct worker *worker, struct link *link)
 {
-	/* of an honest client that left when it was done: none */
+	/* 0 for an honest client, which leaves after the last answer */
 	count(&worker->stats.unanswered,
 	      link->pending_in - link->pending_out + link->staged);
 }
@@ -116,7 +116,7 @@ static const struct end_ops SERVER_OPS = {
 
 /* ------------------------------------------------------------ in main --- */
 
-/* Nothing of hello is to be believed. */
+/* Checks a hello: no field is trusted. */
 static bool is_acceptable(const struct server *server,
 			  const struct hello *hello, struct refusal *refusal)
 {
@@ -150,7 +150,10 @@ static void refuse(struct rpma_rt_conn *conn, const struct refusal *refusal)
 	rpma_rt_conn_unref(&conn);
 }
 
-/* In manual mode the connection stays on the core of its poller. */
+/*
+ * Chooses a worker. In manual mode the connection stays on the core of its
+ * poller.
+ */
 static struct worker *choose_worker(struct server *server,
 				    const struct rpma_rt_conn *conn)
 {
@@ -163,7 +166,10 @@ static struct worker *choose_worker(struct server *server,
 	return &end->workers[server->next_worker++ % end->worker_count];
 }
 
-/* From rpma_rt_conn_set_queue() on the link is the worker's. */
+/*
+ * Gives the link to a worker, which owns the link from rpma_rt_conn_set_queue()
+ * on.
+ */
 static void hand_over(struct server *server, struct link *link,
 		      struct rpma_rt_conn *conn)
 {
@@ -177,7 +183,7 @@ static void hand_over(struct server *server, struct link *link,
 	if (!ret)
 		ret = rpma_rt_conn_set_queue(conn, queue);
 	if (ret) {
-		/* it is gone already: its CLOSED came here, or will */
+		/* the connection is gone already: main gets CLOSED */
 		server->handles[link->index] = NULL;
 		link_delete(link);
 		return;
@@ -190,7 +196,10 @@ static void hand_over(struct server *server, struct link *link,
 			 rpma_rt_err_2str(ret));
 }
 
-/* A new connection may have the address of one that is long gone. */
+/*
+ * Removes a handle: a new connection may have the address of a deleted
+ * connection.
+ */
 static void forget(struct server *server, const struct rpma_rt_conn *conn)
 {
 	for (unsigned i = 0; i < TICKET_LINKS; i++)
@@ -234,14 +243,17 @@ static void take_request(struct server *server, struct rpma_rt_conn *conn)
 	hand_over(server, link, conn);
 }
 
-/* CLOSED of a link that was handed over too late for it: pass it on. */
+/*
+ * Passes CLOSED on to the worker, if the link was handed over too late for the
+ * queue of the worker.
+ */
 static void take_closed(struct server *server, const struct rpma_rt_conn *conn)
 {
 	for (unsigned i = 0; i < TICKET_LINKS; i++) {
 		if (server->handles[i] != conn)
 			continue;
-		/* relaxed: main stored it; only its CLOSED, this one, lets
-		 * the worker delete it */
+		/* relaxed: main stored the link; only this CLOSED lets the
+		 * worker delete the link */
 		struct link *link = atomic_load_explicit(&server->end.links[i],
 							 memory_order_relaxed);
 		rpma_rt_queue_push(

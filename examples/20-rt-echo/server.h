@@ -12,24 +12,27 @@
 
 struct server {
 	struct end end;
-	struct rpma_rt_queue *requests; /* main consumes it */
+	struct rpma_rt_queue *requests; /* consumed by main */
 	struct rpma_rt_listener *listener;
-	uint16_t port; /* it listens on */
+	uint16_t port; /* of the listener */
 	unsigned next_worker;
 	bool is_stopping;
-	/* of each link's number: its connection, also when that is gone */
+	/* by number of the link: the connection, also after the connection is
+	 * gone */
 	const struct rpma_rt_conn *handles[TICKET_LINKS];
 };
 
-/* Listens on address. NULL: one line on stderr said why. */
+/*
+ * Makes a server listening on address; returns NULL after a message on stderr.
+ */
 struct server *server_new(const struct options *options, const char *address,
 			  struct rpma_rt *rt, struct rpma_peer *peer,
 			  unsigned first_id);
 /* Takes connection requests; waits up to timeout_ms for the first. */
 void server_accept(struct server *server, int timeout_ms);
-/* No more requests; workers finish what is outstanding and close. */
+/* Stops taking requests; workers finish outstanding work and close. */
 void server_stop(struct server *server);
-/* After end_join(). */
+/* Deletes a server, after end_join(). */
 void server_delete(struct server **server_ptr);
 
 #endif /* ECHO_SERVER_H */

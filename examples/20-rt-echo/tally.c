@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * tally.c: tickets and the bitmap they are ticked off in.
+ * tally.c: tickets, and the bitmap of outstanding tickets.
  */
 
 #include "tally.h"

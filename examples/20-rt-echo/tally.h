@@ -2,15 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * tally.h: every work request has a ticket and is ticked off by it.
+ * tally.h: every work request has a ticket, and its completion is ticked off.
  *
- * A ticket is the 48-bit context of a work request: which side of which
- * connection posted it, for which worker's queue, with which buffer (slot),
- * and the how-manieth time that buffer was out (turn). A tally is one side of
- * one connection: a bit per slot says that its work request is outstanding. So
- * one completion lost and one delivered twice cannot cancel out: the first
- * leaves a bit set, the second finds a bit clear or a turn gone by.
- * A tally belongs to one thread.
+ * A ticket is the 48-bit context of a work request: the side and the connection
+ * that posted the work request, the worker whose queue gets the completion, the
+ * buffer (slot), and how many times the buffer was posted (turn). A tally is a
+ * side of a connection: a bit for each slot says whether its work request is
+ * outstanding. So a lost completion and a completion delivered twice cannot
+ * cancel out: the lost completion leaves a bit set, the second delivery finds
+ * the bit clear or an old turn. A tally belongs to one thread.
  */
 
 #ifndef ECHO_TALLY_H
@@ -37,20 +37,23 @@ struct ticket ticket_unpack(uint64_t context);
 
 struct tally {
 	uint32_t slots;
-	uint32_t out;	/* outstanding */
-	uint64_t *bits; /* of each slot: it is outstanding */
-	uint16_t *turn; /* of each slot: the turn it is in, or next in */
+	uint32_t out;	/* number of outstanding slots */
+	uint64_t *bits; /* of each slot: the work request is outstanding */
+	uint16_t *turn; /* of each slot: the present turn, or the next */
 };
 
-/* false: no memory */
+/* Returns false if there is no memory. */
 bool tally_init(struct tally *tally, uint32_t slots);
 void tally_fini(struct tally *tally);
 bool tally_is_out(const struct tally *tally, uint32_t slot);
-/* The turn that the next work request of this slot takes. */
+/* Returns the turn of the next work request of the slot. */
 unsigned tally_turn(const struct tally *tally, uint32_t slot);
-/* The slot's work request was posted. */
+/* Marks the work request of the slot as posted. */
 void tally_post(struct tally *tally, uint32_t slot);
-/* It was delivered. false: this one is not outstanding, or not any more. */
+/*
+ * Marks a completion as delivered; returns false if the work request is not, or
+ * no longer, outstanding.
+ */
 bool tally_deliver(struct tally *tally, uint32_t slot, unsigned turn);
 
 #endif /* ECHO_TALLY_H */

@@ -3,12 +3,13 @@
 
 /*
  * worker.c: takes a batch from the queue, ticks off each completion, lets the
- * end handle it, and at last pumps each link that got a completion, once: so
- * the posts that a batch causes need one doorbell a side.
+ * end handle each completion, and then pumps each link with a completion, once:
+ * so the posts caused by a batch need one doorbell per side.
  *
- * With --poll=manual the worker first runs one round of its own poller, which
- * fills its queue: the completion never leaves the core. When nothing comes for
- * a while, the worker arms the poller and sleeps on both file descriptors.
+ * With --poll=manual the worker first runs a round of its poller, which fills
+ * the queue of the worker: the completion never leaves the core. When no item
+ * comes for a while, the worker arms the poller and sleeps on both file
+ * descriptors.
  */
 
 #include "worker.h"
@@ -25,15 +26,16 @@
 
 static struct link *link_by_number(const struct worker *worker, unsigned index)
 {
-	/* relaxed: if it is this worker's, this worker took it over through
-	 * its queue, which ordered the store before */
+	/* relaxed: if the link belongs to this worker, the worker took the link
+	 * over through its queue, which ordered the store before */
 	return atomic_load_explicit(&worker->end->links[index],
 				    memory_order_relaxed);
 }
 
 /*
- * Ticks a completion off. NULL: not one of this worker's, or not outstanding;
- * the link is looked up by the ticket, so a stale pointer is never followed.
+ * Ticks a completion off. Returns NULL if the completion is for another worker,
+ * or not outstanding. The link is looked up by the ticket, so a stale pointer
+ * is never followed.
  */
 static struct link *tick_off(struct worker *worker, const struct ticket *ticket,
 			     const void *user)
@@ -84,7 +86,9 @@ static void take_completion(struct worker *worker,
 	link_touch(link);
 }
 
-/* CLOSED was the last item of the link: what is out now is lost. */
+/*
+ * Ends a link after CLOSED, the last item: outstanding work requests are lost.
+ */
 static void finish(struct worker *worker, struct link *link)
 {
 	count(&worker->stats.lost,
@@ -101,7 +105,7 @@ static void take_event(struct worker *worker,
 
 	if (is_last)
 		link->is_closing = link->is_closed = true;
-	/* a server's link may close before main handed it over */
+	/* a link of a server may close before main handed the link over */
 	if (!link->is_taken)
 		return;
 	worker->end->ops->on_event(worker, link, event);
@@ -131,7 +135,7 @@ static void take_command(struct worker *worker,
 	worker->end->ops->on_command(worker, command, link);
 	if (link && link->is_taken && link->is_closed)
 		finish(worker, link);
-	/* stop and go are for all */
+	/* stop and go are for all links */
 	for (struct link *l = link ? NULL : worker->links; l; l = l->next)
 		link_touch(l);
 }
@@ -165,7 +169,10 @@ static void take(struct worker *worker, const struct rpma_rt_completion *item)
 	}
 }
 
-/* A link that cannot post for now touches itself again: for the next round. */
+/*
+ * Pumps marked links. A link that cannot post for now marks itself again, for
+ * the next round.
+ */
 static void pump(struct worker *worker)
 {
 	struct link *link = worker->dirty;
@@ -187,7 +194,7 @@ static void sleep_manual(struct worker *worker)
 		{.fd = worker->fds[1], .events = POLLIN},
 	};
 
-	/* either may say that there is something still */
+	/* either call may report more work */
 	if (rpma_rt_queue_arm(worker->queue) == 0 &&
 	    rpma_rt_poller_arm(worker->end->rt, (uint32_t)worker->poller) == 0)
 		poll(fds, 2, WAIT_MS);
@@ -212,7 +219,7 @@ static int poll_manual(struct worker *worker, struct rpma_rt_completion *items)
 	return ret;
 }
 
-/* How many there were. */
+/* Gets items; returns how many. */
 static int get_items(struct worker *worker, struct rpma_rt_completion *items)
 {
 	if (worker->poller >= 0)
@@ -223,7 +230,7 @@ static int get_items(struct worker *worker, struct rpma_rt_completion *items)
 }
 
 /*
- * To a CPU of its own among those allowed: servers count from the first one,
+ * Pins the thread to a separate allowed CPU: servers count from the first CPU,
  * clients from the last, so that two processes on a machine do not collide.
  */
 static void pin(const struct worker *worker)
@@ -254,7 +261,8 @@ void *worker_main(void *arg)
 
 	if (worker->poller >= 0 && worker->end->options->workers_spin)
 		pin(worker);
-	/* BUSY if another thread had the poller: then every round says so */
+	/* BUSY if another thread had the poller: then every round returns
+	 * BUSY */
 	if (worker->poller >= 0)
 		(void)!rpma_rt_poller_attach(worker->end->rt,
 					     (uint32_t)worker->poller);

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * worker.h: the thread that consumes one queue.
+ * worker.h: the thread that consumes a queue.
  */
 
 #ifndef ECHO_WORKER_H
@@ -10,9 +10,12 @@
 
 #include "end.h"
 
-/* arg is a struct worker; returns when it was stopped and has no link. */
+/* Runs a worker, arg; returns when the worker was stopped and has no link. */
 void *worker_main(void *arg);
-/* What is in the queue after the thread ended was delivered too often. */
+/*
+ * Counts items left in the queue after the thread ended: each was delivered too
+ * often.
+ */
 void worker_sweep(struct worker *worker);
 
 #endif /* ECHO_WORKER_H */

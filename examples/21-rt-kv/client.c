@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * client ADDRESS PORT: CONNECTIONS connections to a key-value server, each with
- * KV_WINDOW keys. A key's value is stored and read back, round after round.
- * When all rounds are over the client has the server end.
+ * client ADDRESS PORT: makes CONNECTIONS connections to a key-value server,
+ * with KV_WINDOW keys each. The client stores and reads back the value of a
+ * key, round after round. When all rounds are done, the client makes the server
+ * end.
  */
 
 #include "kv.h"
@@ -15,8 +16,9 @@
 
 static struct kv kv;
 static struct rpma_rt_conn *conns[CONNECTIONS];
-static uint32_t steps[KEYS]; /* that are done: even ones store, odd ones read */
-static int left = KEYS;	     /* keys whose rounds are not over */
+static uint32_t steps[KEYS]; /* completed steps: even steps store, odd steps
+			      * read */
+static int left = KEYS;	     /* keys with rounds to do */
 static int values, wrong, closed;
 
 static uint32_t len_of(uint64_t key)
@@ -62,7 +64,7 @@ static void check_value(const struct kv_message *answer)
 		wrong += answer->value[i] != byte;
 }
 
-/* On the connection of that number. */
+/* Handles an answer on the connection of the number. */
 static void on_answer(uint64_t number, const struct rpma_rt_lease *lease)
 {
 	const struct kv_message *answer = lease->data;

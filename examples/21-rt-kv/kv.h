@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * kv.h: what a key-value server and its clients share. The server greets each
- * client with KV_READY. From then on a client has at most KV_WINDOW requests
- * without an answer. An answer has the key of the request.
+ * kv.h: the common part of a key-value server and its clients. The server
+ * greets each client with KV_READY. From then on a client has at most KV_WINDOW
+ * requests without an answer. An answer has the key of the request.
  */
 
 #ifndef EXAMPLES_KV_H
@@ -32,7 +32,7 @@ enum kv_op {
 	KV_NONE
 };
 
-/* value: len bytes, of KV_SET and KV_VALUE */
+/* value: len bytes, for KV_SET and KV_VALUE */
 struct kv_message {
 	uint32_t op;
 	uint32_t len;
@@ -40,13 +40,13 @@ struct kv_message {
 	char value[KV_VALUE_MAX];
 };
 
-/* What a message takes on the wire. */
+/* Returns the bytes of a message on the wire. */
 static inline size_t kv_size(const struct kv_message *message)
 {
 	return offsetof(struct kv_message, value) + message->len;
 }
 
-/* Is it a whole message? What a peer sent is looked at before it is used. */
+/* Returns true for a whole message. Bytes of a peer are checked before use. */
 static inline int kv_is_whole(const struct rpma_rt_lease *lease)
 {
 	const struct kv_message *message = lease->data;
@@ -64,7 +64,7 @@ static inline void kv_fill(struct kv_message *message, enum kv_op op,
 	message->key = key;
 }
 
-/* Ends the program where a call fails that has to succeed. */
+/* Ends the program if a call fails that has to succeed. */
 #define MUST(call) kv_must(#call, call)
 
 static inline int kv_must(const char *what, int ret)
@@ -75,7 +75,7 @@ static inline int kv_must(const char *what, int ret)
 	exit(1);
 }
 
-/* what both ends have; on defaults */
+/* the common objects of both ends, with default configurations */
 struct kv {
 	struct rpma_peer *peer;
 	struct rpma_rt *rt;
@@ -95,7 +95,9 @@ static inline void kv_open(struct kv *kv, const char *address,
 	MUST(rpma_rt_pool_new(kv->rt, &pool_cfg, &kv->pool));
 }
 
-/* When the runtime has stopped, and its queues are deleted. */
+/*
+ * Closes everything, after the runtime has stopped and its queues are deleted.
+ */
 static inline void kv_close(struct kv *kv)
 {
 	MUST(rpma_rt_pool_delete(&kv->pool));

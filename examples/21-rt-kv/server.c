@@ -3,7 +3,7 @@
 
 /*
  * server ADDRESS PORT: stores values by key until a signal or KV_SHUTDOWN. Each
- * answer is sent from the slot of the request, and the send gives that back.
+ * answer is sent from the slot of the request, and the send releases the slot.
  */
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ static struct kv_message table[KEYS]; /* by key; op 0: no value */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kv kv;
 
-/* Turns a request into its answer; what is no request has no value. */
+/* Turns a request into its answer; an invalid request has no value. */
 static void serve(const struct rpma_rt_lease *lease)
 {
 	struct kv_message *message = lease->data;
@@ -41,7 +41,10 @@ static void serve(const struct rpma_rt_lease *lease)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* There is room for KV_WINDOW answers. A refused send leaves the lease here. */
+/*
+ * Sends an answer; there is room for KV_WINDOW answers. After a refused send
+ * the lease still belongs to the caller.
+ */
 static void answer(struct rpma_rt_conn *conn, const struct rpma_rt_lease *lease)
 {
 	if (!rpma_rt_send_lease(conn, lease, kv_size(lease->data), 0))
@@ -95,7 +98,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	sigfillset(&signals); /* main alone gets them */
+	sigfillset(&signals); /* only main gets signals */
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	kv_open(&kv, argv[1], RPMA_UTIL_IBV_CONTEXT_LOCAL, WORKERS);
 	for (i = 0; i < WORKERS; i++) {

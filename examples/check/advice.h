@@ -2,19 +2,19 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * advice.h: what somebody should type, collected while the machine is looked
- * at, and printed at the end in two lists.
+ * advice.h: commands that the user should type, collected while the machine is
+ * examined, and printed at the end in two lists.
  */
 
 #ifndef CHECK_ADVICE_H
 #define CHECK_ADVICE_H
 
 enum advice {
-	ADVICE_NEEDED, /* without it an RDMA program does not run */
-	ADVICE_SLOW    /* it runs, slower than it could */
+	ADVICE_NEEDED, /* without the command an RDMA program does not run */
+	ADVICE_SLOW    /* a program runs, but slower than possible */
 };
 
-/* One sentence, then what to type, on a line of its own each. */
+/* Adds a sentence, and the command to type, on a separate line. */
 __attribute__((format(printf, 3, 4))) void
 advise(enum advice kind, const char *type, const char *why, ...);
 

@@ -3,9 +3,9 @@
 
 /*
  * rpma-check: prints in sentences what an RDMA program finds on this machine,
- * then what is missing and what will be slow, each with what to type.
- * With --address it only prints the address that the examples would use.
- * Status: 0 there is a device with an address, 1 there is none.
+ * then what is missing and what is slow, with commands to type. With --address
+ * the program only prints the address that the examples would use. Status: 0 if
+ * there is a device with an address, 1 if there is none.
  */
 
 #include <stdio.h>

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * device.c: asks verbs for devices, ports and GIDs, and the kernel's sysfs for
- * what verbs does not know: whether a device is hardware, and on which node.
+ * device.c: asks verbs for devices, ports and GIDs, and sysfs for the
+ * properties unknown to verbs: whether a device is hardware, and the node of
+ * the device.
  */
 
 #include "device.h"
@@ -27,7 +28,10 @@ bool device_is_of_kernel(const struct ibv_device *device)
 	return access(device->ibdev_path, F_OK) == 0;
 }
 
-/* The bus that it sits on; Soft-RoCE and other software has none. */
+/*
+ * Returns true if the device sits on a bus; Soft-RoCE and other software has no
+ * bus.
+ */
 static bool is_hardware(const struct ibv_device *device)
 {
 	char path[MAX_PATH];
@@ -87,7 +91,7 @@ static void print_gids(struct ibv_context *context, uint8_t port)
 		       port, ibv_get_device_name(context->device));
 }
 
-/* bytes; enum ibv_mtu is a code */
+/* Returns bytes; enum ibv_mtu is a code. */
 static int mtu_of(enum ibv_mtu mtu)
 {
 	return 128 << mtu;
@@ -190,7 +194,7 @@ static void print_open_error(const struct ibv_device *device, int err)
 	       device->name, strerror(err));
 }
 
-/* false: it cannot be opened */
+/* Prints a device; returns false if the device cannot be opened. */
 static bool print_device(struct ibv_device *device)
 {
 	struct ibv_context *context = ibv_open_device(device);

@@ -12,10 +12,14 @@
 
 #include <infiniband/verbs.h>
 
-/* Has the kernel this device? Then its limits apply, of locked memory, say;
- * one in user space, as the loopback device, has none of them. */
+/* Returns true if the kernel has the device: then limits of the kernel apply,
+ * such as locked memory. A device in user space, such as the loopback device,
+ * has no such limits. */
 bool device_is_of_kernel(const struct ibv_device *device);
-/* Answers how many can be opened; is one of them the kernel's? */
+/*
+ * Prints all devices; returns how many can be opened, and sets *is_of_kernel if
+ * the kernel has a device.
+ */
 int device_print_all(bool *is_of_kernel);
 
 #endif /* CHECK_DEVICE_H */

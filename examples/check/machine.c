@@ -21,7 +21,7 @@
 
 #include "advice.h"
 
-/* what a main job with its defaults registers, with room to spare */
+/* more than a program with default settings registers */
 #define CPU_SETS       16 /* of 1,024 CPUs each */
 #define ENOUGH_MEMLOCK (64ul << 20)
 #define CM_FILE	       "/dev/infiniband/rdma_cm"
@@ -78,7 +78,10 @@ const char *machine_interface(void)
 	return name;
 }
 
-/* CAP_IPC_LOCK, with which the limit of locked memory does not apply */
+/*
+ * Returns true with CAP_IPC_LOCK: then the limit of locked memory does not
+ * apply.
+ */
 static bool may_lock_all(void)
 {
 	FILE *file = fopen("/proc/self/status", "r");

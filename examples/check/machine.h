@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * machine.h: what of a machine matters to RDMA beside its devices: locked
- * memory, CPUs, the connection manager's file.
+ * machine.h: the properties of a machine, other than devices, that matter to
+ * RDMA: locked memory, CPUs, the file of the connection manager.
  */
 
 #ifndef CHECK_MACHINE_H
@@ -11,14 +11,24 @@
 
 #include <stdbool.h>
 
-/* The number in a file of /sys or /proc; other: there is none. */
+/*
+ * Returns the number in a file of /sys or /proc; other if there is no number.
+ */
 int machine_read_int(const char *path, int other);
-/* May this process use a CPU of that NUMA node? true if it cannot be told. */
+/*
+ * Returns true if the process may use a CPU of the NUMA node, or if the node is
+ * unknown.
+ */
 bool machine_has_cpu_of_node(int node);
-/* A network interface that is up and not lo, to be named in advice. */
+/*
+ * Returns a network interface that is up, other than lo, to be named in advice.
+ */
 const char *machine_interface(void);
 
-/* is_of_kernel: the device that would be used is the kernel's */
+/*
+ * Print and judge; is_of_kernel: the device that programs would use belongs to
+ * the kernel.
+ */
 void machine_print_memlock(bool is_of_kernel);
 void machine_print_cpus(void);
 void machine_judge_cm(bool is_of_kernel);

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * address.c: asks the kernel for addresses and librpma for their devices.
+ * address.c: asks the kernel for addresses, and librpma for their devices.
  */
 
 #include "address.h"
@@ -17,7 +17,10 @@
 
 #define MAX_ADDRESSES 64
 
-/* false: not an address one could listen on */
+/*
+ * Converts an address to text; returns false for an address not fit to listen
+ * on.
+ */
 static bool to_text(const struct sockaddr *addr, char *text)
 {
 	if (!addr)
@@ -70,7 +73,7 @@ int address_list(struct address *list, int max)
 
 	if (getifaddrs(&ifaddrs))
 		return -1;
-	/* to have no device is an answer here, not worth a line in syslog */
+	/* an address without a device is no error here, and is not logged */
 	rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &level);
 	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
 	int count = add(ifaddrs, false, list, 0, max);

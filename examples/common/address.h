@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * address.h: which of this machine's addresses leads to an RDMA device.
+ * address.h: finds the addresses of this machine that lead to an RDMA device.
  */
 
 #ifndef EXAMPLES_ADDRESS_H
@@ -19,15 +19,19 @@
 struct address {
 	char text[ADDRESS_MAX];
 	char interface[32];
-	struct ibv_context *device; /* NULL: none; librdmacm owns it */
+	struct ibv_context *device; /* owned by librdmacm; NULL: no device */
 };
 
 /*
- * The addresses of interfaces that are up, those of loopback interfaces last;
- * link-local ones are left out. Returns how many, at most max, or -1: errno.
+ * Lists the addresses of interfaces that are up, addresses of loopback
+ * interfaces last, without link-local addresses. Returns the number, at most
+ * max, or -1 with errno.
  */
 int address_list(struct address *list, int max);
-/* The first with a device. false: there is none. */
+/*
+ * Finds the first address with a device; returns false if there is no such
+ * address.
+ */
 bool address_first(struct address *address);
 
 #endif /* EXAMPLES_ADDRESS_H */

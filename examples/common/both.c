@@ -109,7 +109,7 @@ int end_receive(struct both *both, struct end *end)
 	return TRY(rpma_rt_recv(end->conn, both->mr, end->in, MESSAGE, 0));
 }
 
-/* A receive has to be there before the peer's first message can come. */
+/* Posts a receive, before the first message of the peer can arrive. */
 static int prepare(struct both *both, struct end *end)
 {
 	return both->pool == NULL && end_receive(both, end);
@@ -133,7 +133,7 @@ int end_event(struct both *both, const struct rpma_rt_completion *event)
 
 	if (rpma_rt_completion_event(event) == RPMA_RT_EVENT_READY)
 		return end_connect(both, end);
-	/* without an end: of a connection that was refused */
+	/* without an end if the connection was refused */
 	if (rpma_rt_completion_event(event) == RPMA_RT_EVENT_CLOSED && end)
 		end->is_closed = true;
 	return 0;
@@ -141,7 +141,8 @@ int end_event(struct both *both, const struct rpma_rt_completion *event)
 
 int end_send_again(struct both *both, struct end *end)
 {
-	/* the answer says that it has arrived */
+	/* no completion is needed: the answer says that the message has
+	 * arrived */
 	int ret = rpma_rt_send(end->conn, both->mr, end->out, MESSAGE,
 			       RPMA_F_COMPLETION_ON_ERROR, 0);
 

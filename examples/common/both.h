@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * both.h: the beginning and the end of the runtime's small examples, with both
+ * both.h: the common start and end of small examples of the runtime, with both
  * ends of all connections in one process: a peer, a page of memory for
  * messages, a runtime, a listener on a free port.
  */
@@ -16,11 +16,11 @@
 
 #define MESSAGE 64 /* bytes */
 
-/* One end of a connection; the user pointer of everything that comes of it. */
+/* An end of a connection; the user pointer of all items of the end. */
 struct end {
 	struct rpma_rt_conn *conn;
-	size_t in;  /* of the page: where it receives, */
-	size_t out; /* and sends from */
+	size_t in;  /* in the page: for receives, */
+	size_t out; /* and for sends */
 	int number;
 	bool is_closed;
 };
@@ -31,51 +31,67 @@ struct both {
 	struct rpma_peer *peer;
 	struct rpma_mr_local *mr;
 	char *page;
-	size_t used;	  /* of the page */
+	size_t used;	  /* bytes of the page */
 	uint32_t futures; /* of each connection and side */
 	struct rpma_rt *rt;
 	struct rpma_rt_listener *listener;
-	struct rpma_rt_pool *pool; /* the receives come from it; NULL: none */
+	struct rpma_rt_pool *pool; /* source of the receives; NULL: the program
+				    * posts receives */
 };
 
-/* Says on stderr what failed if ret is negative, and passes ret on. */
+/*
+ * Prints the name of the failed call on stderr if ret is negative; returns ret.
+ */
 int rt_check(const char *what, int ret);
 #define TRY(call) rt_check(#call, call)
 
-/* Says how the program is called, if it is not. */
+/* Prints the usage unless the program has exactly one argument. */
 int both_usage(int argc, char **argv);
 
-/* cfg may be NULL; whatever is there is freed by both_close(). */
+/*
+ * Opens everything; cfg may be NULL. After a failure, too, both_close() frees
+ * everything.
+ */
 int both_open(struct both *both, const char *address,
 	      const struct rpma_rt_cfg *cfg);
-/* Stops the runtime and frees all but queues and handles: those before. */
+/*
+ * both_stop() stops the runtime; both_close() frees everything but queues and
+ * handles, which the program frees before.
+ */
 int both_stop(struct both *both);
 void both_close(struct both *both);
 
-/* Requests come to that queue; NULL: they are futures. */
+/* Listens; requests come to the queue, or, if queue is NULL, are futures. */
 int both_listen(struct both *both, struct rpma_rt_queue *queue);
-/* Begins a connection to the listener; what comes of it comes to queue, or by
+/* Starts a connection to the listener; items come to the queue, or by
  * futures. */
 int both_connect(struct both *both, struct rpma_rt_queue *queue,
 		 struct end *end);
 
-/* One request too many: somebody else's. */
+/* Refuses a request of another client. */
 int both_refuse(struct rpma_rt_conn *conn);
 
-/* Gives the end its places in the page. */
+/* Assigns places in the page to the end. */
 void end_init(struct both *both, struct end *end, int number);
-/* READY: a receive first, unless a pool has them, then connect. */
+/* Handles READY: posts a receive, unless there is a pool, then connects. */
 int end_connect(struct both *both, struct end *end);
-/* REQUEST: the same for a connection that becomes this end's. */
+/*
+ * Handles REQUEST: gives the connection to the end, posts a receive, accepts.
+ */
 int end_accept(struct both *both, struct end *end, struct rpma_rt_conn *conn);
-/* The same for READY; CLOSED is noted; other events need nothing. */
+/*
+ * Handles READY by end_connect(), and notes CLOSED; other events need nothing.
+ */
 int end_event(struct both *both, const struct rpma_rt_completion *event);
-/* The next message is received, */
+/* Posts a receive for the next message. */
 int end_receive(struct both *both, struct end *end);
-/* this text sent: at once, or, where the post is refused for now, */
+/*
+ * Sends the text: at once or, if the post is refused for now, by
+ * end_send_again().
+ */
 int end_send(struct both *both, struct end *end, const char *text);
-/* when WRITABLE has come. A message can be here before our ESTABLISHED, and
- * before that nothing can be sent. */
+/* Sends the text of end_send() again, after WRITABLE. A message may arrive
+ * before ESTABLISHED, and before ESTABLISHED nothing can be sent. */
 int end_send_again(struct both *both, struct end *end);
 const char *end_heard(const struct both *both, const struct end *end);
 

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ends.c: see ends.h. One thread does the work of both ends: asking for a
+ * ends.c: see ends.h. One thread does the work of both ends: a request for a
  * connection returns before the other end has answered.
  */
 
@@ -18,7 +18,10 @@
 	 RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 #define MAX_DESCRIPTOR 32
 
-/* Between two processes the descriptor travels, in private data mostly. */
+/*
+ * Makes the view of the other end. Between two processes the descriptor
+ * travels, mostly in private data.
+ */
 static int see_as_other_end(struct ends *ends)
 {
 	char descriptor[MAX_DESCRIPTOR];

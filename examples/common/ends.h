@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ends.h: the beginning and the end of librpma's small examples with both ends
- * in one process: a peer, a page of memory that both use, a listening endpoint,
- * connections to it.
+ * ends.h: the common start and end of small examples of librpma with both ends
+ * in one process: a peer, a page of memory for both, a listening endpoint, and
+ * connections to the endpoint.
  */
 
 #ifndef EXAMPLES_ENDS_H
@@ -21,8 +21,9 @@ struct ends {
 	struct rpma_peer *peer;
 	struct rpma_ep *ep;
 	char *page;
-	struct rpma_mr_local *mr;      /* the page, for everything */
-	struct rpma_mr_remote *remote; /* the same, as the other end sees it */
+	struct rpma_mr_local *mr;      /* the page, for every use */
+	struct rpma_mr_remote *remote; /* the page, as the other end sees the
+				        * page */
 };
 
 struct link {
@@ -30,17 +31,20 @@ struct link {
 	struct rpma_conn *server;
 };
 
-/* What fails is named on stderr; whatever is there ends_close() frees. */
+/*
+ * Opens everything. A failed call is named on stderr; then, too, ends_close()
+ * frees everything.
+ */
 int ends_open(struct ends *ends, const char *address);
 void ends_close(struct ends *ends);
 
-/* A connection, established. A cfg may be NULL. */
+/* Makes an established connection. A cfg may be NULL. */
 int ends_connect(struct ends *ends, const struct rpma_conn_cfg *client_cfg,
 		 const struct rpma_conn_cfg *server_cfg, struct link *link);
-/* Its end, on both sides. */
+/* Closes the connection on both sides. */
 int ends_part(struct link *link);
 
-/* main() of an example: its address, and what to do with both ends. */
+/* Runs main() of an example: run() is called with both ends. */
 int ends_main(int argc, char **argv, int (*run)(struct ends *ends));
 
 #endif /* EXAMPLES_ENDS_H */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * peer.h: the beginning of every small example, and its error messages.
+ * peer.h: the common start of small examples, and their error messages.
  */
 
 #ifndef EXAMPLES_PEER_H
@@ -12,7 +12,9 @@
 
 #include <librpma.h>
 
-/* Says on stderr what failed if ret says so, and passes ret on. */
+/*
+ * Prints the name of the failed call on stderr if ret is an error; returns ret.
+ */
 static inline int check(const char *what, int ret)
 {
 	if (ret)
@@ -20,7 +22,7 @@ static inline int check(const char *what, int ret)
 	return ret;
 }
 
-/* The peer on the device that has, or that leads to, this address. */
+/* Makes a peer on the device that has, or leads to, the address. */
 static inline int open_peer(const char *address,
 			    enum rpma_util_ibv_context_type type,
 			    struct rpma_peer **peer)
@@ -37,7 +39,7 @@ static inline int open_peer(const char *address,
 	return check("rpma_peer_new", rpma_peer_new(device, peer));
 }
 
-/* Waits for the next event of a connection, which is to be this one. */
+/* Waits for the next event of a connection, and checks the event. */
 static inline int expect(struct rpma_conn *conn, enum rpma_conn_event wanted)
 {
 	enum rpma_conn_event event;
@@ -53,12 +55,12 @@ static inline int expect(struct rpma_conn *conn, enum rpma_conn_event wanted)
 	return RPMA_E_UNKNOWN;
 }
 
-/* Waits until the CQ has a completion and takes it. */
+/* Waits until the CQ has a completion, and takes the completion. */
 static inline int wait_wc(struct rpma_cq *cq, struct ibv_wc *wc)
 {
 	int ret;
 
-	/* an event may have been for a completion that is already taken */
+	/* an event may belong to a completion that was taken before */
 	while ((ret = rpma_cq_get_wc(cq, 1, wc, NULL)) == RPMA_E_NO_COMPLETION)
 		if (check("rpma_cq_wait", rpma_cq_wait(cq)))
 			return RPMA_E_PROVIDER;
