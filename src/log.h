@@ -25,8 +25,8 @@ typedef void rpma__log_function(enum rpma_log_level level,
 	__attribute__((format(printf, 5, 6)));
 
 /*
- * Returns the log function, or rpma__log_held_keep() while the calling thread holds
- * messages.
+ * Returns the log function, or rpma__log_held_keep() while the calling thread
+ * holds messages.
  */
 rpma__log_function *rpma__log_get_function(void);
 
