@@ -4,12 +4,13 @@
 /*
  * bench_cost [--seconds S] [--cpus A,B] librpma|verbs|over OPERATION
  *
- * The cost of a call of the data path by itself. The connection is one on the
- * loopback device; once it stands, posting and polling of the device are
- * replaced by functions that only count, so that a call's cost is librpma's.
+ * The cost of a call of the data path alone. The connection is on the loopback
+ * device; once the connection stands, posting and polling of the device are
+ * replaced by functions that only count, so the cost of a call is the cost of
+ * librpma.
  *
  * "librpma" and "verbs" print millions of operations a second; "over" prints
- * the cost of a call beyond the same with verbs alone, in nanoseconds, from
+ * the cost of a call beyond the cost with verbs alone, in nanoseconds, from
  * runs of both in turn. Medians of many short runs, so that an interrupted run
  * does not count.
  */
@@ -43,7 +44,7 @@ static const char *const names[COST_OPS] = {
 
 uint64_t cost_sum;
 
-/* --- the device that does nothing */
+/* --- a device without work */
 
 static uint64_t count;
 static int available = 1;
@@ -106,7 +107,7 @@ static void give_back(struct ibv_context *ctx)
 
 static double values[SLICES];
 
-/* Seconds that TIMES of them take. */
+/* Returns the seconds for TIMES operations. */
 static double slice(const struct cost_way *way, enum cost_op op)
 {
 	uint64_t before = count;
@@ -132,7 +133,7 @@ static double median(double *values, size_t n)
 	return values[n / 2];
 }
 
-/* Operations in a second: in the middle one of many slices. */
+/* Returns operations per second: the median of many slices. */
 static double rate(const struct cost_way *way, enum cost_op op, double seconds)
 {
 	double end = bench_now() + seconds;
@@ -186,8 +187,8 @@ static enum cost_op find_op(const char *name)
 	bench_fail("no such operation");
 }
 
-/* Does the device do it itself? Then it is posted by functions of the queue
- * pair, which are not replaced. */
+/* Returns true if the device has a native operation, which is posted by
+ * functions of the queue pair, which are not replaced. */
 static bool is_native(enum cost_op op)
 {
 #ifdef RPMA_HAVE_NATIVE_ATOMIC_WRITE

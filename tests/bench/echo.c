@@ -4,9 +4,9 @@
 /*
  * bench_echo [--seconds S] [--cpus A,B] DEPTH [MODE...]
  *
- * Thousands of echoes a second between two processes that share the CPUs A
- * and B, A alone if B is A, all if A is -1: a server and a client as
- * MIGRATION.md has them, each a runtime with one poller and a thread in
+ * Thousands of echoes a second between two processes on the CPUs A and B, on A
+ * alone if B is A, on all if A is -1: the server and the client of
+ * MIGRATION.md, each a runtime with a poller and a thread in
  * rpma_rt_queue_wait(). The client has DEPTH messages outstanding, up to 16.
  * The modes run by turns, ROUNDS times; the program prints the median of each
  * mode, and first the "ratio" of adaptive to the best other mode. MODE: some
@@ -32,7 +32,7 @@
 #define TAKE   16
 #define ROUNDS 5
 
-/* what the two processes of a run tell each other */
+/* messages between the two processes of a run */
 struct shared {
 	_Atomic bool listens;
 	_Atomic bool accepts; /* the server may answer */
@@ -49,7 +49,7 @@ struct end {
 	bool is_client;
 	uint64_t sent;	   /* echoes and messages */
 	uint64_t received; /* messages and echoes */
-	uint64_t unsent;   /* sends that are not complete */
+	uint64_t unsent;   /* incomplete sends */
 	double begin, stop;
 };
 
@@ -168,7 +168,7 @@ static void start(void)
 	end.stop = end.begin + args.seconds;
 }
 
-/* False: it was the last item. */
+/* Returns false at the last item. */
 static bool on_item(const struct rpma_rt_completion *item)
 {
 	if (item->kind == RPMA_RT_COMPLETION)

@@ -4,17 +4,17 @@
 /*
  * bench_future [--seconds S] [--cpus A,B] WAY
  *
- * Millions of completions a second into slots of futures, in batches of 32.
- * WAY: "future", from a poller's thread to one that waits for each, drops it
- * and takes a slot for the next, 1,024 in flight; "slot", the poller's part
- * alone; "stores", a release store into a line each, which that cannot do
- * without; both of them "_away": into lines that another CPU has written since,
- * as a holder does that drops a future and posts the next. The futures' own
- * code, without a device or connections.
+ * Millions of completions per second into slots of futures, in batches of 32.
+ * WAY: "future", from the thread of a poller to a thread that waits for each
+ * future, drops the future and takes a slot for the next, 1,024 in flight;
+ * "slot", the part of the poller alone; "stores", a release store into a line
+ * each, the least possible work; "slot_away" and "stores_away": into lines
+ * written meanwhile by another CPU, as by a holder that drops a future and
+ * posts the next. The code of futures alone, without a device or connections.
  *
  * WAY "wake", "futex": microseconds, in the median, from a completion until the
- * thread that sleeps in rpma_rt_future_wait() is back from it, and from a store
- * and FUTEX_WAKE until one that sleeps in a bare FUTEX_WAIT is.
+ * thread asleep in rpma_rt_future_wait() has returned, and from a store and
+ * FUTEX_WAKE until a thread asleep in a bare FUTEX_WAIT has returned.
  */
 
 #include <linux/futex.h>
@@ -33,7 +33,7 @@
 #define SLOTS 1024
 #define BATCH 32
 
-/* a thread that waits spins for 20 us before it sleeps */
+/* a waiting thread spins for 20 us before sleeping */
 #define ASLEEP_NS 100000
 #define WAKES	  65536 /* samples, at most */
 
@@ -42,7 +42,7 @@ static struct rt_poller poller;
 static struct rt_side side;
 static struct rt_futures *futures;
 
-/* what the consumer has posted, in order: the device's */
+/* posts of the consumer, in order: private to the device */
 static struct {
 	uint64_t cookies[SLOTS];
 	_Alignas(64) _Atomic uint64_t posted;
@@ -131,7 +131,7 @@ static struct {
 	_Alignas(64) _Atomic uint32_t turn; /* odd: the keeper's */
 	_Alignas(64) _Atomic bool is_over;
 	uint64_t cookies[SLOTS];
-	const int *cpus; /* the poller's, its own */
+	const int *cpus; /* private to the poller */
 } keeper;
 
 static void await_turn(uint32_t turn)
@@ -174,7 +174,8 @@ static double run_away(double seconds, void (*fn)(const uint64_t *cookies))
 	uint32_t turn = 0;
 
 	take_all(keeper.cookies);
-	/* before this thread is pinned: the other inherits that */
+	/* before this thread is pinned: the other thread inherits the
+	 * pinning */
 	if (pthread_create(&thread, NULL, keeper_main, NULL))
 		bench_fail("no thread");
 	bench_pin(keeper.cpus[0]);
@@ -225,7 +226,7 @@ static void *poller_main(void *arg)
 
 	bench_pin(*cpu);
 	for (;;) {
-		/* acquire: the cookies below it */
+		/* acquire: the cookies below */
 		while (atomic_load_explicit(&cq.posted, memory_order_acquire) <
 		       done + BATCH) {
 			/* acquire: likewise */
@@ -312,9 +313,9 @@ static double run_both(const struct bench_args *args)
 /* --------------------------------------------------- a thread asleep --- */
 
 static struct {
-	/* the sleeper's: waits that it has begun; UINT64_MAX: it ends */
+	/* of the sleeper: number of begun waits; UINT64_MAX: the end */
 	_Alignas(64) _Atomic uint64_t begun;
-	uint64_t cookie; /* of the future that it waits for */
+	uint64_t cookie; /* of the awaited future */
 	/* the waker's */
 	_Alignas(64) uint64_t woken_ns;
 	_Alignas(64) _Atomic uint32_t word; /* of the bare futex */
@@ -377,7 +378,7 @@ static void *waker_main(void *arg)
 	}
 }
 
-/* One sleep, from the moment of its wake, in ns. */
+/* Returns the ns from the moment of the wake of a single sleep. */
 static uint64_t sleep_once(bool is_bare, uint64_t round)
 {
 	struct rpma_rt_future future;

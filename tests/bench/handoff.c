@@ -4,12 +4,12 @@
 /*
  * bench_handoff [--seconds S] [--cpus A,B,...] WAY FANOUT [BATCH [PAIRS]]
  *
- * Millions of completions a second that a poller on CPU A routes, BATCH at a
+ * Millions of completions per second that a poller on CPU A routes, BATCH at a
  * time (1 to 32, the default), and hands to FANOUT destinations, all emptied in
- * turn by one consumer on CPU B. Work completions come from an array, so
- * nothing but the hand-off differs between the ways. "none" handles completions
- * where they are routed. PAIRS: so many pollers, each with a consumer, side by
- * side, and the sum of all.
+ * turn by a consumer on CPU B. Work completions come from an array, so nothing
+ * but the hand-off differs between the ways. "none" handles completions at the
+ * place of routing. PAIRS: so many pollers, each with a consumer, side by side,
+ * and the sum of all.
  */
 
 #include "handoff.h"
@@ -57,7 +57,8 @@ static void fill(struct run *run)
 		run->routes[i].destination = i % run->handoff.fanout;
 	}
 	for (i = 0; i < WCS; i++) {
-		/* a fixed disorder, so that nothing is predicted by position */
+		/* a fixed disorder, so the processor predicts nothing by
+		 * position */
 		route = 1 + (i * 2654435761u >> 7) % ROUTES;
 		run->wcs[i].wr_id =
 			(uint64_t)route << HANDOFF_ROUTE_SHIFT | (i + 1);
@@ -71,7 +72,7 @@ static void fill(struct run *run)
 /* Waits until so many were taken. */
 static void wait_taken(struct run *run, uint64_t count)
 {
-	/* acquire: what the consumer did before it gave the credit */
+	/* acquire: the work of the consumer before the credit */
 	while (atomic_load_explicit(&run->taken, memory_order_acquire) < count)
 		rt_cpu_relax();
 }
@@ -175,7 +176,7 @@ static void *run_way(void *arg)
 	return NULL;
 }
 
-/* Routes and handles in one place. */
+/* Routes and handles in a single place. */
 static void run_none(struct run *run)
 {
 	double begin = bench_now();
@@ -202,7 +203,7 @@ static void run_none(struct run *run)
 	run->seconds = bench_now() - begin;
 	if (sum != expected_sum(sent))
 		bench_fail("completions were lost or doubled");
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	atomic_store_explicit(&run->taken, sent, memory_order_relaxed);
 }
 
@@ -221,7 +222,7 @@ static const struct handoff_way *find_way(const char *name)
 	return NULL;
 }
 
-/* Makes a poller and its consumer. */
+/* Makes a poller and the consumer. */
 static struct run *make_run(const struct bench_args *args, uint32_t pair)
 {
 	size_t size = (sizeof(struct run) + 127) / 128 * 128;

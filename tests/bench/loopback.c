@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * loopback.c -- how fast the loopback device moves 8-byte messages within
- * one process. Prints lines of "name value unit". The latency of a send
- * between two spinning threads stands beside the round trip of a bare cache
- * line between the same threads, which is what it could be at best.
+ * loopback.c -- how fast the loopback device moves 8-byte messages within a
+ * process. Prints lines of "name value unit". Beside the latency of a send
+ * between two spinning threads stands the round trip of a bare cache line
+ * between the same threads, the best possible latency.
  */
 
 #include <infiniband/verbs.h>
@@ -30,7 +30,7 @@
 #define CROWD	20000 /* queue pairs */
 #define DEREGS	200
 #define MANY	1000 /* of the other objects in a crowd */
-#define ROUNDS	2000 /* in which one object of each kind is made */
+#define ROUNDS	2000 /* each round makes an object of each kind */
 
 struct end {
 	struct ibv_context *ctx;
@@ -159,7 +159,7 @@ static void post_recv(struct end *e)
 		die("ibv_post_recv");
 }
 
-/* Completions that are there, all of them good. */
+/* Polls pending completions, all successful. */
 static int poll_some(struct ibv_cq *cq)
 {
 	struct ibv_wc wc[BATCH];
@@ -178,7 +178,7 @@ static void poll_n(struct ibv_cq *cq, int n)
 		n -= poll_some(cq);
 }
 
-/* --- what is measured; each gives operations in a second, or nanoseconds */
+/* --- measurements; each returns operations per second, or nanoseconds */
 
 static double write_one_thread(void)
 {
@@ -296,7 +296,7 @@ static double send_latency(void)
 	}
 	end = now();
 	pthread_join(thread, NULL);
-	/* the echo has posted one receive too many: use it up */
+	/* the echo has posted a receive too many: use the receive */
 	post_send(&a, IBV_WR_SEND, true);
 	poll_n(a.scq, 1);
 	poll_n(b.rcq, 1);
@@ -385,7 +385,7 @@ static double dereg_in_a_crowd(void)
 	return (end - start) / DEREGS * 1e9;
 }
 
-/* An object of each kind, but for those that take a file descriptor. */
+/* An object of each kind, except kinds that take a file descriptor. */
 struct set {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -485,7 +485,7 @@ static const struct figure figures[] = {
 	{"cache_line_round_trip", line_round_trip, true, true},
 };
 
-/* The best of a few: what disturbs a run only makes it slower. */
+/* Prints the best of a few runs: disturbances only make a run slower. */
 static void report(const struct figure *figure, int repeats)
 {
 	double best = 0, value;
@@ -503,8 +503,9 @@ static void report(const struct figure *figure, int repeats)
 	fflush(stdout);
 }
 
-/* Options as of every measuring program, then one figure's name, or none for
- * all; the number of operations is fixed, so --seconds is taken and unused. */
+/* Parses the options of every measuring program, then the name of a figure, or
+ * no name for all; the number of operations is fixed, so --seconds is accepted
+ * and unused. */
 static const char *parse(int argc, char **argv)
 {
 	int i;

@@ -4,10 +4,10 @@
 /*
  * bench_mesh [--seconds S] [--cpus A,B,...] shard|ring THREADS
  *
- * Millions of messages of 32 bytes that arrive in a second, from each of
- * THREADS at each other thread, in batches of 8: by shards, with all that a
- * turn of a shard does and a function for each message; or through a bare ring
- * of the same size for each direction, as in bench_shard.
+ * Millions of messages of 32 bytes per second, from each of THREADS threads to
+ * each other thread, in batches of 8: by shards, with all the work of a turn
+ * and a function for each message; or through a bare ring of the same size for
+ * each direction, as in bench_shard.
  */
 
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include "rpma_rt.h"
 #include "base/order.h"
 
-#define LANE	256 /* messages that are not taken; a ring has twice as many */
+#define LANE	256 /* messages not yet taken; a ring has twice as many */
 #define SLOTS	(2 * LANE)
 #define LOOK	256 /* turns between two looks at the clock */
 #define BATCH	8
@@ -159,7 +159,7 @@ static void ring_send(struct worker *w, uint32_t to)
 static void ring_take(struct worker *w, uint32_t from)
 {
 	struct ring *ring = &rings[from * count + w->number];
-	/* relaxed: this thread writes it */
+	/* relaxed: written by this thread */
 	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	/* acquire: the messages */
 	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -203,7 +203,7 @@ static void *worker_main(void *arg)
 	uint64_t turns = 0;
 	double begin;
 
-	/* acq_rel: each thread sees all that was made */
+	/* acq_rel: each thread sees everything made before */
 	atomic_fetch_add_explicit(&ready, 1, memory_order_acq_rel);
 	/* acquire: as above */
 	while (atomic_load_explicit(&ready, memory_order_acquire) < count)

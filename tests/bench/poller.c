@@ -4,14 +4,14 @@
 /*
  * bench_poller [--seconds S] [--cpus A,B] bare|poller|ops|added FANOUT [QPS]
  *
- * Nanoseconds that a completion costs the thread that polls. The CQ is not a
- * device's: its poll copies work completions out of an array, so that what is
- * measured is what the runtime adds. "bare" is a loop of ibv_poll_cq() that
- * looks at each; "poller" is rounds of the runtime's poller, which route to
- * FANOUT queues that one consumer empties on the other CPU; "ops" is the same
- * in completions a second, to stand beside bench_handoff; "added" is what
- * "poller" takes more than "bare", measured one after the other. Completions
- * are of QPS queue pairs (default 8) and of 64 routes, or as many as these.
+ * Nanoseconds per completion in the polling thread. The CQ belongs to no
+ * device: its poll copies work completions out of an array, so only the work of
+ * the runtime is measured. "bare" is a loop of ibv_poll_cq() that looks at each
+ * completion; "poller" is rounds of the poller of the runtime, which route to
+ * FANOUT queues emptied by a consumer on the other CPU; "ops" is "poller" in
+ * completions per second, to compare with bench_handoff; "added" is the time of
+ * "poller" beyond "bare", measured one after the other. Completions come from
+ * QPS queue pairs (default 8) and 64 routes, or as many as queue pairs.
  */
 
 #include <pthread.h>
@@ -34,7 +34,7 @@
 #define WCS	   8192
 #define IN_FLIGHT  1024
 #define ROUTES	   64
-#define SIDES	   8 /* connection sides that the routes belong to */
+#define SIDES	   8 /* connection sides of the routes */
 #define MAX_SIDES  4096
 #define FIRST_QP   100
 #define MAX_FANOUT 8
@@ -47,7 +47,7 @@ struct canned {
 	struct ibv_wc wcs[WCS];
 	uint64_t polled;
 
-	/* written by the consumer: what was taken, posters' credit */
+	/* written by the consumer: completions taken, the credit of posters */
 	_Alignas(128) _Atomic uint64_t taken;
 	/* written by the poller: how many there were; 0: not yet known */
 	_Alignas(128) _Atomic uint64_t total;
@@ -66,14 +66,14 @@ struct bench {
 
 static struct canned canned;
 
-/* As a device's: some of what there is; nothing while as many as may be are on
- * their way. */
+/* Polls like a device: returns some completions; nothing while the allowed
+ * number is on the way. */
 static int poll_canned(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
 	uint64_t at = canned.polled % WCS;
 
 	(void)cq;
-	/* acquire: what was taken is paid for */
+	/* acquire: taken completions give credit */
 	if (canned.polled + (uint64_t)count -
 		    atomic_load_explicit(&canned.taken, memory_order_acquire) >
 	    IN_FLIGHT)
@@ -139,7 +139,7 @@ static void open_queues(struct bench *bench)
 	}
 }
 
-/* Routes as conn.c binds them, to a CQ that no device knows. */
+/* Binds routes like conn.c, to a CQ unknown to any device. */
 static void open_routes(struct bench *bench, struct rt_poller *poller)
 {
 	struct rt_route_entry *entry;
@@ -227,7 +227,7 @@ static double run_poller(struct bench *bench)
 	return seconds;
 }
 
-/* Of a completion, in ns. */
+/* Returns the ns per completion. */
 static double measure_bare(struct bench *bench)
 {
 	double ns = run_bare(bench) * 1e9 / (double)canned.polled;

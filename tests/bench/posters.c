@@ -4,19 +4,18 @@
 /*
  * bench_posters [--seconds S] [--cpus A,B] rt|spin|mutex THREADS [spinning]
  *
- * Millions of completions a second that THREADS threads get of writes of 8
- * bytes which all of them post on one connection: each thread has DEPTH writes
- * outstanding, and the completion of a write goes to the thread that posted the
- * write. This is a server whose workers answer on one connection.
+ * Millions of completions per second in THREADS threads, of writes of 8 bytes
+ * posted by all threads on one connection: each thread has DEPTH writes
+ * outstanding, and the completion of a write goes to the poster. This is a
+ * server whose workers answer on one connection.
  *   rt     the runtime: a busy poller; a route and a queue for each thread
  *   spin   by hand: a spinlock round ibv_post_send(), a thread that polls the
  *          CQ, a ring of one producer and one consumer for each thread
  *   mutex  likewise with a pthread mutex in place of the spinlock
- * The poller runs on A, the threads on B, on the other CPUs that the process
- * may use, on A, and so on round. Where a CPU has several of these threads, a
- * poster without a completion gives the CPU up, unless the word "spinning" says
- * otherwise: a poster that spins takes the poller's time, and the figure is the
- * scheduler's.
+ * The poller runs on A, the threads on B, on the other CPUs of the process, on
+ * A, and so on. Where a CPU has several of the threads, a poster without a
+ * completion gives the CPU up, unless the word "spinning" says otherwise: a
+ * poster that spins takes the poller's time, and the figure is the scheduler's.
  */
 
 #include <pthread.h>
@@ -30,7 +29,7 @@
 #include "pair.h"
 #include "base/order.h"
 
-#define DEPTH	8   /* writes that a thread has outstanding */
+#define DEPTH	8   /* outstanding writes of a thread */
 #define THREADS 64  /* at most */
 #define RING	256 /* completions for a thread; never full */
 #define SQ	1024
@@ -59,7 +58,7 @@ struct poster {
 struct run {
 	struct bench_args args;
 	int posters;
-	bool yields; /* posters that have no completion */
+	bool yields; /* posters without a completion */
 	struct stage stage;
 	struct rpma_rt_conn *conn;
 	/* by hand */
@@ -79,7 +78,7 @@ static struct poster posters[THREADS];
 
 static bool is_over(void)
 {
-	/* relaxed: nothing follows from it */
+	/* relaxed: only ends loops */
 	return atomic_load_explicit(&run.over, memory_order_relaxed);
 }
 
@@ -202,7 +201,7 @@ static void hand_post(struct poster *p)
 static void hand_take(struct poster *p)
 {
 	struct ring *ring = &p->ring;
-	/* relaxed: this thread writes it */
+	/* relaxed: written by this thread */
 	uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
 	/* acquire: the statuses */
 	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -230,7 +229,7 @@ static void *hand_poll(void *arg)
 		CHECK(got >= 0);
 		for (i = 0; i < got; i++) {
 			ring = &posters[wcs[i].wr_id].ring;
-			/* relaxed: this thread writes it */
+			/* relaxed: written by this thread */
 			tail = atomic_load_explicit(&ring->tail,
 						    memory_order_relaxed);
 			ring->status[tail % RING] = wcs[i].status;
@@ -269,7 +268,7 @@ static void *poster_run(void *arg)
 	uint64_t rounds = 0;
 	uint64_t done;
 
-	/* acquire: all that main() made */
+	/* acquire: everything made by main() */
 	while (!atomic_load_explicit(&run.begun, memory_order_acquire))
 		sched_yield();
 	while (++rounds % LOOK != 0 || bench_now() < run.end) {
@@ -300,7 +299,7 @@ static double measure(void)
 		CHECK(pthread_join(posters[i].thread, NULL) == 0);
 		done += posters[i].done;
 	}
-	/* relaxed: nothing follows from it */
+	/* relaxed: only ends loops */
 	atomic_store_explicit(&run.over, true, memory_order_relaxed);
 	return (double)done / run.args.seconds / 1e6;
 }
@@ -338,5 +337,6 @@ int main(int argc, char **argv)
 	}
 	bench_report(way, measure(), "Mops/s");
 	fflush(stdout);
-	_exit(0); /* writes are outstanding, and nobody waits for them */
+	_exit(0); /* writes are outstanding, and no thread waits for the
+		   * completions */
 }

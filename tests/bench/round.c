@@ -4,20 +4,21 @@
 /*
  * bench_round [--seconds S] [--cpus A,B] WAY BATCH
  *
- * Nanoseconds that a completion costs from its post to its consumer, a figure
- * for each of the three steps: "round" (the poller), "take" (the consumer),
- * "post". WAY says where completions lead: "queue", "shared" (a queue of
- * several consumers), "callback" (a function), "srq" (receives of a shared
- * receive queue, to a queue), "adopted" (receives of an adopted connection),
- * "write" (sends, to a queue), "future" (receives, each with a future, which
- * the consumer polls and drops); "bare" is an ibv_poll_cq() loop that looks at
- * each. A poll finds BATCH completions at most.
+ * Nanoseconds per completion from the post to the consumer, a figure for each
+ * of the three steps: "round" (the poller), "take" (the consumer), "post". WAY
+ * is the destination of completions: "queue", "shared" (a queue of several
+ * consumers), "callback" (a function), "srq" (receives of a shared receive
+ * queue, to a queue), "adopted" (receives of an adopted connection), "write"
+ * (sends, to a queue), "future" (receives, each with a future, polled and
+ * dropped by the consumer); "bare" is an ibv_poll_cq() loop that looks at each
+ * completion. A poll finds at most BATCH completions.
  *
- * All by the public interface, in manual mode, on one thread: a burst is
- * posted, rounds run until all of it is delivered, then it is taken. The
- * connection is one on the loopback device; once it stands, posting and polling
- * of the device are replaced by functions that only copy, so that what is left
- * is librpma's and the runtime's. Medians of many bursts.
+ * Everything uses the public interface, in manual mode, on one thread: a burst
+ * is posted, rounds run until the whole burst is delivered, then the burst is
+ * taken. The connection is on the loopback device; once the connection stands,
+ * posting and polling of the device are replaced by functions that only copy,
+ * so only the work of librpma and of the runtime is left. Medians of many
+ * bursts.
  */
 
 #include <pthread.h>
@@ -33,7 +34,7 @@
 #include "stage.h"
 
 #define COUNT	   512	 /* a burst */
-#define POST_EACH  32	 /* work requests in one call */
+#define POST_EACH  32	 /* work requests per call */
 #define DEPTH	   1024	 /* of the queue pair */
 #define MAX_BURSTS 20000 /* measured at most */
 
@@ -45,7 +46,7 @@ struct bench {
 	struct world_pair pair;
 	struct rpma_rt_route *route;
 	struct rpma_rt_srq *srq;
-	struct rpma_conn *plain[2]; /* adopted, its peer */
+	struct rpma_conn *plain[2]; /* adopted, and the peer */
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_future futures[COUNT];
 	uint64_t called;
@@ -57,7 +58,7 @@ struct bench {
 struct way {
 	const char *name;
 	bool is_shared; /* the queue */
-	/* the connection and what it needs; NULL: without runtime */
+	/* the connection and other objects; NULL: without runtime */
 	void (*open)(struct bench *bench);
 	void (*close)(struct bench *bench);
 	/* POST_EACH work requests */
@@ -66,7 +67,7 @@ struct way {
 	bool holds; /* futures: likewise */
 };
 
-/* ------------------------------------------ the device that only copies --- */
+/* ---------------------------------------------- a copying device --- */
 
 static struct {
 	struct ibv_context_ops real;
@@ -168,7 +169,7 @@ static void pump(struct bench *bench, void (*fn)(struct bench *bench))
 	pthread_t thread;
 
 	MUST(rpma_rt_poller_release(bench->stage.world.rt, 0));
-	/* relaxed: a thread that is created sees it */
+	/* relaxed: seen by a thread created later */
 	atomic_store_explicit(&pumping, true, memory_order_relaxed);
 	CHECK(pthread_create(&thread, NULL, pump_main, bench) == 0);
 	fn(bench);
@@ -421,7 +422,7 @@ static void run_rounds(struct bench *bench)
 		CHECK(rpma_rt_poller_run(bench->stage.world.rt, 0, 32) >= 0);
 }
 
-/* What is left of the burst; each was completed as it was posted. */
+/* Takes the rest of the burst; each completion was made at the post. */
 static void take(struct bench *bench)
 {
 	struct rpma_rt_completion items[32];

@@ -4,18 +4,18 @@
 /*
  * bench_rounds [--seconds S] [--cpus A,B] quiet|disturbed WHAT COUNT
  *
- * How long a round of a poller can get, and what that does to a busy connection
- * of it. WHAT happens there at once:
- *   routes   a connection closes that has COUNT routes, each to its own queue
- *   backlog  a queue that was over its limit is emptied, and COUNT connections
+ * The longest round of a poller, and the effect on a busy connection of the
+ * poller. WHAT happens there at once:
+ *   routes   a connection with COUNT routes closes, each route has a queue
+ *   backlog  a queue over its limit is emptied, and COUNT connections
  *            were refused posts to it
- *   dying    COUNT connections, all there are but the busy one, are closed
+ *   dying    COUNT connections, all except the busy connection, are closed
  * A thread runs the poller by hand, pinned to the first CPU. "longest" is the
  * longest round in its processor time, so other programs do not count. "p99" is
  * the 99th percentile of the busy connection's writes, from the post to the
- * function that the poller calls. Of both at least FLOOR_US are printed, which
- * is what a round of 64 items may take, a microsecond each with all its lanes:
- * what is below is good enough, and twice as much is the limit of a round.
+ * function that the poller calls. Both figures are printed as at least
+ * FLOOR_US, the allowed time of a round of 64 items, a microsecond each with
+ * all lanes: less is good enough, and twice as much is the limit of a round.
  */
 
 #include <limits.h>
@@ -34,9 +34,9 @@
 
 #define FLOOR_US   64
 #define MIN_S	   0.002 /* of writes each time something happens */
-#define LANE	   64	 /* of the queue that gets full */
+#define LANE	   64	 /* of the full queue */
 #define LIMIT	   64
-#define CROWD_LANE 8192 /* takes all that is refused at once */
+#define CROWD_LANE 8192 /* room for everything refused at once */
 
 struct bench {
 	struct stage stage;
@@ -54,18 +54,20 @@ struct bench {
 	/* backlog, dying */
 	struct crowd crowd;
 	struct rpma_rt_queue *slow;
-	struct rpma_rt_route **routes; /* of each in the crowd, to it */
+	struct rpma_rt_route **routes; /* a route to the queue for each
+				        * connection of the crowd */
 	uint32_t refused;
 	uint32_t accepted;
 };
 
 struct what {
 	const char *name;
-	int times; /* it happens */
+	int times; /* times that WHAT happens */
 	void (*open)(struct bench *bench);
 	void (*prepare)(struct bench *bench); /* each time */
-	void (*happen)(struct bench *bench); /* on a thread; until it is over */
-	void (*clean)(struct bench *bench);  /* each time */
+	void (*happen)(struct bench *bench);  /* on a thread; returns when
+					      * over */
+	void (*clean)(struct bench *bench);   /* each time */
 	void (*close)(struct bench *bench);
 };
 
@@ -90,7 +92,7 @@ static void run_watched(struct rpma_rt *rt)
 
 	CHECK(rpma_rt_poller_run(rt, 0, INT_MAX) >= 0);
 	took = cpu_ns() - begin;
-	/* relaxed: one writer; read when it is not watched any more */
+	/* relaxed: one writer; read after watching has ended */
 	if (took > atomic_load_explicit(&longest_ns, memory_order_relaxed))
 		atomic_store_explicit(&longest_ns, took, memory_order_relaxed);
 }
@@ -273,7 +275,7 @@ static void open_dying(struct bench *bench)
 	crowd_open(&bench->crowd, &bench->stage.world, 0, bench->count, NULL);
 }
 
-/* It is over when the last one is closed, which is seen by crowd_end(). */
+/* Closes the crowd; crowd_end() sees the last close. */
 static void close_the_crowd(struct bench *bench)
 {
 	crowd_close(&bench->crowd);
@@ -312,7 +314,7 @@ static void *happen_main(void *arg)
 	struct happening *h = arg;
 
 	h->what->happen(h->bench);
-	/* relaxed: nothing hangs on it but when */
+	/* relaxed: decides only the time */
 	atomic_store_explicit(&h->is_over, true, memory_order_relaxed);
 	return NULL;
 }
@@ -325,7 +327,7 @@ static bool is_over(void *arg)
 	return atomic_load_explicit(&h->is_over, memory_order_relaxed);
 }
 
-/* Once; the busy connection writes meanwhile if that is measured. */
+/* Lets WHAT happen once; the busy connection writes meanwhile if measured. */
 static void happen(struct bench *bench, const struct what *what, bool measured)
 {
 	struct happening h = {.what = what, .bench = bench};
@@ -367,7 +369,7 @@ static double at_least_floor(double us)
 
 static void report(struct bench *bench)
 {
-	/* relaxed: it is not watched any more */
+	/* relaxed: no longer watched */
 	double longest =
 		(double)atomic_load_explicit(&longest_ns, memory_order_relaxed);
 
@@ -393,7 +395,7 @@ int main(int argc, char **argv)
 	bench.count = (uint32_t)atoi(args.words[2]);
 	bench.cpu = args.cpus[0];
 	stage_open(&bench.stage, &cfg);
-	/* relaxed: a thread that is created sees it */
+	/* relaxed: seen by a thread created later */
 	atomic_store_explicit(&is_running, true, memory_order_relaxed);
 	CHECK(pthread_create(&bench.poller, NULL, poller_main, &bench) == 0);
 	busy_open(&bench.busy, &bench.stage, true);

@@ -4,10 +4,10 @@
 /*
  * bench_shard [--seconds S] [--cpus A,B] shard|ring
  *
- * Millions of messages a second, of 32 bytes, from one thread to another: of
- * shards, with all that a turn of theirs does and a function for each message;
- * or through a bare ring of the same size, one producer and one consumer, with
- * the index of the other side read only where the own copy of it is used up.
+ * Millions of messages of 32 bytes per second, from one thread to another: by
+ * shards, with all the work of a turn and a function for each message; or
+ * through a bare ring of the same size, with a producer and a consumer, where
+ * the index of the other side is read only when the private copy is used up.
  */
 
 #include <pthread.h>
@@ -19,7 +19,7 @@
 #include "rpma_rt.h"
 #include "base/order.h"
 
-#define LANE  256 /* messages that are not taken; the ring has twice as many */
+#define LANE  256 /* messages not yet taken; the ring has twice as many */
 #define SLOTS (2 * LANE)
 #define BATCH 32
 #define LOOK  1024 /* batches between two looks at the clock */
@@ -61,7 +61,7 @@ static void on_message(struct rpma_rt_shard *shard,
 	(void)shard;
 	(void)arg;
 	if (message->kind == RPMA_RT_SHARD_WRITABLE)
-		return; /* the producer's; it goes on by itself */
+		return; /* for the producer, which goes on without a call */
 	run.taken++;
 	run.sum += message->words[0];
 }
@@ -137,7 +137,7 @@ static void ring_send(void)
 
 static void ring_take(void)
 {
-	/* relaxed: this thread writes it */
+	/* relaxed: written by this thread */
 	uint32_t head = atomic_load_explicit(&run.head, memory_order_relaxed);
 	/* acquire: the messages */
 	uint32_t tail = atomic_load_explicit(&run.tail, memory_order_acquire);
@@ -172,7 +172,7 @@ static void *producer(void *arg)
 	while (++batches % LOOK != 0 || bench_now() < end)
 		send_some();
 	run.seconds = bench_now() - begin;
-	/* what was posted last is handed over */
+	/* the last posts are handed over */
 	if (run.shards != NULL && rpma_rt_shard_run(run.ends[0], 0) < 0)
 		bench_fail("no run");
 	/* release: to the consumer, which ends */

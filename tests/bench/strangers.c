@@ -4,19 +4,18 @@
 /*
  * bench_strangers [--seconds S] [--cpus A,B] quiet|disturbed COUNT MS PLACE
  *
- * Do calls wait for connections that they have nothing to do with? COUNT
- * connections of the first runtime's first poller, on the first device, stand
- * by or die; each ibv_destroy_qp() takes MS milliseconds. Meanwhile four
- * threads, each once a millisecond: "connect" (to READY), "queue_new" (and
- * delete), "set_user", "post" (a write, to its completion). PLACE is where:
+ * Measures whether calls wait for unrelated connections. COUNT connections of
+ * the first poller of the first runtime, on the first device, stand by or die;
+ * each ibv_destroy_qp() takes MS milliseconds. Meanwhile four threads, each
+ * once a millisecond: "connect" (to READY), "queue_new" (and delete),
+ * "set_user", "post" (a write, to its completion). PLACE is where:
  *   conn     the same poller, other connections
  *   poller   another poller of the runtime
  *   device   another device, another poller
  *   runtime  another runtime of the process, the same device
- * The program prints the 99th percentile of each. A call that was due while
- * one before it was waiting counts from when it was due, and a call that still
- * waits at the end counts too: calls are made by the clock, not when the last
- * is over.
+ * The program prints the 99th percentile of each. A call due while an earlier
+ * call was waiting counts from the due time, and a call still waiting at the
+ * end counts too: calls are made by the clock, not after the last call.
  */
 
 #include <pthread.h>
@@ -50,8 +49,8 @@ struct bench {
 	struct stage stage; /* the first runtime, the first device */
 	struct crowd victims;
 
-	/* where the strangers are: a view of objects that are theirs, or the
-	 * stage's */
+	/* the place of the strangers: a view of separate objects, or of the
+	 * objects of the stage */
 	struct world place;
 	int poller;
 	struct rpma_rt_conn_cfg *cfg;
@@ -113,7 +112,7 @@ static void run_queue_new(struct bench *bench)
 
 static void run_set_user(struct bench *bench)
 {
-	/* the first one was there before the threads */
+	/* the first connection existed before the threads */
 	MUST(rpma_rt_conn_set_user(bench->conns[0], bench));
 }
 
@@ -166,7 +165,7 @@ static void run_ops(struct bench *bench, double seconds)
 	for (i = 0; i < OPS; i++)
 		CHECK(pthread_create(&ops[i].thread, NULL, op_main, &ops[i]) ==
 		      0);
-	/* a thread that waits for the slow device waits until the end */
+	/* a thread waiting for the slow device waits until the end */
 	bench_sleep_until(bench->end_ns);
 	/* relaxed: see be_slow() */
 	atomic_store_explicit(&is_over, true, memory_order_relaxed);

@@ -4,12 +4,12 @@
 /*
  * bench_thousands [--seconds S] [--cpus A,B] COUNT
  *
- * What many connections cost each message: COUNT connections on two pollers,
- * half of which are closed and made anew, one each CHURN_NS. The other half
- * writes, each in turn, one each WRITE_NS; so messages and lives a second do
- * not depend on COUNT. "p99" is the 99th percentile of these writes, from the
- * post to the consumer, which sleeps in between; "median" likewise. "lives" is
- * how many connections were made anew.
+ * The cost of many connections for each message: COUNT connections on two
+ * pollers, half of which are closed and made anew, a connection each CHURN_NS.
+ * The other half writes in turn, a write each WRITE_NS; so messages and lives
+ * per second do not depend on COUNT. "p99" is the 99th percentile of these
+ * writes, from the post to the consumer, which sleeps in between; "median"
+ * likewise. "lives" is the number of connections made anew.
  */
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ struct bench {
 	struct crowd churning;
 	_Atomic bool is_over;
 	uint64_t lives;
-	/* of each write: when it was posted, then what it took */
+	/* of each write: time of the post, then duration */
 	uint64_t *ns;
 	uint64_t posted;
 	_Atomic uint64_t completed; /* by the consumer */
@@ -45,7 +45,7 @@ static char memory[64];
 
 /* -------------------------------------------------------------- churning - */
 
-/* Both ends of it close, and another one takes its place. */
+/* Closes both ends of a connection, and makes another. */
 static void make_anew(struct bench *bench, uint32_t i)
 {
 	struct crowd *crowd = &bench->churning;
@@ -72,7 +72,7 @@ static void *churn_main(void *arg)
 	uint64_t due = bench_now_ns();
 	uint32_t i = 0;
 
-	/* relaxed: nothing hangs on it but when */
+	/* relaxed: decides only the time */
 	while (!atomic_load_explicit(&bench->is_over, memory_order_relaxed)) {
 		make_anew(bench, i++ % (bench->churning.ends / 2));
 		due += CHURN_NS;
@@ -92,7 +92,7 @@ static void *consumer_main(void *arg)
 		item = world_next(bench->steady.queue);
 		if (item.kind == RPMA_RT_MESSAGE)
 			return NULL;
-		/* of a post that found its write before still out */
+		/* of a post while the previous write was outstanding */
 		if (item.kind == RPMA_RT_WRITABLE)
 			continue;
 		CHECK(item.kind == RPMA_RT_COMPLETION &&
@@ -120,7 +120,8 @@ static void post(struct bench *bench)
 	int ret;
 
 	bench->ns[bench->posted] = bench_now_ns();
-	/* its write before may be out still: it waits, and the time counts */
+	/* the previous write may still be outstanding: the post waits, and the
+	 * time counts */
 	do {
 		ret = world_post_send(crowd->conns[bench->posted % crowd->ends],
 				      &wr);

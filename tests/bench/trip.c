@@ -4,14 +4,14 @@
 /*
  * bench_trip [--seconds S] [--cpus A,B] WHAT
  *
- * What a round trip with one message in flight costs at each of its ends, both
- * run by one thread on the loopback device, which executes a send while it is
- * posted. WHAT:
+ * The cost of a round trip with one message in flight at each of its ends, both
+ * run by one thread on the loopback device, which executes a send during the
+ * post. WHAT:
  *   echo    "bare" with verbs, "shard" with the runtime in manual mode, in ns;
  *           "added" by the runtime
  *   pieces  a send of 64 and 4,096 bytes with librpma: "pieces" as two, "copy"
  *           copied into one first, in ns, and their "ratio"
- * The two that are compared take turns of a thousand trips; medians.
+ * The two compared ways take turns of a thousand trips; medians.
  */
 
 #include <stdlib.h>
@@ -26,8 +26,8 @@
 #define TRIPS  1000 /* in a slice */
 #define SLICES 20000
 
-/* Where both pieces lie in one: no copy has a source and a destination that are
- * alike in their last 12 bits. */
+/* The memory of both pieces: no copy has a source and a destination alike in
+ * the last 12 bits. */
 #define BOTH (5 * BODY + 1024)
 
 struct trip {
@@ -56,7 +56,7 @@ static inline void bare_recv(struct pair_bare *end)
 	CHECK(ibv_post_recv(end->qp, &recv_wr, &bad) == 0);
 }
 
-/* One in four tells that those before it are done too. */
+/* Sends; every fourth completion tells that the sends before are done too. */
 static inline void bare_send(struct pair_bare *end, uint64_t number)
 {
 	struct ibv_send_wr *bad;
@@ -65,7 +65,7 @@ static inline void bare_send(struct pair_bare *end, uint64_t number)
 	CHECK(ibv_post_send(end->qp, &send_wr, &bad) == 0);
 }
 
-/* The message that comes next; completions of sends in between. */
+/* Takes the next message, and completions of sends in between. */
 static inline void bare_take(struct pair_bare *end)
 {
 	struct ibv_wc wcs[4];
@@ -120,7 +120,7 @@ static inline void shard_send(struct trip *t, struct rpma_rt_conn *conn)
 			  RPMA_F_COMPLETION_ON_ERROR, 8));
 }
 
-/* What a shard does: it runs its poller and looks into its queue. */
+/* Works like a shard: runs the poller and looks into the queue. */
 static inline void shard_take(struct trip *t, uint32_t poller,
 			      struct rpma_rt_queue *queue)
 {
@@ -205,7 +205,7 @@ static void send_copy(struct trip *t, int trips)
 
 typedef void trips_fn(struct trip *t, int trips);
 
-/* Nanoseconds of one. */
+/* Returns the nanoseconds of a trip. */
 static double slice(struct trip *t, trips_fn *fn)
 {
 	double begin = bench_now();
@@ -214,7 +214,7 @@ static double slice(struct trip *t, trips_fn *fn)
 	return (bench_now() - begin) * 1e9 / TRIPS;
 }
 
-/* ends: of a trip, which share what it takes */
+/* ends: of a trip, which share the time */
 static void measure(struct trip *t, trips_fn *const fns[2], int ends,
 		    double seconds)
 {

@@ -45,8 +45,8 @@ struct what {
 	/* the receiving end: gives BURST receives, takes their completions */
 	void (*give)(struct loop *loop);
 	void (*take)(struct loop *loop);
-	/* the sending end: what the first turn finds, the turns, what the last
-	 * turn left */
+	/* the sending end: work before the first turn, the turns, work after
+	 * the last turn */
 	void (*begin)(struct loop *loop);
 	void (*turns)(struct loop *loop, long turns);
 	void (*end)(struct loop *loop);
@@ -197,7 +197,7 @@ static inline void send_one(struct loop *loop, uint64_t context)
 			  RPMA_F_COMPLETION_ALWAYS, context));
 }
 
-/* Takes the one completion there is. */
+/* Takes the only completion. */
 static inline void take_one(struct loop *loop, uint64_t context)
 {
 	struct stage *s = &loop->stage;
@@ -262,7 +262,7 @@ static void take_bare_recvs(struct loop *loop)
 		      wc.status == IBV_WC_SUCCESS);
 }
 
-/* Made once: what changes from message to message is its number. */
+/* Made once: only the number changes from message to message. */
 static struct ibv_sge bare_sge = {.length = SIZE};
 static struct ibv_send_wr bare_wr = {
 	.sg_list = &bare_sge,
@@ -343,7 +343,7 @@ static const struct what *find_what(const char *name)
 __attribute__((noinline)) void measured_turns(const struct what *what,
 					      struct loop *loop);
 
-/* One turn less than BURST. */
+/* A turn less than BURST. */
 void measured_turns(const struct what *what, struct loop *loop)
 {
 	what->turns(loop, BURST);

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wire.c -- what the loopback device moves between two processes, pinned apart,
- * both polling, beside what two processes could do at best: a bare ring with
- * one producer and one consumer in shared memory, and process_vm_writev().
- * The parent measures, the child is its peer. Prints "name value unit".
+ * wire.c -- the speed of the loopback device between two processes, pinned
+ * apart, both polling, beside the best possible speed: a bare ring with a
+ * producer and a consumer in shared memory, and process_vm_writev(). The parent
+ * measures, the child is the peer. Prints "name value unit".
  */
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "bench.h"
 
 #define DEPTH 128 /* sends under way; receives are four times as many */
-#define BATCH 16  /* posted at once, the last one signaled */
+#define BATCH 16  /* posted at once, the last signaled */
 #define POLL  64  /* taken at once: more than a look at the wire brings */
 #define BIG   65536
 #define SLOTS 4096 /* of a bare ring: 256 KiB, as a ring of the wire */
@@ -37,7 +37,7 @@ struct side {
 	_Atomic uint32_t is_there;
 };
 
-/* A ring of messages of 8 bytes, each in a line of its own. */
+/* A ring of messages of 8 bytes, each in a separate line. */
 struct ring {
 	_Alignas(LINE) _Atomic uint64_t tail; /* the producer's */
 	_Alignas(LINE) _Atomic uint64_t head; /* the consumer's */
@@ -61,7 +61,7 @@ static pid_t child;
 static struct ibv_cq *scq, *rcq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-static uint8_t *buf; /* 2 * BIG: what is sent, what comes */
+static uint8_t *buf; /* 2 * BIG: sent bytes, received bytes */
 
 /* --- the two processes */
 
@@ -219,7 +219,10 @@ static void await(struct ibv_cq *cq)
 		;
 }
 
-/* The link is up: its thread had time, which a poller may leave it none of. */
+/*
+ * Returns when the link is up, after a pause for the link thread, which a
+ * poller may starve.
+ */
 static void warm_up(void)
 {
 	if (!me) {
@@ -236,9 +239,9 @@ static void warm_up(void)
 	}
 	bench_pin(args.cpus[me]);
 	/*
-	 * A thread of real-time priority starves those of the device, which
-	 * would try again what finds no receive: the child polls from now on.
-	 * Release, acquire: pair with each other.
+	 * A thread of real-time priority starves the threads of the device,
+	 * which would retry sends without a receive: the child polls from now
+	 * on. Release, acquire: pair with each other.
 	 */
 	if (me)
 		atomic_store_explicit(&shared->is_ready, 1,
@@ -307,7 +310,7 @@ static void big_ask(void)
 		     "GB/s");
 }
 
-/* A round trip as ib_send_lat has it; the time of the whole. */
+/* A round trip like ib_send_lat; returns the whole time. */
 static void trip_ask(void)
 {
 	const double begin = bench_now();
@@ -341,7 +344,7 @@ static uint8_t arrived(void)
 	return ((volatile uint8_t *)buf)[BIG];
 }
 
-/* As ib_write_lat has it: whoever waits looks at its memory alone. */
+/* A round trip like ib_write_lat: the waiting side looks only at its memory. */
 static void write_trip_ask(void)
 {
 	const double begin = bench_now();
@@ -371,7 +374,7 @@ static void write_trip_answer(void)
 	}
 }
 
-/* --- what there could be at best */
+/* --- the best possible speed */
 
 /* Waits for room. */
 static void put(struct ring *ring, uint64_t *head, uint64_t tail)
@@ -384,7 +387,10 @@ static void put(struct ring *ring, uint64_t *head, uint64_t tail)
 	atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
 }
 
-/* All that is there, 32 at most, as the wire's drain does: where it ends. */
+/*
+ * Takes all pending messages, at most 32, like the drain of the wire; returns
+ * the end.
+ */
 static uint64_t take(struct ring *ring, uint64_t head)
 {
 	/* acquire: pairs with the release in put() */
@@ -476,7 +482,7 @@ static void vm_ask(void)
 static const struct way {
 	const char *name;
 	void (*ask)(void);    /* the parent */
-	void (*answer)(void); /* the child, until it is over */
+	void (*answer)(void); /* the child, until the parent has finished */
 } ways[] = {
 	{"send8", send_ask, send_answer},
 	{"write8", write_ask, answer_nothing},

@@ -9,9 +9,9 @@
  *	interop both ADDR		both ends in this process, two threads
  *
  * ADDR may be "-": RPMA_TEST_ADDR, or 127.0.0.1. A side prints a line "ROLE
- * OPERATION ok [FORM]" for each operation, in which _ stands for a blank; what
- * fails ends the process. Each operation has a connection of its own, at whose
- * end the client says what it has done, the server looks and answers.
+ * OPERATION ok [FORM]" for each operation, in which _ stands for a blank; a
+ * failure ends the process. Each operation has a separate connection, at whose
+ * end the client reports its work, the server looks and answers.
  */
 
 #include <arpa/inet.h>
@@ -29,7 +29,10 @@
 /* in this order they are taken */
 enum { FIRST = RECV_ID, SECOND };
 
-/* No bytes, and nobody waits for its completion: the other's answer is it. */
+/*
+ * Sends no bytes, and does not wait for the completion, since the answer of the
+ * other side suffices.
+ */
 static void say(struct side *side)
 {
 	ok(side, rpma_send(side->conn, NULL, 0, 0, SILENT, NULL));
@@ -99,14 +102,14 @@ static void read_server(struct side *side)
 	say(side);
 }
 
-/* The form that the library took, from what completes. */
+/* Notes the form that the library took, according to the completion. */
 static void note_form(struct side *side, enum ibv_wc_opcode got,
 		      enum ibv_wc_opcode emulated)
 {
 	side->form = got == emulated ? "emulated" : "native";
 }
 
-/* The write is silent, so each flush is all that completes. */
+/* Flushes after a silent write, so each flush is the only completion. */
 static void flush_client(struct side *side)
 {
 	struct ibv_wc wc;
@@ -175,7 +178,7 @@ static void expect_words(struct side *side, const char *words)
 	must(side, has(side, AT_RECV, words));
 }
 
-/* Also what SRQ, RCQ and shared channel are tried with: a message each way. */
+/* Sends a message each way; also used for SRQ, RCQ and shared channel. */
 static void send_client(struct side *side)
 {
 	send_words(side, "how are you");
@@ -215,7 +218,7 @@ static void send_imm_server(struct side *side)
 	   rpma_send_with_imm(side->conn, NULL, 0, 0, SILENT, IMM + 1, NULL));
 }
 
-/* That both have connected is all: they compared each other's words then. */
+/* Does nothing: both have connected, and compared the private data before. */
 static void greet_client(struct side *side)
 {
 	hear(side, FIRST);
@@ -226,7 +229,10 @@ static void greet_server(struct side *side)
 	say(side);
 }
 
-/* The other side's end: its receives come back, it may disconnect too. */
+/*
+ * Handles the end of the other side: receives come back, and disconnect is
+ * allowed too.
+ */
 static void disconnect_server(struct side *side)
 {
 	hear(side, FIRST);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * One side of a connection, client or server, which another librpma may have
- * at its other end. Uses nothing that librpma 1.2 does not have: the same
- * source is built with its header and with ours.
+ * A side of a connection, client or server, whose other end may have another
+ * librpma. Uses only features of librpma 1.2: the same source is built with the
+ * header of 1.2 and with the present header.
  *
  * A side belongs to one thread. A failure ends the program, with a message that
  * names the side and the operation.
@@ -22,7 +22,7 @@
 #define SIGNALED    RPMA_F_COMPLETION_ALWAYS
 #define SILENT	    RPMA_F_COMPLETION_ON_ERROR
 
-/* wr_ids: those of receives begin here, and each has its own 64 bytes */
+/* wr_ids of receives begin here; each receive has 64 bytes */
 #define RECV_ID	  100
 #define RECVS	  4
 #define RECV_SIZE 64
@@ -30,7 +30,7 @@
 /* offsets in each side's memory */
 enum {
 	AT_RECV = 0,
-	AT_WORDS = 1024, /* what the other side may look at */
+	AT_WORDS = 1024, /* bytes for the other side to check */
 	AT_SCRATCH = 2048
 };
 
@@ -59,7 +59,7 @@ struct side;
 struct operation {
 	const char *name;
 	enum layout layout;
-	/* NULL: the server refuses, and the client is to see that */
+	/* NULL: the server refuses, and the client has to see the refusal */
 	void (*client)(struct side *side);
 	void (*server)(struct side *side);
 };
@@ -70,13 +70,13 @@ struct side {
 	struct rpma_peer *peer;
 	char *mem;
 	struct rpma_mr_local *mr;
-	enum rpma_flush_type flush_type; /* the most that the device has */
+	enum rpma_flush_type flush_type; /* the highest type of the device */
 	struct rpma_ep *ep;		 /* of the server */
 	char port[8];
 
-	/* what follows is of the operation at work */
+	/* of the present operation */
 	const struct operation *op;
-	const char *form; /* which form of it was used, if there are two */
+	const char *form; /* the form used, if the operation has two */
 	struct rpma_conn_cfg *cfg;
 	struct rpma_srq *srq;
 	struct rpma_conn *conn;
@@ -88,15 +88,16 @@ struct side {
 _Noreturn void interop_die(const struct side *side, const char *file, int line,
 			   const char *what, int ret);
 
-/* false: no device has that address. */
+/* Opens a side; returns false if no device has the address. */
 bool side_open(struct side *side, const char *role, const char *addr);
 void side_close(struct side *side);
-/* The port it has found free is left in side->port. */
+/* Listens; the free port is left in side->port. */
 void side_listen(struct side *side);
 
 /*
- * Everything for one operation, and its end: configuration, receives posted
- * before the connection is, private data compared, memory exchanged.
+ * side_connect() and side_accept() prepare everything for an operation,
+ * side_end() ends the operation: configuration, receives posted before the
+ * connection exists, private data compared, memory exchanged.
  */
 void side_connect(struct side *side);
 void side_accept(struct side *side);
@@ -106,10 +107,10 @@ void side_refuse(struct side *side);
 /* Connects, and is to be refused. */
 void side_be_refused(struct side *side);
 
-/* The next of the send or of the receive completions, waited for as the
- * connection's layout wants it. */
+/* Waits for the next send or receive completion, in the way of the layout of
+ * the connection. */
 struct ibv_wc side_next(struct side *side, bool is_recv);
-/* It has to be this one, and a success. */
+/* Waits for a completion, asserted to be successful and to have the wr_id. */
 struct ibv_wc side_expect(struct side *side, uint64_t wr_id,
 			  enum ibv_wc_opcode opcode);
 void side_expect_event(struct side *side, enum rpma_conn_event expected);

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A client and a server in one thread of one process, connected through
- * whatever device has the address RPMA_TEST_ADDR (127.0.0.1 if unset). Uses
- * nothing that librpma 1.2 does not have, so that the tests on top of it can
- * be built with an older header and run on an older library.
+ * A client and a server in one thread of one process, connected through the
+ * device with the address RPMA_TEST_ADDR (127.0.0.1 if unset). Uses only
+ * features of librpma 1.2, so that tests can be built with an older header and
+ * run on an older library.
  *
- * Any failure fails the test. The test's timeout ends a call that blocks.
+ * Any failure fails the test. The timeout of the test ends a blocking call.
  */
 
 #ifndef COMPAT_PAIR_H
@@ -23,7 +23,7 @@
 
 #define PAIR_MEM 4096
 
-/* a call that must answer 0 */
+/* a call that must return 0 */
 #define ok(call) assert_int_equal(call, 0)
 
 struct side {
@@ -45,11 +45,11 @@ struct pair_how {
 	const struct rpma_conn_cfg *server_cfg;
 	const struct rpma_conn_private_data *client_data;
 	const struct rpma_conn_private_data *server_data;
-	/* has the server's request before it is accepted */
+	/* called with the request at the server, before accepting */
 	void (*before_accept)(struct pair *pair, struct rpma_conn_req *req);
 };
 
-/* One peer for all tests of a program, and the address it is at. */
+/* The peer for all tests of a program, and its address. */
 extern struct rpma_peer *the_peer;
 extern const char *the_addr;
 
@@ -58,24 +58,24 @@ int pair_main(const char *name, const struct CMUnitTest *tests, size_t count);
 #define PAIR_RUN(tests) \
 	pair_main(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
 
-/* An endpoint at a free port; its number is left in port (8 bytes). */
+/* Opens an endpoint at a free port; the number is left in port (8 bytes). */
 struct rpma_ep *pair_listen(char *port);
 
-/* A connected pair of the default or another kind, and its end. */
+/* Open a connected pair of the default or another kind, and end a pair. */
 void pair_open(struct pair *pair);
 void pair_open_how(struct pair *pair, const struct pair_how *how);
 void pair_close(struct pair *pair);
 
-/* PAIR_MEM bytes, registered for everything that the device takes them for. */
+/* Registers PAIR_MEM bytes for every use that the device allows. */
 struct rpma_mr_local *pair_reg(char *mem);
-/* The most that such memory can be flushed for; once it is registered. */
+/* Returns the highest flush type of such memory, after the registration. */
 enum rpma_flush_type pair_flush_type(void);
 
-/* The next event of a connection has to be this one. */
+/* Asserts the next event of a connection. */
 void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected);
-/* Waits until the CQ has one completion, and takes it. */
+/* Waits until the CQ has a completion, and takes the completion. */
 struct ibv_wc next_wc(struct rpma_cq *cq);
-/* The same for the CQ of a connection; it succeeded and has this context. */
+/* Waits for the CQ of a connection; asserts success and the context. */
 void expect_done(struct side *side, uint64_t context,
 		 enum ibv_wc_opcode opcode);
 struct rpma_cq *cq_of(const struct side *side);
@@ -84,7 +84,7 @@ struct rpma_cq *rcq_of(const struct side *side);
 void set_nonblocking(int fd);
 /* Whether poll() finds fd readable at once. */
 bool is_readable(int fd);
-/* Blocks until it is; fails if it takes longer than anything should. */
+/* Blocks until the fd is readable; fails after a long time. */
 void wait_readable(int fd);
 
 #endif /* COMPAT_PAIR_H */

@@ -3,8 +3,8 @@
 
 /*
  * The additions of librpma 1.4, on a device: channel objects, CQs of the
- * program, claims, requests that do not block, configuration, chains, taking
- * down in steps.
+ * program, claims, requests that do not block, configuration, chains, separate
+ * steps of closing.
  */
 
 #include <errno.h>
@@ -115,7 +115,7 @@ static void channel__cq_of_a_stranger_UNKNOWN(void **state)
 	assert_non_null(stranger);
 	ok(ibv_req_notify_cq(stranger, 0));
 
-	/* a QP of its own whose receive is flushed makes the event */
+	/* a separate QP whose receive is flushed makes the event */
 	ok(rpma_conn_cfg_new(&cfg));
 	open_server(&pair, cfg);
 	ok(rpma_conn_get_qp(pair.server.conn, &qp));
@@ -220,14 +220,14 @@ static void *wait_cq(void *arg)
 {
 	struct waiter *waiter = arg;
 
-	/* refused whenever it meets the other's claim, until it gets in */
+	/* refused while the other has the claim, until the waiter gets in */
 	do
 		waiter->ret = rpma_cq_wait(waiter->cq);
 	while (waiter->ret == RPMA_E_SHARED_CHANNEL);
 	return NULL;
 }
 
-/* The claim is refused from when the waiter is inside until it is out. */
+/* The claim is refused while the waiter is inside. */
 static void claim__somebody_waits_AGAIN(void **state)
 {
 	struct waiter waiter = {0};
@@ -239,7 +239,7 @@ static void claim__somebody_waits_AGAIN(void **state)
 	waiter.cq = cq_of(&pair.server);
 	ok(rpma_recv(pair.server.conn, NULL, 0, 0, NULL));
 	pthread_create(&thread, NULL, wait_cq, &waiter);
-	/* until it has gone in, the claim succeeds */
+	/* until the waiter is inside, the claim succeeds */
 	while (rpma_cq_claim(waiter.cq, &me) == 0)
 		ok(rpma_cq_release(waiter.cq, &me));
 	assert_int_equal(rpma_cq_claim(waiter.cq, &me), RPMA_E_AGAIN);
@@ -311,7 +311,7 @@ static void next_event(struct async *async, void *from,
 	assert_ptr_equal(event->context, from);
 }
 
-/* The client's request, until it has its QP. */
+/* Advances the request of the client until there is a QP. */
 static void async_resolve(struct async *async)
 {
 	struct rpma_cm_event event;
@@ -449,7 +449,9 @@ static void reject__own_request_INVAL(void **state)
 	async_close(&async);
 }
 
-/* A synchronous request may have its connection's events on a CM channel. */
+/*
+ * A synchronous request may have the events of its connection on a CM channel.
+ */
 static void cm_channel__of_a_blocking_request(void **state)
 {
 	enum rpma_conn_event conn_event;
@@ -578,7 +580,8 @@ static void claim__request_PASSES_TO_THE_CONNECTION(void **state)
 	assert_int_equal(rpma_conn_delete(&conn), RPMA_E_CLAIMED);
 	assert_non_null(conn);
 	ok(rpma_conn_release(conn, &me));
-	/* taken and refused, or the next listener at this port would get it */
+	/* taken and refused, or the next listener at the port would get the
+	 * request */
 	ok(rpma_ep_next_conn_req(ep, NULL, &req));
 	ok(rpma_conn_req_delete(&req));
 	expect_event(conn, RPMA_CONN_REJECTED);
@@ -649,7 +652,10 @@ static void chain__every_operation_COMPLETES_IN_ORDER(void **state)
 	pair_close(&pair);
 }
 
-/* Room for some of the chain: those are posted, the rest is named. */
+/*
+ * Room for some of the chain: the first work requests are posted, and the first
+ * refused is named.
+ */
 static void chain__queue_full_AGAIN(void **state)
 {
 	struct rpma_send_wr wr[4 * QUEUE];
@@ -671,7 +677,7 @@ static void chain__queue_full_AGAIN(void **state)
 		pair_close(&pair);
 		skip();
 	}
-	/* nobody polls, so none of them leaves the queue */
+	/* no thread polls, so no work request leaves the queue */
 	for (i = 0; i < sizeof(wr) / sizeof(wr[0]); i++) {
 		ok(rpma_wr_write(pair.client.conn, pair.client.remote, 0,
 				 pair.client.mr, 0, 1, SILENT, i, &wr[i]));

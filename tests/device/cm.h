@@ -23,7 +23,7 @@ struct cm_seen {
 	uint8_t data[256];
 };
 
-/* One end of a connection. */
+/* An end of a connection. */
 struct cm_end {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -42,7 +42,7 @@ struct rdma_event_channel *cm_channel(void);
 struct rdma_cm_id *cm_id(struct rdma_event_channel *channel);
 void cm_keep_id(struct rdma_cm_id *id);
 
-/* The next event, whatever it is, or that must be of the type. */
+/* Return the next event, of any type, or asserted to be of the type. */
 struct cm_seen cm_next(struct rdma_event_channel *channel);
 struct cm_seen cm_expect(struct rdma_event_channel *channel,
 			 enum rdma_cm_event_type type);
@@ -55,16 +55,16 @@ uint16_t cm_port(struct rdma_cm_id *id);
 struct rdma_cm_id *cm_listen(struct rdma_event_channel *channel);
 /* Resolves address and route to the port. */
 void cm_resolve(struct rdma_cm_id *id, uint16_t port);
-/* Gives an id a PD, a CQ, a region and a QP; destroys its QP and the id. */
+/* Make a PD, a CQ, a region and a QP for an id; destroy the QP and the id. */
 void cm_make_qp(struct cm_end *end);
 void cm_destroy(struct cm_end *end);
 struct rdma_conn_param cm_param(const void *data, uint8_t len);
 
 /* The steps of a connection: a listener, and a client resolved, with a QP; */
 struct cm_link *cm_link_init(void);
-/* a request that has reached the server, which has no QP yet; */
+/* Returns a request that has reached the server, which has no QP yet. */
 struct cm_seen cm_request(struct cm_link *l, const void *data, uint8_t len);
-/* accepting it; and until both ends are ESTABLISHED. */
+/* Accepts the request; waits until both ends are ESTABLISHED. */
 void cm_accept(struct cm_link *l, const void *data, uint8_t len);
 void cm_established(struct cm_link *l);
 /* All of them, at the device's address or at another, whose port is 0. */

@@ -23,7 +23,7 @@
 
 struct device dut;
 
-/* Of the tests so far, how many had an end in another process. */
+/* Counts the tests so far, and tests with an end in another process. */
 static struct {
 	unsigned tests;
 	unsigned tests_split;

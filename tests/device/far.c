@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Verbs of objects that another process has. The linker leads the verbs of
- * libibverbs that tests call to __wrap_*; one of an object of this process
- * goes on to __real_*, and one of the other process's is called there. The
- * verbs that are called through a context need no such detour. What the test
- * holds of an object over there is a copy with what programs read in it.
+ * Verbs of objects in another process. The linker leads the verbs of libibverbs
+ * called by tests to __wrap_*; a call on an object of this process goes on to
+ * __real_*, and a call on an object of the other process is made there. Verbs
+ * called through a context need no such detour. For an object over there, the
+ * test holds a copy with the fields that programs read.
  */
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 	type __wrap_##name(__VA_ARGS__); \
 	type __wrap_##name(__VA_ARGS__)
 
-/* The copy, first, so that it is what the test holds. */
+/* The copy, first, so that the pointer of the test is a pointer to the copy. */
 struct copy {
 	union {
 		struct ibv_pd pd;
@@ -46,7 +46,9 @@ struct copy {
 	void *real; /* over there */
 };
 
-/* Of the other process, as the test sees it; NULL in it: not open. */
+/*
+ * The context of the other process, as seen by the test; NULL fields: not open.
+ */
 static struct ibv_context context;
 /* Only over there. */
 static struct ibv_context *real_context;
@@ -72,7 +74,7 @@ static struct copy *copy_of(void *object)
 	return copy;
 }
 
-/* A verb with one object and no more arguments, and what it returned. */
+/* A verb with one object and no more arguments, and its result. */
 struct plain {
 	void *object;
 	int ret;
@@ -417,7 +419,7 @@ WRAPPED(struct ibv_cq *, ibv_create_cq, struct ibv_context *of, int cqe,
 	if (!is_far(of))
 		return __real_ibv_create_cq(of, cqe, cq_context, channel,
 					    vector);
-	copy = copy_of(&context); /* events name it */
+	copy = copy_of(&context); /* events name the context */
 	c.copy = copy;
 	c.channel = real(channel);
 	if (copy)
@@ -680,11 +682,11 @@ WRAPPED(int, ibv_destroy_ah, struct ibv_ah *ah)
 struct sends {
 	struct ibv_qp *qp;
 	int n;
-	int bad; /* number of the first that was refused */
+	int bad; /* number of the first refused work request */
 	int ret;
 	struct ibv_send_wr wr[MAX_WR];
 	struct ibv_sge sge[MAX_SGE];
-	uint32_t mw_rkey; /* of the window that the last bind names */
+	uint32_t mw_rkey; /* of the window named by the last bind */
 	size_t bytes;
 	uint8_t inlined[MAX_INLINE];
 };

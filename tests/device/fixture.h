@@ -3,10 +3,10 @@
 
 /*
  * The base of the verbs conformance suite: the device under test, objects
- * that are destroyed after the test that made them, and two connected RC
- * queue pairs, both ends in this process. Everything is called by the thread
- * that runs cmocka; a test's other threads call verbs only and report back,
- * because a failed assertion may not leave another thread's stack.
+ * destroyed after the test that made the objects, and two connected RC queue
+ * pairs, both ends in this process. The thread that runs cmocka calls
+ * everything; other threads of a test call only verbs and report back, because
+ * a failed assertion may not leave the stack of another thread.
  */
 
 #ifndef DEVICE_FIXTURE_H
@@ -23,7 +23,7 @@
 
 #include "traits.h"
 
-/* How long something that must happen may take: a bound on failure only. */
+/* The most time for a step that must happen: a bound on failure only. */
 #define FX_DEADLINE_S 300
 /* Bytes in each end's memory region. */
 #define FX_BUF 8192u
@@ -38,7 +38,7 @@
 struct device {
 	struct ibv_context *verbs;
 	struct sockaddr_in addr; /* port 0 */
-	union ibv_gid gid;	 /* of that address, RoCE v2 */
+	union ibv_gid gid;	 /* of the address, RoCE v2 */
 	uint8_t gid_index;
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
@@ -48,16 +48,20 @@ struct device {
 extern struct device dut;
 
 /*
- * Whose objects fx_pd(), fx_channel() and fx_cq() make: dut.verbs, or where
- * fx_far() put them: a test of two ends has one of them in another
- * process where RPMA_TEST_SPLIT is set (far.h), and both in this one otherwise.
+ * Choose whose objects fx_pd(), fx_channel() and fx_cq() make: dut.verbs, or
+ * the verbs chosen by fx_far(): a test of two ends has an end in another
+ * process where RPMA_TEST_SPLIT is set (far.h), and otherwise both ends in this
+ * process.
  */
 void fx_far(void);
 void fx_near(void);
-/* Was fx_far() of use since the last call? Begins anew, near. */
+/*
+ * Returns true if fx_far() had an effect since the last call. Begins anew,
+ * near.
+ */
 bool fx_split(void);
 
-/* Runs the tests, those only that match argv[1] if there is one. */
+/* Runs the tests, or only the tests that match argv[1]. */
 int fx_main(int argc, char **argv, const char *group,
 	    const struct CMUnitTest *tests, size_t count);
 int fx_setup(void **state);
@@ -65,7 +69,7 @@ int fx_teardown(void **state);
 /* Skips the test, saying why, unless the condition holds. */
 void fx_need(bool condition, const char *reason);
 
-/* Time: a deadline that starts now, and whether it has passed. */
+/* Time: a deadline from now on, and whether the deadline has passed. */
 struct fx_deadline {
 	int64_t end_ns;
 };
@@ -76,15 +80,16 @@ void fx_wait_readable(int fd, const char *awaited);
 void fx_nonblock(int fd);
 
 /*
- * Objects. Made here, or kept by fx_keep(), they are destroyed after the test,
- * youngest first; fx_destroy() does it now and returns what the verb returned.
+ * Objects. Objects made here, or kept by fx_keep(), are destroyed after the
+ * test, youngest first; fx_destroy() destroys at once and returns the result of
+ * the verb.
  */
 typedef int (*fx_undo)(void *object);
 void fx_keep(void *object, fx_undo undo);
 int fx_destroy(void *object);
-/* Leaves an object to the test: somebody else has destroyed it, or will. */
+/* Leaves an object to the test: another thread destroys the object. */
 void fx_forget(void *object);
-/* Destroys what was made since the mark, as the end of the test would. */
+/* Destroys objects made since the mark, like the end of the test. */
 size_t fx_mark(void);
 void fx_release(size_t mark);
 

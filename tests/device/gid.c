@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * GIDs follow the addresses of the machine while the device is open: one for
- * an address that comes, none for one that went, and the others stay where they
- * are. The addresses are changed on the interface of the device, in a network
- * namespace of the test's own unless the machine is there for tests only.
+ * GIDs follow the addresses of the machine while the device is open: a GID for
+ * a new address, no GID for a removed address, and the others stay in place.
+ * The addresses are changed on the interface of the device, in a private
+ * network namespace unless the machine is there for tests only.
  */
 
 #define _GNU_SOURCE
@@ -23,11 +23,11 @@
 #include <unistd.h>
 #include "cm.h"
 
-/* An address for tests that nobody has, as the machine and as devices see it */
+/* An unused address for tests, as seen by the machine and by devices */
 struct address {
 	int family;
 	const char *text;
-	uint8_t length; /* bits of its network: of itself only */
+	uint8_t length; /* bits of its network: only the address itself */
 	union ibv_gid gid;
 };
 
@@ -40,7 +40,7 @@ static struct address v6 = {
 
 /* ---- the machine's addresses ---- */
 
-/* As the kernel takes it from a program that may change addresses. */
+/* A request to the kernel, from a program allowed to change addresses. */
 struct request {
 	struct nlmsghdr head;
 	struct ifaddrmsg addr;
@@ -60,7 +60,7 @@ static void add_attr(struct request *r, uint16_t type, const void *data,
 		NLMSG_ALIGN(r->head.nlmsg_len) + (uint32_t)RTA_LENGTH(size);
 }
 
-/* Index of the interface that the device is on. */
+/* Returns the index of the interface of the device. */
 static unsigned interface(void)
 {
 	unsigned found = 0;
@@ -79,7 +79,7 @@ static unsigned interface(void)
 	return found;
 }
 
-/* RTM_NEWADDR or RTM_DELADDR; the errno that the kernel answers. */
+/* Sends RTM_NEWADDR or RTM_DELADDR; returns the errno of the kernel. */
 static int change(uint16_t type, const struct address *address)
 {
 	const uint16_t size = address->family == AF_INET ? 4 : 16;
@@ -141,7 +141,7 @@ static struct sockaddr *to_sockaddr(const struct address *address,
 
 /* ---- the device's ---- */
 
-/* The row with that GID, -1 if there is none. */
+/* Returns the row of the GID, or -1. */
 static int row_of(const union ibv_gid *gid)
 {
 	struct ibv_gid_entry rows[64];
@@ -179,7 +179,7 @@ static struct ibv_ah *try_ah(int row, const union ibv_gid *to)
 
 /* ---- tests ---- */
 
-/* The device may still have what the test before took away. */
+/* Waits until the device has noticed the removals of the previous test. */
 static void begin(void)
 {
 	wait_row(&v4.gid, false);
@@ -332,7 +332,7 @@ static void connect__over_ipv6(void **state)
 
 /* ---- start ---- */
 
-/* Where changed addresses are nobody else's. */
+/* Enters a network where changed addresses disturb no other program. */
 static bool own_network(void)
 {
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};

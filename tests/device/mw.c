@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Memory windows of type 1 and 2B: what a bound window lets the other end do,
- * that it does so no more after another bind, an invalidation by either end
- * or its deallocation, and binds that must fail. End b binds, end a uses.
+ * Memory windows of type 1 and 2B: a bound window opens memory to the other
+ * end, and no longer after another bind, an invalidation by either end or its
+ * deallocation; and binds that must fail. End b binds, end a uses.
  */
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static int post(const struct end *e, struct ibv_send_wr *wr)
 	return ibv_post_send(e->qp, wr, &bad);
 }
 
-/* Posts a bind of a type 2 window to another rkey than its last. */
+/* Posts a bind of a type 2 window to a new rkey. */
 static void post_bind(const struct end *e, struct ibv_mw *mw,
 		      const struct ibv_mw_bind_info *info)
 {
@@ -102,7 +102,7 @@ static void local_op_works(const struct end *e, uint64_t id,
 	assert_int_equal(wc.opcode, opcode);
 }
 
-/* Some devices flush such a request before they report it. */
+/* Some devices flush such a request before reporting the request. */
 static void local_op_fails(const struct end *e, uint64_t id,
 			   enum ibv_wc_status status)
 {
@@ -132,7 +132,7 @@ static void bind2(const struct end *e, struct ibv_mw *mw,
 	local_op_works(e, 40, IBV_WC_BIND_MW);
 }
 
-/* A type 2 window that b has bound. */
+/* Returns a type 2 window bound by b. */
 static struct ibv_mw *bound(struct wire *w)
 {
 	struct ibv_mw_bind_info info = info_of(&w->b);
@@ -167,7 +167,7 @@ static enum ibv_wc_status use(const struct end *e, enum ibv_wr_opcode code,
 	return fx_wait(e->scq).status;
 }
 
-/* Everything that the window grants, from its first byte to its last. */
+/* Uses everything granted by the window, from its first byte to its last. */
 static void grants(struct wire *w, uint32_t rkey, uint64_t start)
 {
 	uint64_t end = start + LEN - 8;
@@ -332,7 +332,7 @@ static void type2__right_not_granted_REM_ACCESS_ERR(void **state)
 	refuses(w, mw->rkey, info.addr);
 }
 
-/* A region need not be open to others for its windows to be. */
+/* A region may be closed to others and still have open windows. */
 static void type2__of_a_region_without_remote_rights_grants(void **state)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
@@ -427,7 +427,7 @@ static void local_inv__of_a_region_fails(void **state)
 	local_op_fails(&w->b, 41, IBV_WC_LOC_QP_OP_ERR);
 }
 
-/* The completion of a receive whose message took that rkey away. */
+/* Checks the completion of a receive whose message invalidated the rkey. */
 static void expect_told(const struct ibv_wc *wc, uint32_t rkey)
 {
 	fx_need(dut.traits->invalidated_is_told,
@@ -488,7 +488,7 @@ static void send_inv__of_no_window_fails_both_ends(void **state)
 	assert_int_not_equal(fx_wait(w->a.scq).status, IBV_WC_SUCCESS);
 }
 
-/* A bind of what info says, on b, must fail. */
+/* Asserts that a bind with info, on b, fails. */
 static void bind_fails(struct wire *w, const struct ibv_mw_bind_info *info)
 {
 	post_bind(&w->b, mw_of(w->b.pd, IBV_MW_TYPE_2), info);
@@ -595,7 +595,7 @@ static void dealloc_mw__bound_REM_ACCESS_ERR(void **state)
 	refuses(w, rkey, start_of(w));
 }
 
-/* End b gets a QP that ibv_wr_* can post these operations to. */
+/* Returns a QP for end b to which ibv_wr_* can post these operations. */
 static struct ibv_qp_ex *ex_of(struct end *e)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -652,7 +652,7 @@ static void wr__bind_then_local_inv(void **state)
 	refuses(w, rkey, info.addr);
 }
 
-/* Here it is a that binds, and b that gives the window back. */
+/* In this case a binds, and b gives the window back. */
 static void wr__send_inv(void **state)
 {
 	struct wire *w = bindable();

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Atomic writes and flushes, as ibv_wr_atomic_write() and ibv_wr_flush() post
- * them: what they need, what they do, and how those end that may not. Both
- * are known to rdma-core 56, not to 44.
+ * Atomic writes and flushes, posted by ibv_wr_atomic_write() and
+ * ibv_wr_flush(): requirements, effects, and the ends of forbidden operations.
+ * Both functions are known to rdma-core 56, not to 44.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@ int main(void)
 	 IB_UVERBS_DEVICE_FLUSH_PERSISTENT)
 #define WORD 0x1122334455667788u
 
-/* A connection with these rights, through which one operation goes. */
+/* A connection with these rights, for a single operation. */
 static struct ibv_qp_ex *ex;
 static struct wire *w;
 
@@ -97,7 +97,7 @@ static void query__tells_what_there_is(void **state)
 	(void)state;
 	fx_need((capabilities() & CAPS) == CAPS,
 		"the device has no native atomic writes or flushes");
-	/* the low half is what the old field has */
+	/* the low half equals the old field */
 	assert_int_equal((uint32_t)capabilities(), dut.attr.device_cap_flags);
 }
 
@@ -217,7 +217,7 @@ static void flush__completes_behind_writes(void **state)
 	}
 }
 
-/* A word that says so is written only behind what it is about. */
+/* An announcing word is written only after the data. */
 static void flush__before_an_atomic_write(void **state)
 {
 	const uint64_t word = WORD;
@@ -256,7 +256,7 @@ static void flush__of_nothing(void **state)
 	flush(f, IBV_WC_SUCCESS);
 }
 
-/* It has a level for that, with which the range means nothing. */
+/* A level flushes the whole region; then the range is ignored. */
 static void flush__of_the_region(void **state)
 {
 	struct flush f = {.at = 8,
@@ -269,7 +269,7 @@ static void flush__of_the_region(void **state)
 	flush(f, IBV_WC_SUCCESS);
 }
 
-/* Neither visible nor persistent: it waits for what was posted before. */
+/* Neither visible nor persistent: the flush waits for earlier operations. */
 static void flush__of_no_type(void **state)
 {
 	struct flush f;
@@ -339,7 +339,7 @@ static void flush__in_error_state_is_flushed(void **state)
 	flush(whole(), IBV_WC_WR_FLUSH_ERR);
 }
 
-/* ---- flushes that survive ---- */
+/* ---- flushes of persistent memory ---- */
 
 #define BOTH (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
 
@@ -348,7 +348,7 @@ static int undo_pmem(void *at)
 	return pmem_unmap(at, FX_BUF);
 }
 
-/* FX_BUF bytes that the device takes for persistent memory. */
+/* Returns FX_BUF bytes accepted by the device as persistent memory. */
 static uint8_t *persistent_memory(void)
 {
 	uint8_t *at;
@@ -363,7 +363,7 @@ static uint8_t *persistent_memory(void)
 	return at;
 }
 
-/* End b has such memory, in a region with these rights to flush. */
+/* Gives end b such memory, in a region with these rights to flush. */
 static void connect_persistent(unsigned qp_access, int flush_access)
 {
 	connect_with(FX_REMOTE_ACCESS | qp_access, FX_ALL_ACCESS);
@@ -372,7 +372,7 @@ static void connect_persistent(unsigned qp_access, int flush_access)
 			   FX_ALL_ACCESS | flush_access);
 }
 
-/* A write, and behind it a flush of this kind, of those bytes or of all. */
+/* Posts a write, and then a flush of the kind, of the same bytes or of all. */
 static void write_and_flush(uint8_t byte, uint8_t type, uint8_t level)
 {
 	struct ibv_wc wc;
@@ -477,7 +477,9 @@ static void wr__a_flush_of_no_such_kind_EINVAL(void **state)
 	flush(whole(), IBV_WC_SUCCESS);
 }
 
-/* A work request of ibv_post_send() has no room for what a flush says. */
+/*
+ * A work request of ibv_post_send() has no room for the arguments of a flush.
+ */
 static void post_send__a_flush_EINVAL(void **state)
 {
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_FLUSH};
@@ -505,7 +507,7 @@ static void create_qp_ex__flushes_of_uc_refused(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-/* An end b that answers nothing that takes a resource of reads. */
+/* Makes an end b that answers no operation of the kind of reads. */
 static void answer_no_reads(void)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;

@@ -3,7 +3,7 @@
 
 /*
  * Differences between devices that are both right. Every field is a row of
- * DIFFERENCES.md; a test asks its field instead of the name of a device.
+ * DIFFERENCES.md; a test asks the field, not the name of a device.
  */
 
 #ifndef DEVICE_TRAITS_H
@@ -14,53 +14,55 @@
 
 struct traits {
 	const char *prefix; /* of the names of such devices */
-	/* groups of tests that are not run where the kernel, 1000 * major +
-	 * minor, is an older one; up to NULL. NULL: the device has no kernel */
+	/* groups of tests skipped where the kernel, 1000 * major + minor, is
+	 * older; up to NULL. NULL: the device has no kernel */
 	const char *const *groups_of_kernel;
 	int kernel;
 	/* an overrun CQ gives nothing any more */
 	bool overrun_kills_cq;
-	/* a QP of an SRQ that fails raises QP_LAST_WQE_REACHED */
+	/* a failing QP of an SRQ raises QP_LAST_WQE_REACHED */
 	bool last_wqe_event;
 	/* any failed WR wakes a CQ armed for solicited completions */
 	bool error_is_solicited;
-	/* a post in a state that forbids it is refused by the call */
+	/* the call refuses a post in a state that forbids the post */
 	bool post_checks_state;
-	/* a post of an opcode that is none is refused by the call */
+	/* the call refuses a post with an unknown opcode */
 	bool post_checks_opcode;
-	/* modify refuses a P_Key index and a responder depth it has not */
+	/* modify refuses a P_Key index and a responder depth beyond the
+	 * device */
 	bool checks_all_values;
-	/* a QP without work is drained as soon as it is in SQD */
+	/* a QP without work is drained as soon as the QP is in SQD */
 	bool sqd_is_drained_at_once;
 	/* inline data given to ibv_wr_* is sent */
 	bool wr_inline;
-	/* ibv_next_poll at the end of the queue leaves it to ibv_end_poll */
+	/* ibv_next_poll at the end of the queue leaves the batch to
+	 * ibv_end_poll */
 	bool next_poll_keeps_batch;
 	/* rdma_cm refuses a step for which an id is not ready */
 	bool cm_checks_state;
-	/* the side that accepted gets ESTABLISHED before DISCONNECTED */
+	/* the accepting side gets ESTABLISHED before DISCONNECTED */
 	bool established_comes_first;
-	/* a QP listens only to the QP it is connected to */
+	/* a QP listens only to its connected QP */
 	bool checks_source_qp;
 	/* a remote access error raises an event at the responder's QP */
 	bool access_event;
 	/* the first message to a QP in RTR raises COMM_EST */
 	bool comm_est_event;
-	/* a window ends where its bind says, not where its region does */
+	/* a window ends at the end of its bind, not of its region */
 	bool window_has_bounds;
 	/* a zero-based region counts from 0 */
 	bool zero_based_regions;
-	/* a Q_Key with its highest bit stands for that of the sender */
+	/* a Q_Key with its highest bit stands for the Q_Key of the sender */
 	bool controlled_qkey;
-	/* a bad rkey in a SEND_WITH_INV is answered to its sender */
+	/* a bad rkey in a SEND_WITH_INV is reported to the sender */
 	bool bad_invalidate_is_told;
-	/* the completion of a receive says which rkey it invalidated */
+	/* the completion of a receive has the invalidated rkey */
 	bool invalidated_is_told;
-	/* to be attached to a group is enough to hear it */
+	/* a QP attached to a group hears the group */
 	bool hears_by_attach;
 	/* an unreliable connection has SEND_WITH_INV */
 	bool uc_invalidates;
-	/* a failed send of UC or UD ends its send queue alone, in SQE */
+	/* a failed send of UC or UD ends only its send queue, in SQE */
 	bool has_sqe;
 	/* ordinary memory can be registered for flushes that survive */
 	bool any_memory_persists;
@@ -70,13 +72,13 @@ struct traits {
 	bool gid_event;
 	/* errno when there can be no more objects of a kind */
 	int full;
-	/* status of a WR that may not read what it would send */
+	/* status of a WR that may not read its own bytes */
 	enum ibv_wc_status bad_gather;
 	/* status of a receive WR whose lkey names nothing */
 	enum ibv_wc_status bad_recv_lkey;
 	/* status of a receive WR shorter than its message */
 	enum ibv_wc_status short_recv;
-	/* status of the message that was too long for it */
+	/* status of the message too long for the receive */
 	enum ibv_wc_status too_long;
 };
 

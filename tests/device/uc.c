@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Unreliable connections: what they send and write, that what the other end
- * does not take is dropped and its sender has success, the state machine of
- * such a queue pair, and that rdma_cm connects it.
+ * Unreliable connections: sends and writes; messages not taken by the other end
+ * are dropped, with success at the sender; the state machine of such a queue
+ * pair; and connecting by rdma_cm.
  */
 
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ static const struct op write_op = {.code = IBV_WR_RDMA_WRITE,
 				   .len = LEN,
 				   .to = 1024};
 
-/* Posted, and successful at its sender, whatever becomes of it. */
+/* Posts an operation, which is successful at its sender in every case. */
 static void leaves(const struct end *from, struct op op)
 {
 	assert_int_equal(wire_post(from, &op), 0);
@@ -56,7 +56,7 @@ static void leaves_with_imm(const struct end *from, const struct op *like,
 	leaves(from, op);
 }
 
-/* The next message that end gets is this one. */
+/* Asserts the next message of the end. */
 static void gets_imm(const struct end *end, uint64_t id, uint32_t imm)
 {
 	struct ibv_wc wc = fx_expect(end->rcq, id, IBV_WC_SUCCESS);
@@ -108,7 +108,7 @@ static void send_with_imm__arrives(void **state)
 	gets_imm(&w->b, 1, 0x55667788);
 }
 
-/* The message behind it tells that it has arrived. */
+/* The following message says that the write has arrived. */
 static void write__arrives(void **state)
 {
 	struct wire *w = uc_new();
@@ -132,7 +132,9 @@ static void write_with_imm__arrives(void **state)
 	assert_memory_equal(w->b.buf + write_op.to, w->a.buf, LEN);
 }
 
-/* What came before the receives may be late, and have one after all. */
+/*
+ * Messages sent before the receives may be late, and take a receive after all.
+ */
 static void gets_only_second(const struct wire *w, const struct op *op)
 {
 	struct ibv_wc wc;
@@ -167,7 +169,7 @@ static void write_with_imm__without_a_receive_dropped(void **state)
 	without_a_receive(&write_op);
 }
 
-/* Does b have what it had, and work as before? */
+/* Asserts that b has its former memory, and works as before. */
 static void is_dropped(struct wire *w)
 {
 	static const uint8_t nothing[LEN];
@@ -318,7 +320,7 @@ static void modify_qp__every_attribute_is_needed(void **state)
 	}
 }
 
-/* What only a reliable connection has. */
+/* Attributes only for reliable connections. */
 static void modify_qp__attributes_of_rc_EINVAL(void **state)
 {
 	static const int rtr[] = {IBV_QP_MAX_DEST_RD_ATOMIC,
@@ -564,8 +566,8 @@ static int undo_ep(void *p)
 }
 
 /*
- * An endpoint of the device's address; port 0: a passive one. In the port space
- * of TCP every connection is a reliable one.
+ * Makes an endpoint at the address of the device; port 0: a passive endpoint.
+ * In the port space of TCP every connection is reliable.
  */
 static struct rdma_cm_id *uc_ep(uint16_t port, struct ibv_qp_init_attr *attr)
 {
@@ -597,7 +599,7 @@ struct client {
 	const char *failed; /* the step, or NULL */
 };
 
-/* Connects and sends one message; reports instead of asserting. */
+/* Connects and sends a message; reports instead of asserting. */
 static void *run_client(void *arg)
 {
 	struct ibv_qp_init_attr attr = cm_attr;

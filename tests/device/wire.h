@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Two RC or UC queue pairs connected by modify, each with its own protection
- * domain, completion channel, two CQs and one memory region, and short ways
+ * Two RC or UC queue pairs connected by modify, each with a separate protection
+ * domain, completion channel, two CQs and a memory region, and short functions
  * to post. Destroyed after the test like everything of fixture.h.
  */
 
@@ -25,11 +25,11 @@ struct wire_opts {
 	uint8_t min_rnr_timer; /* encoded; 1: 10 us */
 	int sig_all;
 	bool is_uc;	    /* not RC */
-	unsigned qp_access; /* what the QPs let the other end do */
+	unsigned qp_access; /* rights of the other end at the QPs */
 	int mr_access;	    /* of both regions */
-	/* of end b, if not its own: */
+	/* of end b, if given: */
 	struct ibv_comp_channel *channel;
-	struct ibv_srq *srq; /* and its domain: */
+	struct ibv_srq *srq; /* and the domain of the SRQ: */
 	struct ibv_pd *srq_pd;
 };
 
@@ -52,7 +52,7 @@ struct end {
 	struct ibv_cq *rcq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr; /* FX_BUF bytes */
-	uint8_t *buf;	   /* its memory */
+	uint8_t *buf;	   /* the memory of the end */
 	struct end *peer;
 	struct ibv_qp_cap cap; /* as granted */
 };
@@ -62,7 +62,10 @@ struct wire {
 	struct end b;
 };
 
-/* One WR: from a place in the poster's region to one in its peer's. */
+/*
+ * A WR: from a place in the region of the poster to a place in the region of
+ * its peer.
+ */
 struct op {
 	enum ibv_wr_opcode code;
 	uint64_t id;
@@ -87,20 +90,27 @@ void wire_fail(struct ibv_qp *qp);
 void wire_reset(struct ibv_qp *qp);
 
 /*
- * An end in RESET; two ends connected. NULL: the defaults. Where there is
- * another process, it has end a of wire_new(), and end b of wire_new_ex().
+ * wire_end() makes an end in RESET, wire_new() two connected ends. NULL: the
+ * defaults. If there is another process, the other process has end a of
+ * wire_new(), and end b of wire_new_ex().
  */
 void wire_end(const struct wire_opts *opts, struct end *end);
 struct wire *wire_new(const struct wire_opts *opts);
-/* The same, and which ends are in another process if there is one. */
+/*
+ * Makes two connected ends; far_a and far_b: in another process, if there is
+ * one.
+ */
 struct wire *wire_new_at(const struct wire_opts *opts, bool far_a, bool far_b);
-/* The same, and end a has a QP that was made for these ibv_wr_* operations. */
+/* Makes two connected ends; end a has a QP for these ibv_wr_* operations. */
 struct wire *wire_new_ex(const struct wire_opts *opts, uint64_t send_ops,
 			 struct ibv_qp_ex **ex);
-/* An end connected to itself, with all its completions in the CQ. */
+/* Makes an end connected to itself, with all completions in the CQ. */
 void wire_self(struct end *end, struct ibv_cq *cq);
 
-/* Fills a WR with one sge; posts one; both return what the verb returned. */
+/*
+ * wire_wr() fills in a WR with a single sge; wire_post() posts a WR; both
+ * return the result of the verb.
+ */
 void wire_wr(const struct end *end, const struct op *op, struct ibv_send_wr *wr,
 	     struct ibv_sge *sge);
 int wire_post(const struct end *end, const struct op *op);
@@ -108,7 +118,7 @@ int wire_recv(const struct end *end, uint64_t id, uint32_t at, uint32_t len);
 /* Signaled SEND of 8 bytes from offset 0, posted. */
 int wire_send(const struct end *end, uint64_t id);
 int wire_srq_recv(struct ibv_srq *srq, const struct ibv_mr *mr, uint64_t id);
-/* A message each way, to show that the connection works. */
+/* Sends a message each way, to show that the connection works. */
 void wire_check(struct wire *w);
 
 #endif

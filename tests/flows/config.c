@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Configurations that no connection is made with, on a device: objects of
- * another device, or of its second context where there is only one device;
- * contradictions. And the connection of a CQ on a channel.
- * The loopback device is two of them here. In the virtual machine the other end
- * of the device's link gets one, for as long as the test runs.
+ * Configurations that make no connection, on a device: objects of another
+ * device, or of a second context where there is only one device;
+ * contradictions. And the connection of a CQ on a channel. The loopback device
+ * has two devices here. In the virtual machine the other end of the link of the
+ * device gets a second device, while the test runs.
  */
 
 #include <infiniband/verbs.h>
@@ -41,7 +41,7 @@ static struct ibv_context *open_another(void)
 	return another;
 }
 
-/* Both sides refuse; the other side of a request is refused by it. */
+/* Both sides refuse; a passive request refuses the other side. */
 static void refuse(const struct rpma_conn_cfg *cfg)
 {
 	struct rpma_conn_req *req = NULL;
@@ -116,7 +116,7 @@ static void srq_new__of_another_device_INVAL(void **state)
 	ok(ibv_close_device(another));
 }
 
-/* A CQ of verbs whose context is a number, and one whose context is NULL. */
+/* A CQ of verbs whose context is a number, and a CQ whose context is NULL. */
 static void cq_from_ibv_cq__strangers_INVAL(void **state)
 {
 	struct ibv_context *mine = NULL;
@@ -137,7 +137,7 @@ static void cq_from_ibv_cq__strangers_INVAL(void **state)
 	ok(ibv_destroy_cq(strange));
 	assert_null(cq);
 
-	/* and one of a plain connection is found */
+	/* and the CQ of a plain connection is found */
 	pair_open(&pair);
 	ok(rpma_cq_get_ibv_cq(cq_of(&pair.client), &ibv_cq));
 	ok(rpma_cq_from_ibv_cq(ibv_cq, &cq));
@@ -175,14 +175,14 @@ static void conn_req__contradictions_INVAL(void **state)
 	ok(rpma_conn_cfg_set_rcq(cfg, NULL));
 	ok(rpma_conn_cfg_set_rcq_size(cfg, 0));
 
-	/* a channel that nothing is made on */
+	/* a channel without a CQ */
 	ok(rpma_conn_cfg_set_cq(cfg, cq));
 	ok(rpma_conn_cfg_set_channel(cfg, channel));
 	expect_refused(cfg);
 	ok(rpma_conn_cfg_set_cq(cfg, NULL));
 	ok(rpma_conn_cfg_set_channel(cfg, NULL));
 
-	/* a vector that the device does not have */
+	/* a vector beyond the device */
 	ok(rpma_conn_cfg_set_comp_vector(cfg, ctx->num_comp_vectors));
 	expect_refused(cfg);
 
@@ -242,7 +242,7 @@ static void channel__cqs_CARRY_THE_CONTEXT(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
-/* The NIC that is named is taken; one that is not there is an error. */
+/* The named NIC is taken; a missing NIC is an error. */
 static void src_addr__BINDS(void **state)
 {
 	struct rpma_conn_cfg *cfg = NULL;
@@ -260,7 +260,7 @@ static void src_addr__BINDS(void **state)
 	assert_memory_equal(rdma_get_local_addr(id), rdma_get_peer_addr(id), 2);
 	pair_close(&pair);
 
-	/* for documentation: no device has it */
+	/* for documentation: no device has the address */
 	ok(rpma_conn_cfg_set_src_addr(cfg, "203.0.113.77"));
 	assert_int_equal(
 		rpma_conn_req_new(the_peer, the_addr, "7204", cfg, &req),

@@ -3,8 +3,8 @@
 
 /*
  * Waiting without arming, and acknowledging events in batches, on a device. The
- * calls of verbs are counted on their way to it. What would be a lost wake-up
- * blocks, and the time of the test is up.
+ * calls of verbs are counted on their way to the library. After a lost wake-up
+ * the test would block until its time-out.
  */
 
 #include <dlfcn.h>
@@ -17,9 +17,9 @@
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
 #define BATCH  8
 #define ROUNDS 20
-#define STREAM 100 /* messages that come while the receiver sleeps or not */
+#define STREAM 100 /* messages, whether the receiver sleeps or not */
 
-/* relaxed, all of them: one thread calls and looks */
+/* relaxed, all: a single thread calls and reads */
 static atomic_int ack_calls;
 static atomic_int acked;
 static atomic_int armed;
@@ -75,7 +75,7 @@ static void expect_count(int calls, int events, int arms)
 			 arms);
 }
 
-/* Everything that is there, after arming. */
+/* Takes all completions after arming. */
 static int drain(struct rpma_cq *cq)
 {
 	struct ibv_wc wc;
@@ -130,7 +130,7 @@ static void cq_wait_event__ACKED_IN_BATCHES(void **state)
 		write_one(&pair);
 		events += take_all(cq, 1, &unacked);
 	}
-	/* each wait took one event, and what armed was its caller */
+	/* each wait took an event, and the test armed */
 	assert_true(events >= ROUNDS);
 	expect_count(events / BATCH, events - events % BATCH, events);
 	/* the rest goes with the connection */
@@ -139,7 +139,7 @@ static void cq_wait_event__ACKED_IN_BATCHES(void **state)
 			 events);
 }
 
-/* Not armed, a CQ makes no event; armed again, it does. */
+/* An unarmed CQ makes no event; an armed CQ does. */
 static void cq_wait_event__ARMS_NOTHING(void **state)
 {
 	struct rpma_cq *cq;
@@ -167,7 +167,7 @@ static void cq_wait_event__ARMS_NOTHING(void **state)
 	ok(rpma_cq_wait_event(cq));
 	ok(rpma_cq_ack(cq, 2));
 	expect_count(1, 2, 1);
-	/* the plain call does all of it, as ever */
+	/* the plain call waits, acknowledges and arms, as ever */
 	ok(rpma_cq_arm(cq, false));
 	assert_int_equal(drain(cq), 1);
 	write_one(&pair);
@@ -210,7 +210,7 @@ static void conn_wait_event__SAYS_WHOSE(void **state)
 	expect_count(0, 0, 4);
 	ok(rpma_cq_ack(rcq_of(&pair.server), 3));
 	expect_count(1, 3, 4);
-	pair_close(&pair); /* one of each CQ is left */
+	pair_close(&pair); /* an event of each CQ is left */
 	assert_int_equal(atomic_load_explicit(&acked, memory_order_relaxed), 5);
 }
 
@@ -225,7 +225,7 @@ static void *send_stream(void *arg)
 	return NULL;
 }
 
-/* The other side sends as it likes; nothing is missed. */
+/* The other side sends at any time; no message is missed. */
 static void cq_wait_event__NO_WAKE_UP_IS_LOST(void **state)
 {
 	struct rpma_conn_cfg *cfg = NULL;
@@ -255,7 +255,7 @@ static void cq_wait_event__NO_WAKE_UP_IS_LOST(void **state)
 	pair_close(&pair);
 }
 
-/* One that the program made stays until its events are acknowledged. */
+/* A CQ made by the program stays until its events are acknowledged. */
 static void cq_delete__events_not_acknowledged_AGAIN(void **state)
 {
 	struct rpma_conn_cfg *cfg = NULL;

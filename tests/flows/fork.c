@@ -3,8 +3,8 @@
 
 /*
  * A child forked while threads of its parent are inside the library: calls on
- * inherited objects return an error there and leave the device alone, objects
- * that the child makes work, and the parent goes on.
+ * inherited objects return an error and leave the device alone, objects made by
+ * the child work, and the parent goes on.
  */
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define SKIPPED	   77
 
 /*
- * An assertion of cmocka leads back to the runner, which is the parent's; a
- * child says itself where it failed, and its parent sees the status.
+ * An assertion of cmocka leads back to the runner of the parent; so a child
+ * prints its failures, and the parent sees the status.
  */
 #define child_ok(call)		 child_is(call, 0)
 #define child_is(call, expected) child_expect(call, expected, #call, __LINE__)
@@ -38,7 +38,7 @@ static void child_expect(int ret, int expected, const char *what, int line)
 	_exit(1);
 }
 
-/* What the child exits with; SKIPPED: it said why it could not. */
+/* Returns the exit status of the child; SKIPPED: the child has printed why. */
 static int exit_of_child(void (*body)(void *arg), void *arg)
 {
 	int status = 0;
@@ -64,7 +64,7 @@ static void run_child(void (*body)(void *arg), void *arg)
 	assert_int_equal(exit_of_child(body, arg), 0);
 }
 
-/* ---- everything that a process can have ---- */
+/* ---- every object of a process ---- */
 
 struct all {
 	struct ibv_context *ctx;
@@ -109,7 +109,7 @@ static void close_all(struct all *all)
 	ok(rpma_peer_delete(&all->peer));
 }
 
-/* ---- what is inherited ---- */
+/* ---- inherited objects ---- */
 
 #define refused(call) child_is(call, RPMA_E_FORKED)
 
@@ -257,7 +257,10 @@ static void making_from_it_is_refused(struct all *all)
 	refused(rpma_srq_get_rcq(all->srq, &cq));
 }
 
-/* Gone here; what the parent has is not touched, which it sees afterwards. */
+/*
+ * Deletes inherited objects; the objects of the parent are unharmed, as the
+ * parent sees afterwards.
+ */
 static void deleting_is_refused_and_frees(struct all *all)
 {
 	struct rpma_conn *conn = NULL;
@@ -277,7 +280,7 @@ static void deleting_is_refused_and_frees(struct all *all)
 	child_is(all->cq || all->channel || all->cm_channel || all->srq, 0);
 	child_is(all->pair.client.conn || all->pair.server.conn, 0);
 	child_is(all->pair.client.mr || all->pair.ep || all->peer, 0);
-	/* what is only memory is the child's own */
+	/* objects that are only memory belong to the child */
 	child_ok(rpma_mr_remote_delete(&all->pair.client.remote));
 	child_ok(rpma_conn_cfg_delete(&all->cfg));
 	child_ok(rpma_srq_cfg_delete(&all->srq_cfg));
@@ -313,7 +316,7 @@ static void inherited__IS_REFUSED_AND_LEFT_ALONE(void **state)
 	close_all(&all);
 }
 
-/* A configuration of the child's own that names what it inherited. */
+/* A configuration made by the child that names inherited objects. */
 static void names_inherited(void *arg)
 {
 	struct all *all = arg;
@@ -360,11 +363,12 @@ static void inherited__named_by_a_cfg_IS_REFUSED(void **state)
 	close_all(&all);
 }
 
-/* ---- what is made in the child ---- */
+/* ---- objects made in the child ---- */
 
 /*
- * Soft-RoCE's doorbell is a write to the device, which the kernel refuses to
- * all but the process that opened it; and librdmacm opens each device once.
+ * The doorbell of Soft-RoCE is a write to the device, which the kernel refuses
+ * to all processes but the process that opened the device; and librdmacm opens
+ * each device once.
  */
 static bool is_refused_by_kernel(struct rpma_conn *conn)
 {
@@ -384,7 +388,7 @@ static bool is_refused_by_kernel(struct rpma_conn *conn)
 	return ret == EACCES;
 }
 
-/* A device, a connection of its own, a message over it. */
+/* Opens a device, makes a connection, sends a message. */
 static void lives(void *arg)
 {
 	struct ibv_context *ctx = NULL;
@@ -412,7 +416,7 @@ static void lives(void *arg)
 	child_ok(rpma_peer_delete(&the_peer));
 }
 
-/* ---- threads of the parent that are inside while it forks ---- */
+/* ---- threads of the parent inside the library during the fork ---- */
 
 struct waiter {
 	pthread_t thread;
@@ -463,7 +467,7 @@ static void *wait_for_request(void *arg)
 	return NULL;
 }
 
-/* As the kernel tells it: it sleeps, so it is inside the call. */
+/* Waits until the kernel says that the thread sleeps, inside the call. */
 static void wait_until_asleep(struct waiter *waiter)
 {
 	char path[64];
@@ -499,7 +503,7 @@ static void finish(struct waiter *waiter)
 	ok(waiter->ret);
 }
 
-/* Answers what the child exits with. */
+/* Returns the exit status of the child. */
 static int fork_while_blocked(void (*body)(void *arg))
 {
 	struct rpma_conn_req *req = NULL;
@@ -515,7 +519,7 @@ static int fork_while_blocked(void (*body)(void *arg))
 	start(&waiters[2], &all.pair, wait_for_request);
 	status = exit_of_child(body, &all);
 
-	/* each is still there, and gets what it waits for */
+	/* each thread is still inside, and gets its event */
 	ok(rpma_recv(all.pair.server.conn, NULL, 0, 0, NULL));
 	ok(rpma_send(all.pair.client.conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS,
 		     NULL));
@@ -544,8 +548,8 @@ static void blocked__inherited_IS_REFUSED(void **state)
 	assert_int_equal(fork_while_blocked(inherits), 0);
 }
 
-/* The thread sanitizer lets no child of several threads have a thread, and the
- * loopback device has one for its links. */
+/* The thread sanitizer allows no threads in a child of several threads, and the
+ * loopback device has a thread for its links. */
 static bool is_without_threads(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -568,12 +572,12 @@ static void blocked__new_ones_WORK(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* ---- nobody logs while a process forks ---- */
+/* ---- no thread logs during a fork ---- */
 
 static int forks = 100; /* unless told otherwise */
 static atomic_bool enough;
 
-/* A call that only logs; no device is asked. */
+/* A call that only logs, without a device. */
 static void log_something(struct ibv_context *ctx)
 {
 	struct rpma_cq *cq = NULL;
@@ -583,7 +587,7 @@ static void log_something(struct ibv_context *ctx)
 
 static void *log_all_the_time(void *arg)
 {
-	/* relaxed: only that it ends */
+	/* relaxed: only ends the loop */
 	while (!atomic_load_explicit(&enough, memory_order_relaxed))
 		log_something(arg);
 	return NULL;
@@ -630,7 +634,7 @@ int main(int argc, char **argv)
 		forks = atoi(argv[1]);
 	if (getenv("RPMA_TEST_ADDR"))
 		the_addr = getenv("RPMA_TEST_ADDR");
-	/* before this process has opened a device: it works everywhere */
+	/* before this process has opened a device: works everywhere */
 	status = exit_of_child(lives, NULL);
 	if (status != 0 && status != SKIPPED) {
 		fprintf(stderr, "the child of a fresh process has failed\n");

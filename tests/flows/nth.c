@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The nth call fails. Each flow is run once for every call that it makes: of
- * the library to the allocator, and of any code to a verb; that call fails. The
- * flow ends with its error, gives everything back without waiting, and runs
+ * The nth call fails. Each flow is run once for every call of the flow: of the
+ * library to the allocator, and of any code to a verb; the call fails. The flow
+ * ends with the error of the call, frees everything without waiting, and runs
  * through right after.
  */
 
@@ -28,11 +28,11 @@
 
 #include "nth.h"
 
-/* ---- the allocator, as the library sees it ---- */
+/* ---- the allocator of the library ---- */
 
-static int live;	  /* what the library has of it */
+static int live;	  /* allocations of the library */
 static unsigned calls;	  /* since the last arming */
-static unsigned failing;  /* the one of them that fails; 0: none */
+static unsigned failing;  /* the failing allocation; 0: no failure */
 static unsigned failures; /* how many have */
 
 void *__real_malloc(size_t size);
@@ -83,11 +83,11 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
-/* ---- what can fail ---- */
+/* ---- possible failures ---- */
 
 /*
- * Not rdma_ack_cm_event: it fails only without an event, and if it did with
- * one, destroying the id would wait for ever on any device.
+ * Without rdma_ack_cm_event: the call fails only without an event, and after a
+ * failure with an event, destroying the id would wait for ever on any device.
  */
 static const char *const verbs[] = {
 	"ibv_query_device",
@@ -128,16 +128,16 @@ static const char *const verbs[] = {
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-/* What it should have destroyed is there for ever, as on any device. */
+/* Returns true if a failure leaves the object for ever, as on any device. */
 static bool is_destroying(const char *verb)
 {
 	return strstr(verb, "_destroy_") || strstr(verb, "_de");
 }
 
 /*
- * Some failures change nothing for the caller: the connection is there although
- * its RNR timer could not be set, the device of an address although the id that
- * found it could not be destroyed.
+ * Some failures change nothing for the caller: the connection exists although
+ * its RNR timer was not set, the device of an address although the id used to
+ * find the device was not destroyed.
  */
 static bool is_tolerated(const char *verb)
 {
@@ -200,7 +200,7 @@ static void expect_untouched(const struct flow *flow)
 	assert_int_equal(live, 0);
 }
 
-/* Of each verb and errno, one run for each call. */
+/* Runs the flow for each call of the verb, with the errno. */
 static unsigned fail_verb(const struct flow *flow, const char *verb,
 			  const char *err)
 {
@@ -226,7 +226,7 @@ static unsigned fail_verb(const struct flow *flow, const char *verb,
 		if (!destroying && open_files() != files)
 			fail_msg("%s: %s: %d files are left", flow->name, rule,
 				 open_files() - files);
-		/* a channel stays, and says so, while a CQ is on it */
+		/* a channel stays, and says so, while the channel has a CQ */
 		if (live != 0 && !(flow_bury() && destroying))
 			fail_msg("%s: %s: %d objects are left", flow->name,
 				 rule, live);
@@ -234,7 +234,7 @@ static unsigned fail_verb(const struct flow *flow, const char *verb,
 		expect_untouched(flow);
 	}
 	rpma_loopback_fault_clear();
-	/* nothing failed in this one */
+	/* nothing failed in the last run */
 	assert_int_equal(live, 0);
 	return n - 1;
 }

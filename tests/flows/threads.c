@@ -3,10 +3,9 @@
 
 /*
  * Many threads at once: on one peer, registering and deregistering; on one
- * endpoint, each making connections of its own; on one connection, posting and
- * polling, also while it is disconnected; setting, reading and using one
- * configuration; the log. How often is the argument, so that a slow machine can
- * do it too.
+ * endpoint, each making connections; on one connection, posting and polling,
+ * also during a disconnect; setting, reading and using one configuration; the
+ * log. The argument is the number of rounds, for slow machines.
  */
 
 #include <errno.h>
@@ -25,8 +24,8 @@ static int rounds = ROUNDS;
 static int threads = THREADS_MAX;
 
 /*
- * An assertion of cmocka belongs to the thread of the runner: the others count
- * what was not as it should be.
+ * An assertion of cmocka belongs to the thread of the runner: other threads
+ * count errors.
  */
 static atomic_int wrong;
 #define expect(what) ((what) ? (void)0 : report(#what, __LINE__))
@@ -80,7 +79,7 @@ static void run_crowd(void (*body)(void *arg, int number), void *arg)
 		atomic_exchange_explicit(&wrong, 0, memory_order_relaxed), 0);
 }
 
-/* ---- one peer ---- */
+/* ---- a shared peer ---- */
 
 static void register_and_forget(void *arg, int number)
 {
@@ -116,7 +115,7 @@ static void peer__REGISTERS_FOR_MANY(void **state)
 	run_crowd(register_and_forget, NULL);
 }
 
-/* ---- one endpoint, one configuration ---- */
+/* ---- a shared endpoint and configuration ---- */
 
 struct host {
 	struct rpma_ep *ep;
@@ -125,7 +124,7 @@ struct host {
 	pthread_barrier_t established;
 };
 
-/* Whoever's request it is: each thread accepts as many as it asks for. */
+/* Accepts any request: each thread accepts as many as it makes. */
 static struct rpma_conn *accept_any(struct host *host)
 {
 	struct rpma_conn_req *req = NULL;
@@ -163,8 +162,8 @@ static void connect_one(struct host *host, int number)
 	expect_next(active, RPMA_CONN_ESTABLISHED);
 	expect_next(passive, RPMA_CONN_ESTABLISHED);
 	/*
-	 * Another thread closes the other side, which no side may see before
-	 * it is established: a disconnect can overtake the handshake's end.
+	 * Another thread closes the other side, but not before both sides are
+	 * established: a disconnect can overtake the end of the handshake.
 	 */
 	pthread_barrier_wait(&host->established);
 	expect(rpma_conn_disconnect(active) == 0);
@@ -193,7 +192,7 @@ static void endpoint__CONNECTS_IN_PARALLEL(void **state)
 	ok(rpma_ep_shutdown(&host.ep));
 }
 
-/* ---- one connection ---- */
+/* ---- a shared connection ---- */
 
 #define WINDOW 2 /* of a thread */
 
@@ -202,7 +201,7 @@ struct line {
 	atomic_int taken[THREADS_MAX]; /* completions of each thread's writes */
 };
 
-/* Whoever's completion comes is counted for its poster. */
+/* Takes any completion, and counts the completion for its poster. */
 static void take_one(struct line *line, struct rpma_cq *cq)
 {
 	struct ibv_wc wc;
@@ -258,7 +257,7 @@ static void connection__POSTS_AND_POLLS_FOR_MANY(void **state)
 	ok(rpma_conn_cfg_delete(&cfg));
 }
 
-/* ---- one connection, while a thread ends it ---- */
+/* ---- a connection ended by a thread ---- */
 
 struct end {
 	struct pair pair;
@@ -274,7 +273,7 @@ static void write_until_over(struct end *end)
 	int ret;
 
 	expect(rpma_conn_get_cq(side->conn, &cq) == 0);
-	/* relaxed: nothing is read because of it */
+	/* relaxed: no other read depends on the flag */
 	while (!atomic_load_explicit(&end->is_over, memory_order_relaxed)) {
 		/* a full queue is an error of the provider */
 		ret = rpma_write(side->conn, side->remote, 0, side->mr, 64, 8,
@@ -299,12 +298,12 @@ static void write_or_disconnect(void *arg, int number)
 		write_until_over(end);
 		return;
 	}
-	/* relaxed: a count; nobody to wait for if this thread is alone */
+	/* relaxed: a count; no wait if this thread is alone */
 	while (threads > 1 &&
 	       atomic_load_explicit(&end->posted, memory_order_relaxed) < 10)
 		sched_yield();
 	expect(rpma_conn_disconnect(end->pair.client.conn) == 0);
-	/* relaxed: as its reader */
+	/* relaxed: like the read */
 	atomic_store_explicit(&end->is_over, true, memory_order_relaxed);
 }
 
@@ -321,7 +320,7 @@ static void connection__IS_DISCONNECTED_UNDER_POSTERS(void **state)
 	pair_close(&end.pair);
 }
 
-/* ---- one SRQ ---- */
+/* ---- a shared SRQ ---- */
 
 static void receive_many(void *arg, int number)
 {
@@ -373,7 +372,7 @@ static void change_the_log(void *arg, int number)
 		expect(level == RPMA_LOG_LEVEL_ERROR ||
 		       level == RPMA_LOG_LEVEL_WARNING);
 		expect(rpma_log_set_function(count_message) == 0);
-		/* an argument that is wrong is one message */
+		/* a wrong argument is a single message */
 		expect(rpma_cq_new(ctx, 0, NULL, 0, NULL, &cq) == RPMA_E_INVAL);
 	}
 }

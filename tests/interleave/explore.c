@@ -3,15 +3,15 @@
 
 /*
  * explore.c -- see explore.h. A search in depth: each thread stops before each
- * access, and one of them goes on. Of two accesses that concern each other and
- * that nothing orders, the other order is tried too (Flanagan and Godefroid,
+ * access, and one thread goes on. If two accesses concern each other and
+ * nothing orders the two, the other order is tried too (Flanagan and Godefroid,
  * "Dynamic partial-order reduction for model checking software", 2005); an
- * order that was tried already, as sleep sets tell, is not begun. A play that
- * has too many orders has a bound on interruptions: within that every order is
- * tried, whatever concerns what.
+ * order tried before, as sleep sets tell, is not begun. A play with too many
+ * orders has a bound on interruptions: within the bound every order is tried,
+ * whether accesses concern each other or not.
  *
- * A step is an access with all that its thread does up to the next one. A
- * buffer gives its oldest store to the memory in a step of its own.
+ * A step is an access with all following work of the thread up to the next
+ * access. A buffer moves its oldest store to the memory in a separate step.
  */
 
 #include "explore.h"
@@ -29,13 +29,13 @@
 #define RANGES	   64
 #define PROCS	   (2 * EXPLORE_THREADS) /* threads, then their buffers */
 #define LOOKS	   16
-#define ENOUGH	   2 /* looks at a word that nobody wrote meanwhile */
+#define ENOUGH	   2 /* looks at a word not written meanwhile */
 #define STUCK_S	   600
 #define PROGRESS   100000
 
 enum kind { NONE, READ, WRITE, FENCE };
 
-/* what a thread, or a buffer, does next */
+/* the next step of a thread or buffer */
 struct access {
 	enum kind kind;
 	uintptr_t at; /* 0: no word */
@@ -48,7 +48,7 @@ struct store {
 	volatile void *at;
 	uint64_t value;
 	unsigned size;
-	unsigned clock[PROCS]; /* of the thread that made it */
+	unsigned clock[PROCS]; /* of the thread of the access */
 };
 
 struct thread {
@@ -59,7 +59,7 @@ struct thread {
 	struct store stores[MAX_STORES];
 	unsigned first;
 	unsigned count;
-	/* words that it looked at, since others did a step */
+	/* words looked at since another thread did a step */
 	struct {
 		uintptr_t at;
 		unsigned times;
@@ -67,16 +67,16 @@ struct thread {
 	unsigned look_count;
 };
 
-/* one for each step, as it was before it */
+/* for each step, the state before the step */
 struct state {
-	unsigned enabled; /* bits of procs, these too */
+	unsigned enabled; /* bits of procs, as below */
 	unsigned todo;	  /* to be tried */
 	unsigned done;
 	unsigned asleep;
 	int chosen;
 	/* of a search with a bound */
-	int usual;	/* if it is chosen, it is no interruption */
-	unsigned spent; /* interruptions before it */
+	int usual;	/* choosing this proc is no interruption */
+	unsigned spent; /* interruptions before the step */
 	struct access next[PROCS];
 	unsigned clock[PROCS]; /* behind the step */
 };
@@ -85,12 +85,12 @@ static const struct explore *play;
 static struct thread threads[EXPLORE_THREADS];
 static struct state states[MAX_STEPS];
 static unsigned depth;	    /* steps of this order */
-static unsigned prescribed; /* of these it repeats the former's */
+static unsigned prescribed; /* steps repeated from the former order */
 static unsigned clocks[PROCS][PROCS];
 static unsigned orders;
-static unsigned begun; /* those that were tried before are not counted */
+static unsigned begun; /* orders begun, without orders tried before */
 static unsigned longest;
-static bool is_known; /* what follows was tried */
+static bool is_known; /* the rest was tried before */
 static const char *replay;
 static const char *program;
 
@@ -102,7 +102,7 @@ static unsigned range_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
-static int current = -1; /* the thread that runs; -1: the caller of run() */
+static int current = -1; /* the running thread; -1: the caller of run() */
 static _Thread_local struct thread *self;
 
 /* ------------------------------------------------------------ failing --- */
@@ -212,9 +212,9 @@ static void join(unsigned *clock, const unsigned *other)
 	}
 }
 
-/* What comes before the next access of the proc, whatever the order: its former
- * steps; of a buffer, those of its thread up to the store; of a thread that
- * needs it empty, those of its buffer. */
+/* Sets clock to the steps before the next access of the proc, in any order:
+ * former steps; for a buffer, the steps of its thread up to the store; for a
+ * thread that needs the buffer empty, the steps of its buffer. */
 static void clock_before(int proc, const struct access *next, unsigned *clock)
 {
 	const struct thread *t = &threads[thread_of(proc)];
@@ -226,7 +226,7 @@ static void clock_before(int proc, const struct access *next, unsigned *clock)
 		join(clock, clocks[proc + EXPLORE_THREADS]);
 }
 
-/* What the proc does next, and a step before it that nothing orders: the other
+/* Finds an earlier step not ordered with the next step of the proc: the other
  * order is to be tried. */
 static void look_back(int proc, const struct access *next)
 {
@@ -248,7 +248,7 @@ static void look_back(int proc, const struct access *next)
 	}
 }
 
-/* The step that was chosen comes behind all that concerns it. */
+/* Orders the chosen step after all steps that concern the step. */
 static void count_step(struct state *s)
 {
 	const struct access *access = &s->next[s->chosen];
@@ -285,7 +285,7 @@ static int first_of(unsigned procs)
 	return __builtin_ctz(procs);
 }
 
-/* Rather the one that ran last; a buffer rather late. */
+/* Prefers the proc that ran last; a buffer runs late. */
 static int choose(const struct state *s)
 {
 	unsigned may = s->enabled & ~s->asleep;
@@ -298,8 +298,8 @@ static int choose(const struct state *s)
 	return first_of(may);
 }
 
-/* No interruption: the thread that ran last goes on, or its buffer, for which
- * it waits; else another thread, else a buffer. */
+/* Chooses without an interruption: the thread that ran last, or its buffer, if
+ * the thread waits for the buffer; else another thread, else a buffer. */
 static int choose_usual(const struct state *s)
 {
 	int last = depth > 0 ? thread_of(states[depth - 1].chosen) : 0;
@@ -311,7 +311,7 @@ static int choose_usual(const struct state *s)
 	return first_of(s->enabled);
 }
 
-/* In a search with a bound all is tried that is within it. */
+/* In a search with a bound, everything within the bound is tried. */
 static void begin_within_bound(struct state *s)
 {
 	/* which thread begins is no interruption */
@@ -333,7 +333,7 @@ static int choose_replay(const struct state *s)
 	return proc;
 }
 
-/* The next step, of the proc that it answers; -1: all have ended. */
+/* Returns the proc of the next step; -1: all have ended. */
 static int decide(void)
 {
 	struct state *s = &states[depth];
@@ -395,7 +395,7 @@ static void give_oldest(struct thread *t)
 				 __ATOMIC_RELAXED);
 }
 
-/* REQUIRES: the lock, and the turn; the next thread has it then */
+/* REQUIRES: the lock, and the turn; the turn goes to the next thread */
 static void pass_on(void)
 {
 	int proc;
@@ -438,8 +438,8 @@ static void stop_before(struct access next)
 
 /* ------------------------------------------------------------- accesses --- */
 
-/* A word is looked at over and over, and nobody else did a step: as if it was
- * looked at once. */
+/* Returns true if a thread looks at a word again and again, while no other
+ * thread did a step: counts as a single look. */
 static bool is_repeated(uintptr_t at)
 {
 	unsigned i;
@@ -578,7 +578,10 @@ static void run_order(void)
 	play->check();
 }
 
-/* The last step that has another one to be tried: false: there is none. */
+/*
+ * Goes back to the last step with an untried choice; returns false if there is
+ * no such step.
+ */
 static bool go_back(void)
 {
 	while (depth > 0) {

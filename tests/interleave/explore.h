@@ -2,14 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * explore.h -- every order in which two or three threads access the words that
- * they share, with a store buffer for each: a store is seen by others some time
- * after it was made, in order, at the latest before the thread's next atomic
- * read-modify-write, fence or system call. Orders that differ only in accesses
- * that do not concern each other are tried once.
+ * explore.h -- every order in which two or three threads access shared words,
+ * with a store buffer for each thread: others see a store some time after the
+ * store was made, in order, at the latest before the next atomic
+ * read-modify-write, fence or system call of the thread. Orders that differ
+ * only in accesses that do not concern each other are tried once.
  *
- * The code under test is compiled as for ThreadSanitizer, whose calls are ours
- * (traced.c); words are shared if they are watched.
+ * The code under test is compiled as for ThreadSanitizer, whose calls are
+ * replaced (traced.c); watched words are shared.
  */
 
 #ifndef EXPLORE_H
@@ -25,24 +25,23 @@ struct explore {
 	const char *name;
 	int threads;
 	void (*body[EXPLORE_THREADS])(void);
-	/* before each order, and after it; outside of the threads */
+	/* before each order, and afterwards; outside of the threads */
 	void (*setup)(void);
 	void (*check)(void);
 	bool is_long; /* too much for the default */
-	/* interruptions of an order, at most: another thread goes on although
-	 * this one could, or a store leaves its buffer before it has to.
-	 * 0: there is no bound */
+	/* the most interruptions of an order: another thread goes on although
+	 * this thread could, or a store leaves its buffer early. 0: no bound */
 	unsigned bound;
 };
 
-/* The program: all plays but the long ones; with "all" those too; with "found"
- * all that are not long, of which one must fail; or one play, in one order if
- * EXPLORE_REPLAY says which. 0, 1: something was found. Prints how many orders
- * there were, and of a failure how to repeat it. plays ends with a name NULL.
- */
+/* The program: runs all plays but the long plays; with "all" the long plays
+ * too; with "found" all plays that are not long, and an order of each must
+ * fail; or a single play, in a single order if EXPLORE_REPLAY names the order.
+ * Returns 0, or 1 if an error was found. Prints the number of orders, and how
+ * to repeat a failure. plays ends with a name NULL. */
 int explore_main(int argc, char **argv, const struct explore *plays);
 
-/* In setup(): these bytes are shared. */
+/* In setup(): shares the bytes. */
 void explore_watch(const volatile void *from, size_t size);
 void explore_watch_nothing(void);
 
@@ -57,21 +56,26 @@ explore_fail(const char *format, ...);
 			explore_fail("%s:%d: %s", __FILE__, __LINE__, #cond); \
 	} while (0)
 
-/* A system call, or a part that is not traced, is about to access what that
- * address stands for. */
+/* Announces an access, by a system call or an untraced part, to the object of
+ * the address. */
 void explore_touch(const void *at);
-/* The same, when is_over(arg): it sleeps until then. */
+/* Announces an access, and sleeps until is_over(arg). */
 void explore_wait(const void *at, bool (*is_over)(void *arg), void *arg);
 
 /* ---------------------------------------------------------- traced.c --- */
 
-/* Is the caller one of the threads, and are these bytes watched? */
+/*
+ * Returns true if the caller is a thread of the play and the bytes are watched.
+ */
 bool explore_is_watched(const volatile void *at);
-/* Before an atomic load: true: it reads *value, which is in the buffer. */
+/*
+ * Before an atomic load: returns true if the value, *value, comes from the
+ * buffer.
+ */
 bool explore_load(const volatile void *at, uint64_t *value);
 /* In place of an atomic store of so many bytes. */
 void explore_store(volatile void *at, uint64_t value, unsigned size);
-/* Before an atomic read-modify-write, of any word: it is a fence. */
+/* Before an atomic read-modify-write of any word, which acts as a fence. */
 void explore_modify(const volatile void *at);
 void explore_fence(void);
 

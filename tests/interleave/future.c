@@ -4,10 +4,10 @@
 /*
  * future.c -- futures in every order of the accesses of their holder and of
  * their poller: polled, waited for, cancelled, with a function, dropped, used
- * again, and the end of the poller, each while its work request completes. A
- * wake-up that is lost is an order in which every thread waits.
+ * again, and the end of the poller, each while the work request completes. A
+ * lost wake-up is an order in which every thread waits.
  *
- * The device is made up; the poller does its rounds, and sleeps when its inbox
+ * The device is made up; the poller runs its rounds, and sleeps when its inbox
  * is empty.
  */
 
@@ -21,8 +21,10 @@
 #define FUTURES 2
 
 static struct fake *f;
-static struct rpma_rt_conn *conns[FUTURES]; /* with one, with two */
-/* with one; its queue has room for one work request, its line for two */
+static struct rpma_rt_conn *conns[FUTURES]; /* with one future, with two */
+/*
+ * with one future; room for one work request in the queue, for two in the line
+ */
 static struct rpma_rt_conn *narrow;
 
 /* of an order */
@@ -34,15 +36,15 @@ static int completed;
 static bool is_recv;
 static bool is_holder_through;
 static bool is_beside_out; /* a poster without a future */
-static bool is_refused;	   /* that was */
+static bool is_refused;	   /* a refused poster */
 static int called;
-static int taken; /* messages that the holder has */
+static int taken; /* messages taken by the holder */
 static bool is_dropped_called;
 static struct rt_futures *source; /* of items; NULL: work requests */
 static uint32_t offered;	  /* items */
-static uint32_t refused;	  /* that nobody had */
+static uint32_t refused;	  /* messages without a holder */
 
-/* ------------------------------------------- what is not traced in it --- */
+/* ------------------------------------------------- untraced parts --- */
 
 static bool is_of_poller(const struct rt_inbox *inbox)
 {
@@ -85,7 +87,7 @@ void __wrap_rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns)
 	explore_wait(&bell->word, is_rung, bell);
 }
 
-/* Time passes when it is looked at: a thread that spins does so once. */
+/* Advances time with each look: a spinning thread spins once. */
 int __wrap_clock_gettime(clockid_t which, struct timespec *time);
 int __wrap_clock_gettime(clockid_t which, struct timespec *time)
 {
@@ -109,7 +111,7 @@ static int post(int index)
 	int ret = is_recv ? fake_post_recv(conn, &recv)
 			  : fake_post_send(conn, &send);
 
-	/* the device has it: behind the stores before */
+	/* the device has the work request: after earlier stores */
 	explore_touch(&f->poller->inbox);
 	posted += ret == 0;
 	return ret;
@@ -145,7 +147,7 @@ static void watch_block(const struct rt_futures *of)
 	watch_place();
 }
 
-/* Of an order that ended with a stop; its message may be in the inbox. */
+/* After an order that ended with a stop: its message may be in the inbox. */
 static void go_on(void)
 {
 	/* relaxed, both: no thread runs */
@@ -193,7 +195,7 @@ static void begin_two(void)
 	begin(2);
 }
 
-/* The device has what it is given behind the stores before. */
+/* Runs when the device has the work requests, after earlier stores. */
 static void in_verb(void *arg)
 {
 	explore_touch(&f->poller->inbox);
@@ -283,8 +285,8 @@ static void check(void)
 	EXPLORE_CHECK(called == is_dropped_called);
 }
 
-/* Nothing is in line any more, places are free, and a poster that was refused
- * has heard. */
+/* Asserts that the line is empty, places are free, and a refused poster was
+ * told. */
 static void check_line(void)
 {
 	fake_when_posting(NULL, NULL);
@@ -317,7 +319,7 @@ static bool has_work(void *arg)
 	       (is_holder_through && !is_beside_out);
 }
 
-/* What is posted completes; until the holder is through and nothing is asked
+/* Completes posted work, until the holder has finished and nothing is requested
  * any more. */
 static void run_rounds(void)
 {
@@ -336,7 +338,7 @@ static bool is_asked(void *arg)
 	return !rt_inbox_is_empty(&f->poller->inbox);
 }
 
-/* What is asked of the future is done before the line moves. */
+/* Handles requests of futures before the line moves. */
 static void run_asked_first(void)
 {
 	explore_wait(&f->poller->inbox, is_asked, NULL);
@@ -370,7 +372,7 @@ static void offer_two(void)
 	run_rounds();
 }
 
-/* One in each batch, the second first. */
+/* A completion in each batch, the second future first. */
 static void run_two(void)
 {
 	complete(1);
@@ -379,8 +381,8 @@ static void run_two(void)
 	run_rounds();
 }
 
-/* As in rpma_rt_stop(): the poller's last rounds, when all work is complete;
- * then what was asked since. */
+/* Like rpma_rt_stop(): the last rounds of the poller, when all work is
+ * complete; then later requests. */
 static void stop(void)
 {
 	explore_store(&f->poller->stopping, true, 1);
@@ -463,7 +465,7 @@ static void poll_and_drop(void)
 	end_holder();
 }
 
-/* What the cancel says is so. */
+/* The result of the cancel is true. */
 static void cancel_and_drop(void)
 {
 	enum rpma_rt_cancelled cancelled;
@@ -481,7 +483,7 @@ static void cancel_and_drop(void)
 	end_holder();
 }
 
-/* The result may stay where it is: the wait comes to an end. */
+/* The result may stay in its slot: the wait comes to an end. */
 static void cancel_in_a_stop(void)
 {
 	enum rpma_rt_cancelled cancelled;
@@ -530,8 +532,8 @@ static void then_cancel_and_drop(void)
 	EXPLORE_CHECK(rpma_rt_future_then(&futures[0], count_call, NULL) == 0);
 	EXPLORE_CHECK(rpma_rt_future_cancel(&futures[0], &cancelled) == 0);
 	drop(0);
-	/* one of the cancel and the function gets it; of neither it is when the
-	 * result is there, and the drop comes before the function */
+	/* either the cancel or the function gets the result; neither, if the
+	 * result is there and the drop comes before the function */
 	EXPLORE_CHECK(cancelled == RPMA_RT_CANCELLED_DONE ||
 		      !is_dropped_called);
 	end_holder();
@@ -553,7 +555,7 @@ static void wait_for_two(void)
 	end_holder();
 }
 
-/* Both have to succeed, and one is cancelled. */
+/* Both cancels have to succeed, and a single future is cancelled. */
 static void cancel_one_of_two(void)
 {
 	enum rpma_rt_cancelled cancelled;
@@ -579,7 +581,10 @@ static bool is_free(void *arg)
 	       RT_FUTURE_FREE;
 }
 
-/* The slot is used again as soon as it is free; an old handle names nothing. */
+/*
+ * The slot is used again as soon as the slot is free; an old handle names
+ * nothing.
+ */
 static void drop_and_post(void)
 {
 	struct rpma_rt_future old = futures[0];
@@ -611,7 +616,7 @@ static void wait_and_wait_again(void)
 	end_holder();
 }
 
-/* Any of those that are left, one after the other. */
+/* Waits for any of the remaining futures, one after the other. */
 static void wait_for_any_of_two(void)
 {
 	struct rpma_rt_completion cmpl;
@@ -626,7 +631,7 @@ static void wait_for_any_of_two(void)
 	end_holder();
 }
 
-/* One that is named twice counts twice. */
+/* A future named twice counts twice. */
 static void wait_for_one_twice(void)
 {
 	const struct rpma_rt_future twice[] = {futures[0], futures[0]};
@@ -638,7 +643,7 @@ static void wait_for_one_twice(void)
 
 /* ------------------------------------------------------------- in line --- */
 
-/* Has the device had a work request with a future? */
+/* Returns true if the device has had a work request with a future. */
 static bool is_posted(void)
 {
 	int i = given();
@@ -649,7 +654,7 @@ static bool is_posted(void)
 	return i > 0;
 }
 
-/* What the cancel says is so: the work request is not posted, or is. */
+/* The result of the cancel is true: the work request is not posted, or is. */
 static void cancel_in_line(void)
 {
 	enum rpma_rt_cancelled cancelled;
@@ -667,7 +672,10 @@ static void cancel_in_line(void)
 	end_holder();
 }
 
-/* The slot is used again as soon as it is free, which it is not in line. */
+/*
+ * The slot is used again as soon as the slot is free, which never happens in
+ * the line.
+ */
 static void drop_and_post_in_line(void)
 {
 	struct rpma_rt_completion cmpl;
@@ -701,7 +709,7 @@ static void next(int index)
 	EXPLORE_CHECK(rt_source_next(source, &futures[index]) == 0);
 }
 
-/* Its item is that one. */
+/* Asserts the item of the future. */
 static void brings(int index, uint64_t context)
 {
 	const struct rpma_rt_completion cmpl = wait_for(index);
@@ -711,7 +719,7 @@ static void brings(int index, uint64_t context)
 	drop(index);
 }
 
-/* Of two the first is given up; the second gets the one item. */
+/* The first of two futures is dropped; the second gets the only item. */
 static void next_drop(void)
 {
 	next(0);
@@ -721,7 +729,7 @@ static void next_drop(void)
 	end_holder();
 }
 
-/* What the cancel says is so. */
+/* The result of the cancel is true. */
 static void next_cancel(void)
 {
 	enum rpma_rt_cancelled cancelled;
@@ -737,7 +745,7 @@ static void next_cancel(void)
 	end_holder();
 }
 
-/* An item that was given up has its place before the next. */
+/* An item given back has its place before the next item. */
 static void next_order(void)
 {
 	next(0);
@@ -755,7 +763,7 @@ static void next_then(void)
 	end_holder();
 }
 
-/* The item, or the end; what is asked for behind the stop, too. */
+/* The item, or the end; requests after the stop, too. */
 static void next_in_a_stop(void)
 {
 	struct rpma_rt_completion cmpl;
@@ -845,7 +853,7 @@ int main(int argc, char **argv)
 	f->rt_cfg.waiting = 2;
 	narrow = fake_established(f);
 	f->rt->drop_item = count_drop;
-	/* no thread that waits runs it */
+	/* no waiting thread runs the poller */
 	f->poller->threaded = true;
 	return explore_main(argc, argv, plays);
 }

@@ -2,15 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * poller.c -- a poller of the runtime under the deterministic scheduler: its
- * own code for poll, arm, wake, acknowledgement and let-go, run as an
- * application runs it in manual mode, with the back-stop off. A wake-up that
- * is lost is a deadlock, and so is a CQ destroyed with its events not
- * acknowledged.
+ * poller.c -- a poller of the runtime under the deterministic scheduler: the
+ * real code for poll, arm, wake, acknowledgement and release, run as in manual
+ * mode, with the back-stop off. A lost wake-up is a deadlock, and so is
+ * destroying a CQ with unacknowledged events.
  *
- * The CQs are the pool's; every schedule begins with them on their way to the
- * poller and ends with the pool emptied. What completes has no route, which
- * the poller counts.
+ * The CQs belong to the pool; every schedule begins with messages for the CQs
+ * on the way to the poller and ends with the pool emptied. The completions have
+ * no route, which the poller counts.
  */
 
 #include "search.h"
@@ -35,8 +34,8 @@ static uint64_t completions; /* of the schedules before */
 static struct rt_cq *cqs[MAX_CQS];
 static struct rt_cq_user users[MAX_CQS];
 
-/* what was sent to the device's threads, whom the other thread stands in for:
- * it is the scheduler's. Two messages destroy a CQ */
+/* messages to the threads of the device, for which the other thread stands:
+ * owned by the scheduler. Two messages destroy a CQ */
 #define MESSAGES(cqs) (2 * (cqs))
 static struct rt_msg *to_device[MESSAGES(MAX_CQS)];
 static int to_device_count;
@@ -53,7 +52,9 @@ void __wrap_rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg)
 		__real_rt_inbox_push_mt(inbox, msg);
 }
 
-/* No asynchronous events: the thread that reads them is not the scheduler's. */
+/*
+ * No asynchronous events: the reader thread does not belong to the scheduler.
+ */
 int __wrap_rt_async_watch(struct rt_async_device *watched);
 int __wrap_rt_async_watch(struct rt_async_device *watched)
 {
@@ -144,7 +145,7 @@ static void let_go(struct scene *scene)
 	MUST(scene, rt_cq_pool_fini(poller));
 }
 
-/* Nobody wakes it but its completions. */
+/* Only completions wake the thread. */
 static void wait_for_all(struct scene *scene)
 {
 	do {
@@ -154,8 +155,8 @@ static void wait_for_all(struct scene *scene)
 	let_go(scene);
 }
 
-/* It stops in any state that it may be in; then no connection is open, and what
- * its last round did not see is nobody's. */
+/* The thread stops in any state; then no connection is open, and completions
+ * not seen by the last round are dropped. */
 static void wait_for_stop(struct scene *scene)
 {
 	for (;;) {
@@ -177,9 +178,9 @@ static void stop(struct scene *scene)
 	rt_poller_stop(poller);
 }
 
-/* ------------------------------------------------- CQs that leave --- */
+/* -------------------------------------------------- leaving CQs --- */
 
-/* Its last user goes; so that no spare one is kept it has failed. */
+/* Removes the last user; the CQ has failed, so that no spare CQ is kept. */
 static void leave(struct scene *scene, int i)
 {
 	scene_destroy_qp(scene, i);
@@ -207,9 +208,9 @@ static int is_all_destroyed(void *arg)
 	return handled == MESSAGES(scene->cqs);
 }
 
-/* CQs in which nothing completes leave while others do complete; those when all
- * has come. The poller goes on while they are destroyed: it reads the channel
- * once more. */
+/* CQs without completions leave while other CQs have completions, which leave
+ * at the end. The poller goes on while the CQs are destroyed, and reads the
+ * channel once more. */
 static void wait_and_leave(struct scene *scene)
 {
 	int done;
@@ -242,7 +243,10 @@ static int is_any_sent(void *arg)
 	return to_device_count > handled;
 }
 
-/* As the device's threads: destroys each when the poller has let go of it. */
+/*
+ * Destroys each CQ after the poller has released the CQ, like the threads of
+ * the device.
+ */
 static void destroy_gone(struct scene *scene)
 {
 	struct rt_msg *msg;

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * search.h -- one thread waits on one to three CQs for up to three completions,
- * another one makes them; every interleaving of the two at the points where
- * the waiter polls, arms, reads an event, acknowledges and lets go, and the
- * other one posts and delivers. A completion is a receive of a queue pair in
- * error, which is flushed at once.
+ * search.h -- a thread waits on one to three CQs for up to three completions,
+ * another thread makes completions; every interleaving of the two at the points
+ * where the waiter polls, arms, reads an event, acknowledges and releases, and
+ * the other thread posts and delivers. A completion is a receive of a queue
+ * pair in error, flushed at once.
  */
 
 #ifndef SEARCH_H
@@ -26,17 +26,17 @@ struct scene;
 enum play_kind {
 	RIGHT,
 	LATE,  /* right; an event is readable some time after its completion */
-	WRONG, /* the search must find it out */
+	WRONG, /* the search must find an error */
 };
 
-/* the threads that wait, and how */
+/* the waiting threads, and their way to wait */
 struct play {
 	const char *name;
 	/* before each schedule: makes scene->cq[] */
 	void (*begin)(struct scene *scene);
 	/* waits for all, in scene->taken, and lets everything go */
 	void (*wait)(struct scene *scene);
-	/* what the other thread does after its last post, or NULL */
+	/* work of the other thread after its last post, or NULL */
 	void (*end)(struct scene *scene);
 	enum play_kind kind;
 	int end_steps; /* for how many steps the end counts */
@@ -53,33 +53,39 @@ struct scene {
 	struct ibv_cq *cq[MAX_CQS];
 	struct ibv_qp *qp[MAX_CQS];
 	int taken;
-	const char *failed; /* what a body could not do */
+	const char *failed; /* error of a body */
 };
 
-/* A body goes on after it: the schedule fails at its end. */
+/*
+ * Checks a call; the body goes on after a failure: the schedule fails at its
+ * end.
+ */
 #define MUST(scene, call)                                 \
 	do {                                              \
 		if ((call) != 0 && !(scene)->failed)      \
 			(scene)->failed = #call " fails"; \
 	} while (0)
 
-/* Before the CQs are let go: of one, of all that are left. */
+/*
+ * Destroy queue pairs before the CQs are released: of a CQ, or of all
+ * remaining.
+ */
 void scene_destroy_qp(struct scene *scene, int cq);
 void scene_destroy_qps(struct scene *scene);
 
 /*
- * The program: every schedule of each play that is right, with up to 3 CQs and
- * completions, but CQs and steps of the other thread (a completion, its event
- * if that comes late, those of an end) together at most STEPS, which is 6 if
- * not given. With "found": the search finds something in that play, or in any
- * that is right, and finds it again from its schedule alone; with "wrong": in
- * each of those that are wrong. Prints how many schedules there were; a
- * failure prints how it is repeated, which is the last form.
+ * The program: runs every schedule of each right play, with up to 3 CQs and
+ * completions, where CQs and steps of the other thread (a completion, a late
+ * event, the steps of an end) are together at most STEPS, by default 6. With
+ * "found": the search finds an error in the play, or in any right play, and
+ * finds the error again from its schedule alone; with "wrong": in each wrong
+ * play. Prints the number of schedules; a failure prints how to repeat the
+ * failure, which is the last form.
  *
- *	PROGRAM [STEPS]
- *	PROGRAM found [PLAY]
- *	PROGRAM wrong
- *	PROGRAM [again] PLAY CQS WHERE
+ * PROGRAM [STEPS]
+ * PROGRAM found [PLAY]
+ * PROGRAM wrong
+ * PROGRAM [again] PLAY CQS WHERE
  */
 int search_main(int argc, char **argv, struct ibv_context *ctx,
 		const struct play *plays);

@@ -3,11 +3,11 @@
 
 /*
  * shard.c -- two shards in every order of their accesses to lanes, to the words
- * that say that they sleep, and to their eventfds: messages, room, requests and
- * answers. A wake-up that is lost is an order in which every thread waits. A
- * stop has too many orders: those with two interruptions are tried.
+ * that say that a shard sleeps, and to their eventfds: messages, room, requests
+ * and answers. A lost wake-up is an order in which every thread waits. A stop
+ * has too many orders: orders with two interruptions are tried.
  *
- * Pollers and queues are the shards' own and have nothing to do.
+ * The shards have pollers and queues, which have nothing to do.
  */
 
 #include <poll.h>
@@ -30,9 +30,9 @@ static struct side {
 	struct rpma_rt_shard *shard;
 	int came;     /* posts and requests */
 	int answered; /* of its requests */
-	int writable; /* times that it heard that */
-	int taken;    /* posts and requests that it could send */
-	int to_ask;   /* requests that it sends as soon as it may */
+	int writable; /* times that on_writable ran */
+	int taken;    /* accepted posts and requests */
+	int to_ask;   /* requests sent as soon as allowed */
 } sides[SHARDS];
 
 /* ------------------------------------------------------- system calls --- */
@@ -236,8 +236,8 @@ static void delete_set(void)
 	EXPLORE_CHECK(rpma_rt_shards_delete(&set) == 0);
 }
 
-/* Behind a stop: each request that was taken was seen and answered, and nothing
- * is left. */
+/* After a stop: asserts that each accepted request was seen and answered, and
+ * nothing is left. */
 static void check_stop(void)
 {
 	int i;
@@ -259,7 +259,7 @@ static void setup_stop(void)
 		struct rpma_rt_shard *shard = sides[i].shard;
 
 		explore_watch(&shard->phase, sizeof(shard->phase));
-		/* room that a shard knows of it takes without a look */
+		/* a shard takes known room without a look */
 		rt_shard_lane_look(&shard->out[1 - i]);
 	}
 }
@@ -278,7 +278,10 @@ static void take(int count)
 		run(&sides[1], -1);
 }
 
-/* One at a time: the other one sleeps between them, or not. */
+/*
+ * Sends messages one at a time: the other shard sleeps between the messages, or
+ * not.
+ */
 static void send_one(void)
 {
 	EXPLORE_CHECK(tell(&sides[0]) == 0);
@@ -301,7 +304,9 @@ static void take_two(void)
 	take(2);
 }
 
-/* More than the lane takes: it sleeps until it may go on. */
+/*
+ * Sends more messages than the lane has room for: sleeps until there is room.
+ */
 static void send_many(void)
 {
 	while (sides[0].taken < LANE + 1) {
@@ -340,7 +345,7 @@ static void answer_many(void)
 	run(&sides[1], 0);
 }
 
-/* Both ask; each answers while it waits. */
+/* Both shards ask; each answers while waiting. */
 static void ask_one_other(struct side *side)
 {
 	ask_until_answered(side, 1);
@@ -359,7 +364,7 @@ static void ask_second(void)
 	ask_one_other(&sides[1]);
 }
 
-/* The lane is full of posts when it answers. */
+/* The lane is full of posts at the answer. */
 static void fill_and_answer(void)
 {
 	int i;
@@ -388,7 +393,10 @@ static void run_to_the_end(struct side *side)
 	} while (ret != RPMA_RT_E_CLOSED);
 }
 
-/* Its request comes before the stop or behind it: then it is refused. */
+/*
+ * A request comes before the stop, or after the stop, when the request is
+ * refused.
+ */
 static void ask_to_the_end(struct side *side)
 {
 	int ret = rpma_rt_shard_run(side->shard, 0);
@@ -411,11 +419,11 @@ static void stop_and_end(void)
 	run_to_the_end(&sides[1]);
 }
 
-/* What was asked is handed over behind the stop. */
+/* A request is handed over after the stop. */
 static void ask_and_stop(void)
 {
-	/* the thread has no number in its first order only, and with one the
-	 * call makes other steps */
+	/* the thread has no number in its first order only, and with a number
+	 * the call makes other steps */
 	(void)rt_self_number();
 	EXPLORE_CHECK(ask(&sides[1]) == 0);
 	sides[1].taken++;

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * turn.c -- two posters with one work request each, and a poller, in every
- * order of their accesses to the words of a turn (runtime/base/turn.h). The
- * device has room for one work request, so one of the two waits in line until
- * the poller has counted the other one; in some plays the side is paused or
- * closed meanwhile, or the holder leaves a rest to the poller. This file is
- * compiled as the code under test, for the functions that are inline.
+ * turn.c -- two posters with a work request each, and a poller, in every order
+ * of their accesses to the words of a turn (runtime/base/turn.h). The device
+ * has room for a single work request, so one of the two waits in line until the
+ * poller has counted the other; in some plays the side is paused or closed
+ * meanwhile, or the holder leaves a rest to the poller. This file is compiled
+ * like the code under test, because of inline functions.
  * doc/protocols/ledger.md.
  */
 
@@ -32,15 +32,15 @@ static struct {
 	/* the poller's */
 	uint32_t completed;
 	bool told; /* to look at the turn */
-	/* what is judged */
+	/* the state to be judged */
 	bool inside;
-	bool forbidden; /* paused or closed: nobody is inside */
+	bool forbidden; /* paused or closed: no thread is inside */
 	uint32_t taken;
-	uint32_t answered; /* posts that are through */
+	uint32_t answered; /* finished posts */
 	bool is_closed;
-	uint32_t route; /* as often as it was led elsewhere */
+	uint32_t route; /* number of changes of the route */
 	/* the play's */
-	uint32_t room; /* work requests that the device holds */
+	uint32_t room; /* work requests in the device */
 	uint32_t budget;
 	uint32_t posts;
 } s;
@@ -134,7 +134,9 @@ static bool post_alone(int wr, uint64_t seen)
 	return posted;
 }
 
-/* In the step of the exchange: the route is the one that was looked at. */
+/*
+ * Publishes; in the step of the exchange: the route is the route that was read.
+ */
 static enum rt_turn_answer publish(uint16_t slot, uint64_t seen, uint32_t route)
 {
 	enum rt_turn_answer answer = rt_turn_publish(&s.turn, seen, slot, slot);
@@ -181,7 +183,7 @@ static void post_1(void)
 	post(1);
 }
 
-/* One after the other, by one thread: they keep their order. */
+/* One thread posts one after the other: the posts keep their order. */
 static void post_all(void)
 {
 	post(0);
@@ -211,7 +213,7 @@ static void look(void)
 		tell(rt_turn_hold(&s.turn, &ops, NULL, s.budget));
 }
 
-/* Until all that was taken is complete, or the side is closed. */
+/* Runs until all accepted work is complete, or the side is closed. */
 static void run_poller(void)
 {
 	bool told;
@@ -228,7 +230,7 @@ static void run_poller(void)
 		atomic_store_explicit(&s.retired, s.completed,
 				      memory_order_release);
 		rt_fence_dekker();
-		/* relaxed: the fence orders it */
+		/* relaxed: ordered by the fence */
 		if (told || atomic_load_explicit(&s.line, memory_order_relaxed))
 			look();
 	}
@@ -236,7 +238,7 @@ static void run_poller(void)
 
 /* ---------------------------------------------------------- the control --- */
 
-/* Read by the explorer, which is none of the threads. */
+/* Read by the explorer, which is not a thread of the play. */
 static bool is_left(void *arg)
 {
 	uint64_t word;
@@ -304,7 +306,7 @@ static void set_up(void)
 	set_up_with(2, 1, BUDGET);
 }
 
-/* A hold posts one work request. */
+/* A hold posts a single work request. */
 static void set_up_tight(void)
 {
 	set_up_with(3, 3, 1);
@@ -315,7 +317,7 @@ static void set_up_order(void)
 	set_up_with(4, 1, BUDGET);
 }
 
-/* Everything that was taken was posted, or is in line of a closed side. */
+/* Asserts that all accepted work was posted, or is in line of a closed side. */
 static void check(void)
 {
 	uint32_t left = 0;

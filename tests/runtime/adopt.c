@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * adopt.c -- connections of librpma whose CQs a poller polls: each row of
- * the table of channels. Every completion comes once, in order, with all 64
- * bits; meanwhile nobody else may wait, poll or delete; afterwards, also after
- * a stop, all is the program's again.
+ * adopt.c -- connections of librpma whose CQs a poller polls: each row of the
+ * table of channels. Every completion comes once, in order, with all 64 bits;
+ * meanwhile no other thread may wait, poll or delete; afterwards, also after a
+ * stop, everything belongs to the program again.
  */
 
 #include <pthread.h>
@@ -20,7 +20,7 @@
 enum kind { OWN, CQ_AND_RCQ, SRQ, KINDS };
 
 struct plain {
-	struct rpma_conn *active; /* this one is adopted */
+	struct rpma_conn *active; /* the adopted connection */
 	struct rpma_conn *passive;
 	struct rpma_srq *srq; /* active's */
 	struct rpma_channel *channel;
@@ -103,7 +103,7 @@ static void recv_there(struct plain *p, struct stage *s, uint64_t i)
 		MUST(rpma_recv(p->active, s->mr, 0, 64, context_of(i)));
 }
 
-/* One completion of the other end. */
+/* Takes a completion of the other end. */
 static void take_passive(struct plain *p)
 {
 	struct rpma_cq *cq;
@@ -115,7 +115,7 @@ static void take_passive(struct plain *p)
 	CHECK(wc.status == IBV_WC_SUCCESS);
 }
 
-/* The other end sends; its own completion is of no interest. */
+/* Sends from the other end; the completion of the send is dropped. */
 static void send_from_there(struct plain *p, struct stage *s)
 {
 	MUST(rpma_send(p->passive, s->mr, 64, 32, RPMA_F_COMPLETION_ALWAYS,
@@ -123,14 +123,14 @@ static void send_from_there(struct plain *p, struct stage *s)
 	take_passive(p);
 }
 
-/* As a program without a runtime does it: waits, polls until it has it. */
+/* Waits and polls like a program without a runtime. */
 static void take_plainly(struct rpma_conn *conn, struct rpma_cq *cq,
 			 bool shared, uint64_t i)
 {
 	struct rpma_cq *fired = cq;
 	struct ibv_wc wc;
 
-	/* the events of what came before were not all read: polls first */
+	/* some earlier events were not read: polls first */
 	while (rpma_cq_get_wc(cq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION) {
 		if (shared)
 			MUST(rpma_conn_wait(conn, 0, &fired, NULL));
@@ -164,7 +164,7 @@ static void release(struct both *b)
 	CHECK(b->conn == NULL && b->srq == NULL);
 }
 
-/* The next item must be that, raw. */
+/* Asserts that the next item is the raw completion. */
 static void expect_raw(struct stage *s, uint64_t i, enum ibv_wc_opcode opcode,
 		       const void *user)
 {
@@ -205,7 +205,7 @@ static void traffic(struct plain *p, struct stage *s, const void *user)
 	CHECK(rpma_rt_queue_poll(s->aq, &item, 1) == 0);
 }
 
-/* What others may not do meanwhile. */
+/* Calls forbidden to others meanwhile. */
 static void refusals(struct plain *p, struct stage *s)
 {
 	struct rpma_conn *conn = p->active;
@@ -254,8 +254,8 @@ static void row(struct stage *s, enum kind kind)
 	plain_close(&p);
 }
 
-/* Given back while messages come in: each one is in the queue or behind those
- * in the CQ. */
+/* Released while messages arrive: each message is in the queue, or in the CQ
+ * behind the delivered messages. */
 static void released_in_the_middle(struct stage *s)
 {
 	struct rpma_rt_completion item;
@@ -327,7 +327,7 @@ static void channel_object(struct stage *s)
 	MUST(rpma_channel_delete(&p.channel));
 }
 
-/* A stop gives it back; so does nobody else. */
+/* A stop releases the connection; no other call does. */
 static void stopped(struct stage *s)
 {
 	struct plain p;
@@ -350,7 +350,9 @@ static void *release_them(void *arg)
 	return NULL;
 }
 
-/* Given back by two at once, while messages come in: once, and all of it. */
+/*
+ * Released by two threads at once, while messages arrive: once, and completely.
+ */
 static void stopped_while_released(struct stage *s)
 {
 	struct rpma_rt_completion item;

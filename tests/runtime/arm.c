@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * arm.c -- a poller about to sleep: a completion comes between the last poll
- * of a CQ that found nothing and its arming, for each CQ of the channel, or
- * more of them than one poll takes, with nothing after it that would wake a
- * thread; once asleep, the poller sleeps. The back-stop is off, but for the
- * last part: events that were lost.
+ * arm.c -- a poller about to sleep: a completion comes between the last empty
+ * poll of a CQ and the arming of the CQ, for each CQ of the channel, or more
+ * completions than a poll takes, with no later event to wake a thread; once
+ * asleep, the poller sleeps. The back-stop is off, except in the last part:
+ * lost events.
  */
 
 #include <limits.h>
@@ -18,22 +18,24 @@
 #include "small_cq.h"
 #include "stage.h"
 
-#define DEPTH	48
-#define MANY	40 /* more than one poll takes */
-#define PAIRS	2
-#define CQS	(2 * PAIRS)
-#define ROOM	(2 * DEPTH + 2) /* of one end, so that each has its own CQ */
+#define DEPTH 48
+#define MANY  40 /* more than a poll takes */
+#define PAIRS 2
+#define CQS   (2 * PAIRS)
+#define ROOM \
+	(2 * DEPTH + 2) /* of an end, so that each end has a separate
+				 * CQ */
 #define ROUNDS	10
 #define REST_MS 200
 
 struct armed {
 	struct stage stage;
 	struct world_pair pairs[PAIRS];
-	_Atomic int countdown; /* arms until the message; -1: none to come */
+	_Atomic int countdown; /* arms until the message; -1: no message */
 	_Atomic bool held;     /* the poller reads no event yet */
 	_Atomic int failed;
 	int pair;     /* whose messages */
-	int messages; /* that come */
+	int messages; /* number of messages */
 };
 
 static int send_one(struct armed *a)
@@ -67,7 +69,7 @@ static void on_arm(enum rpma_loopback_point point, const void *object,
 	if (left != 0)
 		return;
 	for (i = 0; i < a->messages; i++) {
-		/* relaxed: looked at when it is over */
+		/* relaxed: read at the end */
 		if (send_one(a))
 			atomic_store_explicit(&a->failed, 1,
 					      memory_order_relaxed);
@@ -91,7 +93,7 @@ static uint64_t polls(struct armed *a)
 	return stats.polls;
 }
 
-/* Until the poller sleeps: it looks no more. */
+/* Waits until the poller sleeps and looks no more. */
 static void wait_for_sleep(struct armed *a)
 {
 	uint64_t begin = world_now_ms();
@@ -105,9 +107,9 @@ static void wait_for_sleep(struct armed *a)
 }
 
 /*
- * A first message wakes the poller, so that the two CQs of the pair are not
- * armed any more; its events are read when both are there. The others come at
- * the nth arm from then, whichever CQ that is of.
+ * A first message wakes the poller, so that the two CQs of the pair are no
+ * longer armed; the events are read when both have arrived. The others come at
+ * the nth arm from then, of either CQ.
  */
 static void messages__before_arm(struct armed *a, int pair, int nth, int count)
 {
@@ -160,8 +162,9 @@ static void more_than_a_batch__before_an_arm(struct armed *a)
 	CHECK(!atomic_load_explicit(&a->failed, memory_order_relaxed));
 }
 
-/* Nothing comes: the poller sleeps and does not look, not even once. A machine
- * with other work may hold up the last look, and the event for that look. */
+/* No message comes: the poller sleeps and does not look, not even once. A
+ * machine with other work may hold up the last look, and the event for the last
+ * look. */
 static void idle__asleep(struct armed *a)
 {
 	uint64_t begin = world_now_ms();
@@ -174,8 +177,8 @@ static void idle__asleep(struct armed *a)
 	} while (polls(a) != before);
 }
 
-/* The kernel makes an event with memory that it may not have: the poller looks
- * for itself after a while, and counts it. */
+/* The kernel allocates memory for an event, and may fail: the poller looks
+ * after a while without an event, and counts the look. */
 static void event__lost(const struct loop *loop)
 {
 	static const struct stage_cfg cfg = {.pollers = 1,

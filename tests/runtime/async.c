@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * async.c -- asynchronous events of a program's devices. From a handler that
- * pushes to a queue: each event once, in order, with the end of connections.
- * Or it reads them itself and feeds them in: then nobody else reads, what is a
- * connection's ends that one, and what is not is said to be the program's.
+ * async.c -- asynchronous events of the devices of a program. A handler pushes
+ * the events to a queue: each event once, in order, with the end of
+ * connections. Or the program reads the events and feeds the events in: then no
+ * other thread reads, an event of a connection ends the connection, and the
+ * program is told which events are for the program.
  */
 
 #include <poll.h>
@@ -18,7 +19,7 @@
 
 static const struct loop *loop;
 
-/* Both ends' last items, for that reason. */
+/* Asserts the last items of both ends, with the reason. */
 static void expect_closed(struct stage *s, struct world_pair *pair,
 			  enum rpma_rt_reason reason)
 {
@@ -29,7 +30,7 @@ static void expect_closed(struct stage *s, struct world_pair *pair,
 
 /* -------------------------------------------------------- by a handler --- */
 
-static struct rpma_rt_queue *news; /* what the handler heard */
+static struct rpma_rt_queue *news; /* events of the handler */
 
 static void expect_heard(const struct stage *s, enum ibv_event_type type)
 {
@@ -40,8 +41,8 @@ static void expect_heard(const struct stage *s, enum ibv_event_type type)
 	CHECK(item.user == s->world.ibv_ctx);
 }
 
-/* A port that comes and goes, faster than anybody listens: nobody dies, and
- * its last state is the last that is heard. */
+/* A port comes and goes faster than any thread reads: no connection dies, and
+ * the last event has the last state of the port. */
 static void port__heard_in_order(struct stage *s)
 {
 	struct ibv_context *ctx = s->world.ibv_ctx;
@@ -79,7 +80,7 @@ static void fatal__heard_and_everything_ends(struct stage *s)
 	CHECK(rpma_rt_queue_poll(news, &item, 1) == 0);
 }
 
-/* What ends a connection is said by its end, not to the handler. */
+/* An event that ends a connection is reported by CLOSED, not to the handler. */
 static void queue_pair__not_heard(struct stage *s)
 {
 	struct rpma_rt_completion item;
@@ -117,8 +118,8 @@ static void by_handler(void)
 
 /* ------------------------------------------------------------------ fed --- */
 
-/* The program's own reading of the next event, which is fed in; what the
- * runtime says to it. */
+/* Reads the next event as the program, and feeds the event in; returns the
+ * result of the runtime. */
 static int feed_next(struct stage *s, enum ibv_event_type type)
 {
 	struct ibv_context *ctx = s->world.ibv_ctx;
@@ -149,13 +150,13 @@ static void fed(void)
 	ctx = s.world.ibv_ctx;
 	stage_connect(&s, &other);
 	stage_connect(&s, &pair);
-	/* nobody else has read it: it is there when the program looks */
+	/* no other thread has read the event: the program finds the event */
 	CHECK(loop->raise(IBV_EVENT_PORT_ERR, ctx) == 0);
 	stage_ping(&s, &pair, 1);
 	CHECK(feed_next(&s, IBV_EVENT_PORT_ERR) == RPMA_E_UNKNOWN);
 	stage_ping(&s, &pair, 2);
 	CHECK(loop->raise(IBV_EVENT_QP_FATAL, loop_posted()) == 0);
-	stage_ping(&s, &other, 3); /* not before it is fed */
+	stage_ping(&s, &other, 3); /* not before the event is fed in */
 	CHECK(feed_next(&s, IBV_EVENT_QP_FATAL) == 0);
 	CHECK(world_event(s.aq, RPMA_RT_EVENT_CLOSED).context ==
 	      (uintptr_t)pair.active);

@@ -4,8 +4,8 @@
 /*
  * bounded.c -- no round of a poller is long: not when a connection with many
  * routes ends, not when many connections die at once, not when an SRQ with many
- * receives ends. In manual mode, where rounds can be counted and what each of
- * them did.
+ * receives ends. In manual mode, where a test can count rounds and the work of
+ * each round.
  */
 
 #define _GNU_SOURCE
@@ -24,14 +24,14 @@
 #define RECEIVES 2000 /* of an SRQ */
 #define MSG_SIZE 8
 
-/* What a round may do at most: completions up to its budget, 64 messages, and
- * tasks until they were 64 units, the last of which may be one of 64. */
+/* The most work of a round: completions up to the budget, 64 messages, and
+ * tasks until 64 units are reached, where the last task may have 64 units. */
 #define AT_MOST (BUDGET + 64 + 64 + 63)
-/* What an SRQ that ends gives back in a round, and its last item. */
+/* Items of an ending SRQ in a round, and SRQ_CLOSED. */
 #define SRQ_AT_MOST (64 + 1)
 
 static struct world world;
-static int pollers; /* of its runtime */
+static int pollers; /* of the runtime */
 static int most;    /* of all rounds */
 
 static void open_world(int count)
@@ -49,7 +49,7 @@ static uint64_t delivered(int poller)
 	return stats.delivered;
 }
 
-/* A round of that poller; how many items it delivered. */
+/* Runs a round of the poller; returns the number of delivered items. */
 static uint64_t run_poller(int poller)
 {
 	uint64_t before = delivered(poller);
@@ -121,7 +121,7 @@ static void put_pair(struct world_pair *pair)
 	world_unref(pair);
 }
 
-/* How many connections the dump says that of. */
+/* Returns the number of connections with the state in the dump. */
 static int count_state(const char *state)
 {
 	FILE *file = tmpfile();
@@ -146,7 +146,7 @@ static int count_state(const char *state)
 	return count;
 }
 
-/* Runs the pollers until so many connections are in that state. */
+/* Runs the pollers until so many connections have the state. */
 static void run_until(const char *state, int count)
 {
 	uint64_t begin = world_now_ms();
@@ -157,8 +157,8 @@ static void run_until(const char *state, int count)
 	}
 }
 
-/* Waits until the control thread has seen that they are closed, so that what
- * follows from it lies before the poller. */
+/* Waits until the control thread has seen the closed connections, so that the
+ * next steps are messages for the poller. */
 static void await_draining(void)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
@@ -175,7 +175,7 @@ static void await_draining(void)
 struct routes {
 	struct rpma_rt_queue *main; /* events of all connections */
 	struct rpma_rt_queue *queues[QUEUES];
-	int closed[QUEUES]; /* ROUTE_CLOSED of the ending one seen */
+	int closed[QUEUES]; /* ROUTE_CLOSED of the ending connection was seen */
 	int others[QUEUES]; /* of the other */
 	struct world_pair ending;
 	struct world_pair other;
@@ -228,7 +228,7 @@ static int count_closed(struct routes *r)
 	return told;
 }
 
-/* Does a send complete before its post returns? */
+/* Returns true if a send completes before its post returns. */
 static bool is_at_once(void)
 {
 	const struct loop *loop = loop_get();
@@ -236,8 +236,8 @@ static bool is_at_once(void)
 	return loop != NULL && loop->get_mode() == RPMA_LOOPBACK_INLINE;
 }
 
-/* Of those that come to the main queue until the active end's CLOSED: a send
- * of the other connection, posted when the first queue had been told. */
+/* Takes items of the main queue until CLOSED of the active end: a send of the
+ * other connection is posted when the first queue was told. */
 static void follow_end(struct routes *r)
 {
 	uint64_t begin = world_now_ms();
@@ -254,8 +254,8 @@ static void follow_end(struct routes *r)
 			if (item.kind == RPMA_RT_EVENT &&
 			    item.context == (uintptr_t)r->ending.active) {
 				CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-				/* all of them before it, once, and in between
-				 * another connection was served */
+				/* every ROUTE_CLOSED before, once, and in
+				 * between another connection was served */
 				CHECK(count_closed(r) == QUEUES);
 				CHECK(sent || !is_at_once());
 				return;
@@ -323,7 +323,7 @@ static void end__many_routes_a_few_each_round(void)
 	routes_tear_down(&r, NULL);
 }
 
-/* One for each object of verbs that may be destroyed. */
+/* A permit for each object of verbs that may be destroyed. */
 static sem_t permits;
 
 static void hold_destroys(enum rpma_loopback_point point, const void *object,
@@ -341,7 +341,7 @@ static void permit(int count)
 		CHECK(sem_post(&permits) == 0);
 }
 
-/* A connection that only the second poller serves. */
+/* Opens a connection served only by the second poller. */
 static struct rpma_rt_conn *open_aside(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_conn *conn;
@@ -353,11 +353,12 @@ static struct rpma_rt_conn *open_aside(struct rpma_rt_queue *queue)
 }
 
 /*
- * Two connections begin their ends in the same round of the first poller. All
- * four die that the two pairs have; their queue pairs, then the one of aside,
- * then their ids stand in line before the device's one destroyer. While that is
- * held at aside's, all four come to where only the end is left to be told, and
- * behind aside's id all of them have been told.
+ * Two connections begin their ends in the same round of the first poller. The
+ * two pairs have four connections, and all four die; their queue pairs, then
+ * the queue pair of aside, then their ids wait for the only destroyer of the
+ * device. While the destroyer is held at aside, all four reach the last step,
+ * in which the end is reported, and behind the id of aside all four have been
+ * reported.
  */
 static void make_ends_meet(const struct loop *loop, struct routes *r,
 			   struct rpma_rt_queue *queue,
@@ -386,8 +387,8 @@ static void make_ends_meet(const struct loop *loop, struct routes *r,
 	CHECK(sem_destroy(&permits) == 0);
 }
 
-/* Two that lead to the same queues. On another device than loopback they may
- * meet or not. */
+/* Two connections leading to the same queues. On a device other than loopback
+ * the ends may meet or not. */
 static void end__two_of_many_routes_once_each(void)
 {
 	const struct loop *loop = loop_get();
@@ -480,7 +481,9 @@ static void *delete_srq(void *arg)
 	return NULL;
 }
 
-/* What is there now: receives, each once; is SRQ_CLOSED the last item? */
+/*
+ * Takes pending receives, each once; sets *seen at SRQ_CLOSED, the last item.
+ */
 static bool take_receives(struct rpma_rt_queue *queue, bool *seen)
 {
 	struct rpma_rt_completion item;
@@ -497,7 +500,7 @@ static bool take_receives(struct rpma_rt_queue *queue, bool *seen)
 	return false;
 }
 
-/* Another thread deletes, which waits for this one to run the poller. */
+/* Another thread deletes, and waits for this thread to run the poller. */
 static void delete__many_receives_a_few_each_round(void)
 {
 	static bool seen[RECEIVES];

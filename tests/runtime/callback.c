@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * callback.c -- a connection that lives in functions its poller calls: each
- * message is answered inside the function that got it, no queue takes part;
- * floods that are refused inside, WRITABLE to the function; the connection
- * dies in the middle and every work request is reported once, ROUTE_CLOSED
- * last. On a poller's thread, on two, and by hand.
+ * callback.c -- a connection that lives in functions called by its poller: each
+ * message is answered inside the function that got the message, without a
+ * queue; floods refused inside, WRITABLE to the function; the connection dies
+ * in the middle and every work request is reported once, ROUTE_CLOSED last. On
+ * the thread of a poller, on two threads, and by hand.
  *
  * usage: runtime_callback [round trips]
  */
@@ -20,15 +20,15 @@
 #define MSG_SIZE 32
 #define FLOOD	 500
 
-/* one end: its routes' functions and what they count; its poller's */
+/* an end: the functions of its routes and their counters; used by its poller */
 struct end {
 	struct stage *stage;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_route *send;
 	struct rpma_rt_route *recv;
-	bool answers;	/* each message with one */
+	bool answers;	/* answers each message */
 	uint32_t trips; /* messages got */
-	uint32_t last;	/* closes at that many */
+	uint32_t last;	/* closes at the number */
 	uint32_t owed;	/* work requests posted and not reported */
 	uint32_t recvs_due;
 	uint32_t sends_due;
@@ -38,8 +38,8 @@ struct end {
 	_Atomic uint32_t closed; /* routes */
 };
 
-/* False: refused; WRITABLE says when it may go on. The test's own thread may be
- * inside still, in the post that begins it all. */
+/* Returns false after a refusal; then WRITABLE says when to go on. The thread
+ * of the test may still be inside the first post. */
 static bool is_taken(struct end *e, int ret)
 {
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED || ret == RPMA_E_AGAIN);
@@ -168,7 +168,7 @@ static void ping_pong__closed_inside(struct stage *s, uint32_t trips)
 	CHECK(a.trips == trips);
 }
 
-/* One message starts it: the flood and its refusals happen inside. */
+/* A message starts the flood: the posts and refusals happen inside. */
 static void flood__refused_inside_goes_on_by_WRITABLE(struct stage *s)
 {
 	struct end a;
@@ -204,7 +204,7 @@ static bool turn(struct stage *s, struct rpma_rt_queue *queue,
 	return rpma_rt_queue_poll(queue, item, 1) > 0;
 }
 
-/* The next item of the queue must be that event. */
+/* Asserts that the next item of the queue is the event. */
 static struct rpma_rt_conn *turn_until(struct stage *s,
 				       struct rpma_rt_queue *queue,
 				       enum rpma_rt_event event)

@@ -3,10 +3,10 @@
 
 /*
  * cancel.c -- a thread is cancelled (pthread_cancel(), deferred) inside the
- * library: asleep in a wait, alone or among several; while it posts; while it
- * is refused and the log is written; inside a function that a round of manual
- * mode calls. It ends, and leaves no lock, no place and no wake-up with itself:
- * others go on at once.
+ * library: asleep in a wait, alone or among several; while posting; while a
+ * call is refused and the log is written; inside a function called by a round
+ * of manual mode. The thread ends, and leaves no lock taken, no place used and
+ * no wake-up lost: others go on at once.
  */
 
 #define _GNU_SOURCE
@@ -19,8 +19,8 @@
 #include "stage.h"
 
 #ifdef __SANITIZE_ADDRESS__
-/* Frames that a cancelled thread left stay poisoned, and the sanitizer's own
- * end of the thread would report them. */
+/* Frames left by a cancelled thread stay poisoned, and the sanitizer would
+ * report the frames at the end of the thread. */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
@@ -31,7 +31,7 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 #define ROUNDS 200
 #define DEPTH  16
 
-/* Cancels the thread, which must end by that. */
+/* Cancels the thread, which must end as cancelled. */
 static void cancel(pthread_t thread)
 {
 	void *result;
@@ -57,7 +57,7 @@ static void drift(uint32_t *seed)
 
 /* ------------------------------------------------------------ a queue --- */
 
-/* a consumer that counts what it takes */
+/* a consumer that counts items */
 struct consumer {
 	struct rpma_rt_queue *queue;
 	_Atomic uint32_t *taken;
@@ -93,7 +93,7 @@ static void await(_Atomic uint32_t *taken, uint32_t wanted)
 	}
 }
 
-/* The next consumer takes what comes. */
+/* The next consumer takes the items. */
 static void wait__alone_the_next_consumer_goes_on(struct rpma_rt *rt,
 						  uint32_t *seed)
 {
@@ -123,7 +123,7 @@ static void wait__alone_the_next_consumer_goes_on(struct rpma_rt *rt,
 	MUST(rpma_rt_queue_delete(&queue));
 }
 
-/* A wake-up that came to the one that was cancelled comes to another. */
+/* A wake-up of the cancelled thread goes to another thread. */
 static void wait__shared_no_wake_up_is_lost(struct rpma_rt *rt, uint32_t *seed)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
@@ -231,7 +231,7 @@ static void post__others_post_and_are_refused(struct stage *s, uint32_t *seed)
 
 		drift(seed);
 		cancel(thread);
-		/* of this thread, which nobody cancels */
+		/* of this thread, which is never cancelled */
 		CHECK(rpma_rt_send(poster.pair.active, NULL, 0, 64, 0, 0) ==
 		      RPMA_E_INVAL);
 		while (rpma_rt_send(poster.pair.active, s->mr, 64, 64,
@@ -294,7 +294,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* The poller of a thread that was cancelled in a function is anybody's. */
+/* The poller of a thread cancelled in a function is free for any thread. */
 static void run__in_a_function_the_poller_is_free(struct stage *s,
 						  uint32_t *seed)
 {
@@ -324,7 +324,7 @@ static void run__in_a_function_the_poller_is_free(struct stage *s,
 	world_unref(&pair);
 }
 
-/* Stops with what is left in the queues. */
+/* Stops; items are left in the queues. */
 static void end(struct stage *s)
 {
 	struct rpma_rt_completion item;

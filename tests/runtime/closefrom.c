@@ -2,13 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * closefrom.c -- the program closes descriptors of a running runtime: all of
- * them, in each mode, or any single one of them. No thread spins, and the stop
- * returns. Where all are closed, every connection and the listener end with
- * FAILED and EBADF, and the log has one FATAL line.
+ * closefrom.c -- the program closes descriptors of a running runtime: all
+ * descriptors, in each mode, or any single descriptor. No thread spins, and the
+ * stop returns. Where all are closed, every connection and the listener end
+ * with FAILED and EBADF, and the log has a single FATAL line.
  *
- * Each case is a process of its own; all of them run at the same time. The
- * system call closes, for the sanitizer would report the program's fault.
+ * Each case is a separate process; all processes run at the same time. A raw
+ * system call closes, because the sanitizer would report the fault of the
+ * program.
  */
 
 #define _GNU_SOURCE
@@ -26,7 +27,7 @@
 
 #define MOST_FDS 64
 #define LOOK_MS	 1500 /* the time in which spinning is looked for */
-#define SPUN_MS	 750  /* so much CPU time of it is spinning */
+#define SPUN_MS	 750  /* this much CPU time is spinning */
 #define ALL	 (-1)
 
 static _Atomic int fatals;
@@ -39,7 +40,7 @@ static void count_fatal(enum rpma_log_level level, const char *file,
 	(void)line;
 	(void)function;
 	(void)format;
-	/* relaxed: read when the threads that log are joined */
+	/* relaxed: read after joining the threads that log */
 	if (level == RPMA_LOG_LEVEL_FATAL)
 		atomic_fetch_add_explicit(&fatals, 1, memory_order_relaxed);
 }
@@ -90,7 +91,8 @@ static void open_site(struct site *s, enum rpma_rt_mode mode, bool backstop)
 				      .backstop_ms = backstop ? 500 : 0};
 
 	stage_open(&s->stage, &cfg);
-	if (mode == RPMA_RT_MODE_MANUAL) /* it is this thread's from here on */
+	if (mode == RPMA_RT_MODE_MANUAL) /* from here on the poller belongs to
+					  * this thread */
 		CHECK(rpma_rt_poller_run(s->stage.world.rt, 0, 64) >= 0);
 	stage_connect(&s->stage, &s->pair);
 	s->listener = world_listen(&s->stage.world, s->stage.cfg, s->stage.pq);
@@ -107,8 +109,8 @@ static void check_reason(const struct rpma_rt_completion *item)
 	CHECK(detail == EBADF);
 }
 
-/* A look at the queues and a nap, as a program in manual mode does that cannot
- * sleep on a descriptor any more. */
+/* Polls the queues and naps, like a program in manual mode that can no longer
+ * sleep on a descriptor. */
 static void idle(const struct site *s, uint64_t ms)
 {
 	uint64_t end = world_now_ms() + ms;

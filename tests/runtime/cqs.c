@@ -3,8 +3,9 @@
 
 /*
  * cqs.c -- CQs are made, fail and are destroyed, and only threads that use the
- * device wait for it. The test replaces the verbs that make and destroy CQs and
- * modify queue pairs: it counts CQs, and holds a call for as long as it likes.
+ * device wait for the device. The test replaces the verbs that make and destroy
+ * CQs and modify queue pairs: the test counts CQs, and holds a call for any
+ * time.
  *
  * usage: runtime_cqs [case]
  */
@@ -26,21 +27,22 @@
 #include "stage.h"
 
 #define DEPTH	 32
-#define CQ_SIZE	 (2 * DEPTH) /* with its markers one does not fit */
+#define CQ_SIZE	 (2 * DEPTH) /* with the markers, no room for a connection */
 #define MANY	 100	     /* pairs */
-#define FEW	 3	     /* pairs on one CQ */
+#define FEW	 3	     /* pairs on a CQ */
 #define FEW_LEFT 4
 
 /* ------------------------------------------ between librpma and device --- */
 
-static _Atomic int cqs;			/* that there are */
+static _Atomic int cqs;			/* existing CQs */
 static _Atomic(struct ibv_cq *) newest; /* of them */
-static _Thread_local bool is_held;	/* when it makes one */
-static _Atomic bool modify_is_held;	/* the next one, of any thread */
-static _Atomic bool destroy_raises;	/* the next one an event of its CQ */
-static const struct world *world;	/* for that */
-static sem_t making;			/* a thread that is held is there */
-static sem_t let_pass;			/* it may go on */
+static _Thread_local bool is_held;	/* while making a CQ */
+static _Atomic bool modify_is_held;	/* the next modify, of any thread */
+static _Atomic bool destroy_raises;	/* the next destroy raises an event of
+					 * its CQ */
+static const struct world *world;	/* for the event */
+static sem_t making;			/* a held thread has arrived */
+static sem_t let_pass;			/* the thread may go on */
 
 static void wait_for(sem_t *sem)
 {
@@ -72,8 +74,8 @@ ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 	atomic_fetch_add_explicit(&cqs, 1, memory_order_relaxed);
 	*(void **)&real = dlsym(RTLD_NEXT, "ibv_create_cq");
 	cq = real(ctx, cqe, cq_context, channel, comp_vector);
-	/* relaxed: read behind a connection's first event. One without a
-	 * channel is made by a listener that asks what the device can do */
+	/* relaxed: read after the first event of a connection. A listener that
+	 * asks for the limits of the device makes a CQ without a channel */
 	if (channel != NULL)
 		atomic_store_explicit(&newest, cq, memory_order_relaxed);
 	return cq;
@@ -100,7 +102,7 @@ static uint64_t count_events(void)
 	return stats.events;
 }
 
-/* Which its poller has read when this returns. */
+/* Raises an event; returns when the poller has read the event. */
 static void raise_event(struct ibv_cq *cq)
 {
 	uint64_t begin = world_now_ms();
@@ -148,8 +150,8 @@ static void wait_until_at_most(int count)
 	}
 }
 
-/* Large connections have a CQ each, and take it with them; what others had is
- * left for the next. */
+/* Large connections have a CQ each, which goes with the connection; the CQ of
+ * small connections is left for the next connection. */
 static void large__come_and_go(struct stage *s)
 {
 	static struct world_pair pairs[MANY];
@@ -167,15 +169,15 @@ static void large__come_and_go(struct stage *s)
 	wait_until_at_most(FEW_LEFT);
 	stage_ping(s, &pairs[MANY - 1], 1);
 	stage_disconnect(s, &pairs[MANY - 1]);
-	/* and it begins anew */
+	/* and begins anew */
 	stage_connect(s, &pairs[0]);
 	stage_ping(s, &pairs[0], 2);
 	stage_disconnect(s, &pairs[0]);
 	wait_until_at_most(FEW_LEFT);
 }
 
-/* The poller has let go of the CQ and reads one more event of it, while another
- * thread destroys it, which waits for that event's acknowledgement. */
+/* The poller has released the CQ and reads another event of the CQ, while
+ * another thread destroys the CQ and waits for the acknowledgement. */
 static void event__behind_the_let_go(struct stage *s)
 {
 	struct world_pair pairs[2];
@@ -186,7 +188,7 @@ static void event__behind_the_let_go(struct stage *s)
 	}
 	stage_connect(s, &pairs[0]);
 	stage_connect(s, &pairs[1]);
-	/* relaxed: the closing orders it */
+	/* relaxed: the close orders the store */
 	atomic_store_explicit(&destroy_raises, true, memory_order_relaxed);
 	stage_disconnect(s, &pairs[0]);
 	stage_disconnect(s, &pairs[1]);
@@ -195,7 +197,7 @@ static void event__behind_the_let_go(struct stage *s)
 	CHECK(!atomic_load_explicit(&destroy_raises, memory_order_relaxed));
 }
 
-/* -------------------------------------------------------- one is made --- */
+/* ----------------------------------------------------- making a CQ --- */
 
 struct maker {
 	struct stage *stage;
@@ -245,8 +247,8 @@ static void end(struct stage *s, struct rpma_rt_conn **conn)
 	MUST(rpma_rt_conn_unref(conn));
 }
 
-/* Others go on: with a queue, on another poller, and on the same one where
- * there is room. */
+/* Other threads go on: with a queue, on another poller, and on the same poller
+ * where there is room. */
 static void made__others_go_on(struct stage *s)
 {
 	struct rpma_rt_conn_cfg *small = world_cfg(1, 1);
@@ -315,7 +317,7 @@ static void made__stop_meanwhile(struct stage *s)
 	CHECK(!pthread_join(threads[1], NULL));
 }
 
-/* ----------------------------------------------------------- one breaks --- */
+/* ----------------------------------------------------- a broken CQ --- */
 
 static void end_broken(struct rpma_rt_queue *queue)
 {
@@ -328,7 +330,7 @@ static void end_broken(struct rpma_rt_queue *queue)
 	}
 }
 
-/* While its connections die one by one. */
+/* Others go on while the connections of the CQ die in turn. */
 static void broken__others_go_on(struct stage *s)
 {
 	struct rpma_rt_conn_cfg *small = world_cfg(1, 1);
@@ -349,7 +351,7 @@ static void broken__others_go_on(struct stage *s)
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &queue));
 	MUST(rpma_rt_queue_delete(&queue));
 	conn = conn_new(s, small, 0);
-	CHECK(count_cqs() == 2); /* not on the broken one */
+	CHECK(count_cqs() == 2); /* not on the broken CQ */
 	CHECK(sem_post(&let_pass) == 0);
 	end_broken(s->pq);
 	end_broken(s->aq);

@@ -20,9 +20,11 @@
 #define DEPTH	16
 #define SENDS	10
 #define RECVS	7
-#define ARRIVED 5		/* of the receives */
-#define FIRST	1000		/* context of the first receive */
-#define ROOM	(2 * DEPTH + 2) /* of one end, so that each has its own CQ */
+#define ARRIVED 5    /* of the receives */
+#define FIRST	1000 /* context of the first receive */
+#define ROOM \
+	(2 * DEPTH + 2) /* of an end, so that each end has a separate
+				 * CQ */
 #define ANY	(-1)
 #define SPREAD	6 /* connections over several CQs */
 #define REST_MS 20
@@ -32,12 +34,12 @@ struct scene {
 	struct stage stage;
 	struct world_pair victim;
 	struct world_pair other;
-	/* CLOSED of others, that came while one was waited for */
+	/* CLOSED of other connections, taken while waiting */
 	struct rpma_rt_completion early[4];
 	int early_count;
 };
 
-/* what came of one end */
+/* results of an end */
 struct outcome {
 	int flushed;
 	int failed;
@@ -45,10 +47,10 @@ struct outcome {
 	int reason;
 };
 
-/* the queue pair with work outstanding, while it is there; and the CQs that
- * posts complete on */
+/* the queue pair with outstanding work, while the queue pair exists; and the
+ * CQs of posts */
 static _Atomic(const void *) loaded;
-static _Atomic bool held; /* its destroy */
+static _Atomic bool held; /* the destroy of the queue pair */
 static _Atomic bool waits;
 static const struct ibv_cq *cqs[4 * SPREAD];
 static int cqs_count;
@@ -93,7 +95,7 @@ static void open_with(struct scene *s, enum rpma_rt_mode mode, uint32_t cq_size)
 		.pollers = 1, .mode = mode, .cq_size = cq_size, .depth = DEPTH};
 
 	s->loop->fault_clear();
-	/* a peer that does not answer is given up soon */
+	/* the device gives up early on a silent peer */
 	CHECK(s->loop->fault("knob:retry_us=200") == 0);
 	small_cq_limit((int)cq_size);
 	stage_open(&s->stage, &cfg);
@@ -132,7 +134,7 @@ static struct ibv_qp *victim_qp(struct scene *s)
 	return loop_posted();
 }
 
-/* Sends that wait for a receive, and receives that wait for a message. */
+/* Posts sends without a receive, and receives without a message. */
 static void leave_outstanding(struct scene *s)
 {
 	struct stage *stage = &s->stage;
@@ -149,8 +151,8 @@ static void leave_outstanding(struct scene *s)
 				  FIRST + i));
 }
 
-/* How many of count posts of a side are taken: the connection may break
- * meanwhile, and none is taken after the first that was refused. */
+/* Posts count times on a side; returns how many posts succeeded: the connection
+ * may break meanwhile, and after the first refusal no post succeeds. */
 static int post_while_open(struct scene *s, bool is_send, int count)
 {
 	struct stage *stage = &s->stage;
@@ -179,7 +181,7 @@ static void judge(struct outcome *outcome,
 	CHECK((item->opcode == IBV_WC_RECV) == (item->context >= FIRST));
 	if (item->flags & RPMA_RT_C_SYNTHESIZED) {
 		CHECK(item->status == IBV_WC_GENERAL_ERR);
-		/* the device may not touch its buffer any more. acquire: pairs
+		/* the device may no longer touch the buffer. acquire: pairs
 		 * with the release in watch_posts() */
 		CHECK(atomic_load_explicit(&loaded, memory_order_acquire) ==
 		      NULL);
@@ -208,7 +210,10 @@ static bool take_early(struct scene *s, const struct rpma_rt_conn *conn,
 	return false;
 }
 
-/* The next item of that connection. Of others only CLOSED may come. */
+/*
+ * Returns the next item of the connection. Other connections may only have
+ * CLOSED.
+ */
 static struct rpma_rt_completion next_of(struct scene *s,
 					 struct rpma_rt_queue *queue,
 					 const struct rpma_rt_conn *conn)
@@ -228,7 +233,9 @@ static struct rpma_rt_completion next_of(struct scene *s,
 	}
 }
 
-/* Each of them once, each side in order, then CLOSED for that reason. */
+/*
+ * Takes each completion once, each side in order, then CLOSED with the reason.
+ */
 static struct outcome collect(struct scene *s, struct rpma_rt_queue *queue,
 			      struct rpma_rt_conn **conn, int sends, int recvs,
 			      int reason)
@@ -258,7 +265,7 @@ static struct outcome collect(struct scene *s, struct rpma_rt_queue *queue,
 	return outcome;
 }
 
-/* Both ends; the passive one had nothing outstanding. */
+/* Collects both ends; the passive end had nothing outstanding. */
 static struct outcome collect_both(struct scene *s, int reason)
 {
 	struct outcome outcome = collect(s, s->stage.aq, &s->victim.active,
@@ -350,7 +357,7 @@ static void cq_err__overrun(struct scene *s, const char *knob)
 	leave_outstanding(s);
 	CHECK(s->loop->break_cq(qp->send_cq) == 0);
 	collect_both(s, RPMA_RT_REASON_DEVICE);
-	/* it takes nobody any more: a newcomer gets another */
+	/* the CQ takes no new connection: a newcomer gets another CQ */
 	stage_connect(&s->stage, &s->victim);
 	stage_ping(&s->stage, &s->victim, 5);
 	stage_disconnect(&s->stage, &s->victim);
@@ -363,8 +370,8 @@ static void cq_err(struct scene *s)
 	cq_err__overrun(s, "knob:after_cq_err=1");
 }
 
-/* A connection begins and ends: its poller has been awake, and the control
- * thread has read what that poller told it before. */
+/* A connection begins and ends: its poller was awake, and the control thread
+ * has read earlier messages of the poller. */
 static void visit(struct scene *s)
 {
 	struct stage *stage = &s->stage;
@@ -383,7 +390,7 @@ static void visit(struct scene *s)
 	MUST(rpma_rt_conn_unref(&conn));
 }
 
-/* Until the verb was called that fails, and everybody knows. */
+/* Waits until the failing verb was called, and every thread knows. */
 static void wait_for_fault(struct scene *s)
 {
 	uint64_t begin = world_now_ms();
@@ -415,8 +422,8 @@ static void welcome_newcomers(struct scene *s)
 	close_scene(s);
 }
 
-/* A verb of the CQs fails once; which CQ that is, is chance, so all the
- * connections may be counted in, but for newcomers. */
+/* A verb of the CQs fails once, on a random CQ, so all the connections may be
+ * counted in, except newcomers. */
 static void verb_of_cq__fails(struct scene *s, const char *rule)
 {
 	open_scene(s);
@@ -430,7 +437,7 @@ static void verb_of_cq__fails(struct scene *s, const char *rule)
 	welcome_newcomers(s);
 }
 
-/* Each CQ fails once, and nobody closes the victim. */
+/* Each CQ fails once, and the victim is not closed. */
 static void poll_fails__all_die(struct scene *s)
 {
 	open_scene(s);
@@ -456,14 +463,14 @@ static void arm_fails(struct scene *s)
 	verb_of_cq__fails(s, "call:verb=ibv_req_notify_cq,nth=4");
 }
 
-/* The channel is of no use any more: its connections die, and newcomers get a
- * new one that wakes their poller. */
+/* The channel is useless: its connections die, and newcomers get a new channel,
+ * which wakes their poller. */
 static void get_event_fails(struct scene *s)
 {
 	verb_of_cq__fails(s, "call:verb=ibv_get_cq_event,nth=1,errno=EIO");
 }
 
-/* These are no failures. */
+/* Interruptions are no failures. */
 static void get_event_interrupted__nobody_dies(struct scene *s)
 {
 	enum { INTERRUPTIONS = 9 };
@@ -480,7 +487,7 @@ static void get_event_interrupted__nobody_dies(struct scene *s)
 	part_from_others(s);
 }
 
-/* Nobody is put where there is no room: connections go over several CQs. */
+/* A full CQ gets no connection: connections go over several CQs. */
 static void cq_full__another(struct scene *s)
 {
 	struct world_pair pairs[SPREAD];
@@ -495,7 +502,7 @@ static void cq_full__another(struct scene *s)
 		count_cq(victim_qp(s)->send_cq);
 		leave_outstanding(s);
 	}
-	/* three ends on each, so that not even all at once overrun it */
+	/* three ends on each CQ, so that even all at once cause no overrun */
 	CHECK(cqs_count >= 2 * SPREAD / 3);
 	for (i = 0; i < SPREAD; i++) {
 		s->victim = pairs[i];
@@ -534,7 +541,7 @@ static void device_fatal(struct scene *s)
 	close_scene(s);
 }
 
-/* A port that is down is no cause: what it costs comes as completions. */
+/* A port going down is no cause: its effects come as completions. */
 static void port_err__nobody_dies(struct scene *s)
 {
 	struct ibv_context *ctx;
@@ -549,7 +556,7 @@ static void port_err__nobody_dies(struct scene *s)
 	part_from_others(s);
 }
 
-/* What no runtime lives to read any more would be news to the next one. */
+/* Drops events that no runtime has read, which the next runtime would get. */
 static void forget_events(struct ibv_context *ctx)
 {
 	struct pollfd fd = {.fd = ctx->async_fd, .events = POLLIN};
@@ -570,7 +577,7 @@ static void device_removed(struct scene *s)
 	ctx = s->stage.world.ibv_ctx;
 	leave_outstanding(s);
 	CHECK(s->loop->remove_device(0) == 0);
-	/* outstanding work requests fail with it, and may be seen first */
+	/* outstanding work requests fail too, and may be seen first */
 	outcome = collect_both(s, ANY);
 	CHECK(outcome.reason == RPMA_RT_REASON_DEVICE ||
 	      outcome.reason == RPMA_RT_REASON_ERROR);
@@ -583,8 +590,9 @@ static void device_removed(struct scene *s)
 
 /* --- DISCONNECTED */
 
-/* One completion a round, and the control thread has time between any two: what
- * it says comes in the middle of them. */
+/* A single completion per round, and time for the control thread between any
+ * two rounds: the messages of the control thread come in the middle of the
+ * completions. */
 static void take_by_hand(struct scene *s, struct rpma_rt_queue *queue,
 			 struct rpma_rt_completion *item)
 {
@@ -633,8 +641,8 @@ static void connect_by_hand(struct scene *s)
 	event_by_hand(s, stage->pq, RPMA_RT_EVENT_LISTENER_CLOSED);
 }
 
-/* Messages in the passive end's CQ, which nobody has polled, and receives
- * that wait for more. */
+/* Leaves messages unpolled in the CQ of the passive end, and receives without a
+ * message. */
 static void leave_unpolled(struct scene *s)
 {
 	struct stage *stage = &s->stage;
@@ -649,8 +657,8 @@ static void leave_unpolled(struct scene *s)
 				  RPMA_F_COMPLETION_ON_ERROR, 1));
 }
 
-/* Until the control thread knows, which is what a post of nothing is told;
- * the poller does not run. */
+/* Waits until the control thread knows, as an empty post reports; the poller
+ * does not run. */
 static void wait_for_gate(struct scene *s)
 {
 	uint64_t begin = world_now_ms();
@@ -660,8 +668,9 @@ static void wait_for_gate(struct scene *s)
 		CHECK(world_now_ms() - begin < WORLD_PATIENCE_MS);
 }
 
-/* What had arrived has, the rest failed; CLOSED is behind them all. Where the
- * device has a thread of its own it may not have come to all of them. */
+/* Messages that had arrived are received, the rest failed; CLOSED is last.
+ * Where the device has a thread, the thread may not have come to all
+ * messages. */
 static void expect_arrived(struct scene *s, enum rpma_rt_reason reason)
 {
 	struct rpma_rt_completion item;
@@ -680,7 +689,7 @@ static void expect_arrived(struct scene *s, enum rpma_rt_reason reason)
 	take_by_hand(s, s->stage.pq, &item);
 	CHECK(item.kind == RPMA_RT_EVENT &&
 	      item.opcode == RPMA_RT_EVENT_CLOSED && item.status == reason);
-	do /* of sends that did not make it */
+	do /* of failed sends */
 		take_by_hand(s, s->stage.aq, &item);
 	while (item.kind == RPMA_RT_COMPLETION);
 	CHECK(item.kind == RPMA_RT_EVENT &&
@@ -739,7 +748,7 @@ static void disconnected__never(struct scene *s)
 
 /* --- a queue pair that cannot be moved to ERR: nothing flushes */
 
-/* Its destroy is about to begin, and nothing was made up yet. */
+/* The destroy is about to begin, and nothing was made up yet. */
 static void nothing_comes(struct scene *s)
 {
 	struct rpma_rt_completion item;
@@ -757,7 +766,7 @@ static void modify_fails__synthesized(struct scene *s)
 	leave_outstanding(s);
 	CHECK(s->loop->fault("call:verb=ibv_modify_qp;"
 			     "call:verb=rdma_disconnect") == 0);
-	/* relaxed, both: nobody looks before the close */
+	/* relaxed, both: read only after the close */
 	atomic_store_explicit(&waits, false, memory_order_relaxed);
 	atomic_store_explicit(&held, true, memory_order_relaxed);
 	MUST(rpma_rt_conn_close(s->victim.active));
@@ -779,7 +788,7 @@ static void markers__never(struct scene *s)
 	part_from_others(s);
 }
 
-/* --- which one runs is said, so that a hang or an abort names it */
+/* --- the running case is printed, so that a hang or an abort names the case */
 
 static const struct {
 	const char *name;

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * drain.c -- connections and listeners that drain: what was posted completes,
- * and the peer has received it; what is posted later is refused; then CLOSED
+ * drain.c -- connections and listeners that drain: posted work completes, and
+ * the peer has received the messages; later posts are refused; then CLOSED
  * comes. Also with work requests that want a completion on error only, with
- * nothing out, twice, with a close in the middle, before ESTABLISHED, and with
- * a peer that receives nothing, until the time is over.
+ * nothing outstanding, twice, with a close in the middle, before ESTABLISHED,
+ * and with a peer that receives nothing, until the time is over.
  *
  * usage: runtime_drain [connections]
  */
@@ -22,7 +22,7 @@
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
 
-/* ------------------------------------------------------- one connection --- */
+/* --------------------------------------------------- a connection --- */
 
 /* Completions of the passive end's receives, then CLOSED. */
 static int received_until_closed(struct rpma_rt_queue *queue,
@@ -72,8 +72,8 @@ static void drain__what_is_out_arrives(struct stage *s, int count, int flags)
 	put(&pair);
 }
 
-/* The peer posts no receive: the message waits, until the time is over, or
- * until it is closed. */
+/* The peer posts no receive: the message waits until the time is over, or until
+ * the close. */
 static void drain__peer_receives_nothing(struct stage *s, bool is_closed)
 {
 	struct world_pair pair;
@@ -103,7 +103,7 @@ static void drain__before_established_CLOSES(struct stage *s)
 	MUST(rpma_rt_conn_drain(conn, 600000));
 	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
 	      RPMA_RT_REASON_LOCAL);
-	MUST(rpma_rt_conn_drain(conn, 0)); /* and after its end: nothing */
+	MUST(rpma_rt_conn_drain(conn, 0)); /* and after the end: no effect */
 	MUST(rpma_rt_conn_unref(&conn));
 }
 
@@ -115,7 +115,7 @@ struct served {
 	int begun;
 	int established; /* ends */
 	int closed;	 /* likewise */
-	int replies;	 /* that the server's posts took */
+	int replies;	 /* taken by posts of the server */
 	int arrived;	 /* at the clients */
 	bool is_ended;	 /* LISTENER_CLOSED came */
 };
@@ -131,7 +131,7 @@ static void begin_one(struct served *v)
 	v->begun++;
 }
 
-/* The client's end: asks as soon as it may, and again with each reply. */
+/* Runs the client end: asks as soon as allowed, and again after each reply. */
 static void on_active(struct served *v, const struct rpma_rt_completion *item)
 {
 	struct rpma_rt_conn *conn = rpma_rt_completion_conn(item);
@@ -185,7 +185,7 @@ static void on_passive(struct served *v, const struct rpma_rt_completion *item)
 		v->is_ended = true;
 		break;
 	default:
-		if (item->context == 2) /* a reply's own: none may fail */
+		if (item->context == 2) /* the send of a reply: never fails */
 			CHECK(rpma_rt_completion_is_ok(item));
 		if (!rpma_rt_completion_is_received(item))
 			break;
@@ -195,7 +195,7 @@ static void on_passive(struct served *v, const struct rpma_rt_completion *item)
 	}
 }
 
-/* Takes what there is at both ends. */
+/* Takes pending items of both ends. */
 static void step(struct served *v)
 {
 	struct rpma_rt_completion items[32];
@@ -226,7 +226,7 @@ static void drain__every_reply_that_was_posted_arrives(int count)
 		else
 			step(&v);
 	}
-	/* in the middle of it: some messages are not even taken */
+	/* in the middle: some messages are not even taken */
 	MUST(rpma_rt_listener_drain(listener, 0));
 	MUST(rpma_rt_listener_drain(listener, 0));
 	while (v.closed < 2 * v.count || !v.is_ended)

@@ -30,7 +30,7 @@ void scene_open(struct scene *c, enum rpma_rt_mode mode)
 	c->s.cfg->waiting = RPMA_RT_NO_WAITING;
 }
 
-/* Some of it may have been the program's to give back: a REQUEST's handle. */
+/* Gives back what items carry: the handle of a REQUEST. */
 static void drop_items(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
@@ -156,7 +156,7 @@ static void *take_all(void *arg)
 	struct rpma_rt_completion item;
 
 	pthread_setname_np(pthread_self(), "worker");
-	/* relaxed: it ends a little sooner or later */
+	/* relaxed: the loop may end a little later */
 	while (!atomic_load_explicit(&c->is_over, memory_order_relaxed)) {
 		if (rpma_rt_queue_poll(c->work, &item, 1) > 0)
 			/* relaxed: a count */
@@ -181,7 +181,7 @@ static bool is_inside(struct scene *c)
 	return is;
 }
 
-/* Stops the worker anywhere, until that is inside a call on the queue. */
+/* Stops the worker anywhere inside a call on the queue. */
 static void worker_stuck(struct scene *c)
 {
 	const struct sigaction action = {.sa_handler = stop_here};
@@ -248,7 +248,7 @@ static void function_long(struct scene *c)
 					 stays, c, &c->route));
 	wr.route = c->route;
 	MUST(world_post_recv(c->pair.passive, &wr));
-	/* no item of it waits meanwhile */
+	/* meanwhile no item of the connection waits */
 	MUST(rpma_rt_send(c->pair.active, c->s.mr, 64, 8,
 			  RPMA_F_COMPLETION_ON_ERROR, 1));
 	wait_for(&c->entered);
@@ -275,7 +275,7 @@ static void write_of_unrun(struct scene *c)
 			   ALWAYS, 7));
 }
 
-/* The poller is the calling thread's, whose waits run it. */
+/* The poller belongs to the calling thread, whose waits run the poller. */
 static void connect_by_hand(struct scene *c)
 {
 	MUST(rpma_rt_poller_attach(c->s.world.rt, 0));
@@ -337,7 +337,7 @@ static void request_ignored(struct scene *c)
 	name_conn(c, c->pair.passive);
 }
 
-/* The same without queues: futures bring what comes. */
+/* Waits for a future, in a scene without queues. */
 static struct rpma_rt_completion await_future(struct rpma_rt_future *future)
 {
 	struct rpma_rt_completion item;
@@ -454,7 +454,9 @@ static uint64_t sleeps(struct scene *c)
 	return stats.sleeps;
 }
 
-/* The control thread wakes the poller for it, at some time after the call. */
+/*
+ * The control thread wakes the poller for the drain, some time after the call.
+ */
 static void drain_for_ever(struct scene *c)
 {
 	uint64_t before;
@@ -523,7 +525,7 @@ static void let_poster_go(struct scene *c)
 	sem_post(&c->leave);
 	CHECK(pthread_join(c->worker, NULL) == 0);
 	loop_get()->set_hook(NULL, NULL);
-	item = world_next(c->s.aq); /* it succeeded, or was flushed */
+	item = world_next(c->s.aq); /* succeeded, or flushed */
 	CHECK(item.kind == RPMA_RT_COMPLETION && item.context == 7);
 	take_closed(c);
 }
@@ -674,7 +676,7 @@ static void give_all_leases(struct scene *c)
 		MUST(rpma_rt_lease_release(&c->leases[i]));
 }
 
-/* The receives of the two ends are one more than the slots for them. */
+/* The receives of the two ends are one more than the slots for receives. */
 static void connect_with_short_pool(struct scene *c)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;

@@ -17,9 +17,9 @@
 void dump_text_set_ahead(uint32_t ms);
 void dump_text_add_ahead_all(uint32_t ms);
 
-/* As a string; freed by the caller. */
+/* Returns a dump as a string; freed by the caller. */
 char *dump_text(struct rpma_rt *rt, enum rpma_rt_dump_format format);
-/* The same as it would be so many ms later, had nothing happened. */
+/* Returns a dump as if so many ms had passed without events. */
 char *dump_text_later(struct rpma_rt *rt, enum rpma_rt_dump_format format,
 		      uint32_t ms);
 

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * dump_wrong.c -- what a dump says looks wrong: each case is brought about, not
- * named yet, named when it has lasted, in each form, and nothing else with it,
- * and not named when it is over. A runtime that works is told nothing is wrong,
- * however much time passes. Time passes as the test says: see dump_text.h.
+ * dump_wrong.c -- the findings of a dump: each case is provoked, at first not a
+ * finding, a finding after some time, in each form, alone, and no finding when
+ * the case is over. For a working runtime the dump finds nothing, however much
+ * time passes. The test controls the time: see dump_text.h.
  *
  * usage: runtime_dump_wrong [case]
  */
@@ -96,7 +96,7 @@ static void check_words(struct scene *c, const struct dump_case *the)
 	free(text);
 }
 
-/* A dump that is taken soon after a mistake names the finding too, as young. */
+/* A dump soon after a mistake has the finding too, as young. */
 static void check_young(struct scene *c, const struct dump_case *the)
 {
 	char *text =
@@ -147,10 +147,10 @@ static void wrong__provoked_NAMED(const struct dump_case *the)
 	printf("ok: %s\n", the->kind);
 }
 
-/* ------------------------------------------------ what it shows besides --- */
+/* ------------------------------------------------- other contents --- */
 
-/* A librpma connection's active end; the other one and the endpoint stay until
- * the caller has closed it. */
+/* The active end of a librpma connection; the other end and the endpoint stay
+ * until the caller has closed the active end. */
 struct plain {
 	struct rpma_ep *ep;
 	struct rpma_conn *active;
@@ -215,7 +215,7 @@ static void fill_scene(struct scene *c)
 	MUST(rpma_rt_srq_recv(c->srq, c->s.mr, 0, 64, 1));
 }
 
-/* Names, owners, pointers of the program, also of what has ended. */
+/* Names, owners, pointers of the program, also of ended objects. */
 static void shown__every_object_NAMED(void)
 {
 	struct rpma_rt_adopted *adopted;
@@ -252,7 +252,7 @@ static void shown__every_object_NAMED(void)
 	printf("ok: every object\n");
 }
 
-/* ------------------------------------------------------ all that works --- */
+/* ------------------------------------------------ nothing wrong --- */
 
 struct health {
 	struct stage s;
@@ -280,7 +280,8 @@ static void health_open(struct health *h, enum rpma_rt_mode mode, int pollers)
 
 	memset(h, 0, sizeof(*h));
 	stage_open(&h->s, &cfg);
-	if (mode == RPMA_RT_MODE_MANUAL) /* it is ours, and our waits run it */
+	if (mode == RPMA_RT_MODE_MANUAL) /* the poller belongs to this thread,
+					  * whose waits run the poller */
 		MUST(rpma_rt_poller_attach(h->s.world.rt, 0));
 	for (i = 0; i < PAIRS; i++)
 		world_connect(&h->s.world, h->s.cfg, i % pollers, h->s.aq,
@@ -304,7 +305,7 @@ static void ping_all(struct health *h)
 		stage_ping(&h->s, &h->pairs[i], (uint64_t)i);
 }
 
-/* A second passes each time that everything has gone on. */
+/* A second passes each time all work has gone on. */
 static void wrong__work_goes_on_NOTHING(enum rpma_rt_mode mode, int pollers)
 {
 	struct health h;
@@ -330,8 +331,8 @@ static void await_backlog(struct rpma_rt_queue *queue, uint64_t count)
 	} while (stats.backlog < count);
 }
 
-/* What was quiet for an hour gets one message, which is not taken at once; the
- * first one waits for its receive, and not since an hour. */
+/* After a quiet hour a message comes, and is not taken at once; the message
+ * waits for its receive, but not for an hour. */
 static void wrong__after_an_idle_hour_NOTHING(enum rpma_rt_mode mode)
 {
 	struct health h;
@@ -364,7 +365,7 @@ static void *look_on(void *arg)
 {
 	struct health *h = arg;
 
-	/* relaxed: it ends a little sooner or later */
+	/* relaxed: the loop may end a little later */
 	while (!atomic_load_explicit(&h->is_over, memory_order_relaxed))
 		expect_nothing(h->s.world.rt);
 	return NULL;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * eventfd.c -- a consumer in an event loop: the queue's fd, in one epoll set or
- * in two, armed before each sleep; waits that end by time, by a push, by a
+ * eventfd.c -- a consumer in an event loop: the fd of the queue, in one or two
+ * epoll sets, armed before each sleep; waits ended by time, by a push, by a
  * close, by a stop.
  */
 
@@ -24,7 +24,9 @@ struct sets {
 	int next;
 };
 
-/* Polls until there is nothing, arms, then sleeps on the fd; one item. */
+/*
+ * Polls until the queue is empty, arms, then sleeps on the fd; returns an item.
+ */
 static struct rpma_rt_completion next_by_fd(struct rpma_rt_queue *queue,
 					    struct sets *sets)
 {
@@ -46,7 +48,7 @@ static struct rpma_rt_completion next_by_fd(struct rpma_rt_queue *queue,
 		sets->next = (sets->next + 1) % sets->count;
 		CHECK(epoll_wait(sets->fds[sets->next], &event, 1,
 				 WORLD_PATIENCE_MS) == 1);
-		/* and all the others find it readable too */
+		/* and all the others find the fd readable too */
 		for (i = 0; i < sets->count; i++)
 			CHECK(epoll_wait(sets->fds[i], &event, 1, 0) == 1);
 	}
@@ -74,7 +76,7 @@ static void close_sets(struct sets *sets)
 		close(sets->fds[--sets->count]);
 }
 
-/* Completions of both ends, each through its own loop's fd. */
+/* Completions of both ends, each through the fd of a separate loop. */
 static void fd__wakes_for_each_completion(struct stage *s, int count)
 {
 	struct rpma_rt_completion item;
@@ -103,7 +105,7 @@ static void fd__wakes_for_each_completion(struct stage *s, int count)
 	close_sets(&pq);
 }
 
-/* what another thread does to a queue on which this one waits */
+/* the action of another thread on a queue on which this thread waits */
 struct other {
 	struct rpma_rt_queue *queue;
 	uint64_t count;
@@ -151,7 +153,7 @@ static void push__each_once_in_order(struct stage *s, int count)
 	close_sets(&sets);
 }
 
-/* Readable from a ring until an arm that answers 0; to poll changes nothing. */
+/* Readable from a ring until an arm that returns 0; polling changes nothing. */
 static void arm__0_is_what_makes_it_quiet(struct stage *s)
 {
 	struct rpma_rt_completion item;
@@ -173,7 +175,7 @@ static void arm__0_is_what_makes_it_quiet(struct stage *s)
 	close_sets(&sets);
 }
 
-/* Several at once: each one's own are in order. */
+/* Several threads push at once: the items of each thread are in order. */
 static void push__from_several_threads(struct stage *s)
 {
 	struct other others[PUSHERS];
@@ -207,7 +209,7 @@ static void pass_on(const struct rpma_rt_completion *item, void *arg)
 						  .user = arg}));
 }
 
-/* By a function that a poller calls. */
+/* A function called by a poller pushes. */
 static void push__from_a_poller(struct stage *s)
 {
 	struct rpma_rt_recv_wr wr = {.dst = s->mr, .len = 64};
@@ -243,7 +245,7 @@ static void wait__time_over_NONE(struct stage *s)
 
 	CHECK(rpma_rt_queue_wait(s->aq, &item, 1, 0) == 0);
 	CHECK(rpma_rt_queue_wait(s->aq, &item, 1, 20) == 0);
-	CHECK(world_now_ms() - begin >= 19); /* not before its time */
+	CHECK(world_now_ms() - begin >= 19); /* not before the time */
 }
 
 static void wait__woken_by_a_push(struct stage *s)
@@ -257,7 +259,7 @@ static void wait__woken_by_a_push(struct stage *s)
 	CHECK(!pthread_join(other.thread, NULL));
 }
 
-/* Closed while it waits, without end or on the fd; nothing gets in after. */
+/* Closed during a wait, without end or on the fd; later pushes are refused. */
 static void close__ends_the_wait(struct stage *s, int by_fd)
 {
 	struct other other = {0};
@@ -314,7 +316,7 @@ int main(void)
 	wait__woken_by_a_push(&s);
 	close__ends_the_wait(&s, 0);
 	close__ends_the_wait(&s, 1);
-	/* and a stop ends the wait on a queue that nobody closed */
+	/* and a stop ends the wait on an open queue */
 	MUST(rpma_rt_queue_new(s.world.rt, NULL, &waiting.queue));
 	CHECK(!pthread_create(&waiting.thread, NULL, wait_for_the_end,
 			      &waiting));

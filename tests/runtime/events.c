@@ -4,8 +4,8 @@
 /*
  * events.c -- every asynchronous event of verbs and every event of rdma_cm, in
  * each state of a connection, is raised on the loopback device, and the program
- * sees what doc/EVENTS.md says. A listener and a shared receive queue whose
- * device fails say so in their queues.
+ * sees the outcome in doc/EVENTS.md. A listener and a shared receive queue
+ * whose device fails say so in their queues.
  */
 
 #include <rdma/rdma_cma.h>
@@ -20,17 +20,16 @@
 #define STATUS	(-110) /* of raised CM events */
 
 static const struct loop *loop;
-static struct rpma_rt_queue *news; /* what the handler hears */
+static struct rpma_rt_queue *news; /* events of the handler */
 
-/* of the last post (of a receive of an SRQ that is the SRQ), and the last CM
- * event */
+/* of the last post (for a receive of an SRQ, the SRQ), and the last CM event */
 static _Atomic(struct ibv_qp *) posted;
 static _Atomic(struct rdma_cm_id *) last_id;
 
 static void watch(enum rpma_loopback_point point, const void *object, void *arg)
 {
 	(void)arg;
-	/* relaxed, both: the program takes the item that follows from it */
+	/* relaxed, both: ordered by the item that the program takes */
 	if (point == RPMA_LOOPBACK_POST_SEND ||
 	    point == RPMA_LOOPBACK_POST_RECV)
 		atomic_store_explicit(&posted, (void *)(uintptr_t)object,
@@ -50,7 +49,8 @@ static void expect_heard(enum ibv_event_type type)
 {
 	struct rpma_rt_completion item;
 
-	do { /* the last event of a queue pair may find it given up already */
+	do { /* the last event of a queue pair may find the queue pair given up
+	      * already */
 		item = world_next(news);
 		CHECK(item.kind == RPMA_RT_MESSAGE);
 	} while (item.context == IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -61,7 +61,7 @@ static void expect_heard(enum ibv_event_type type)
 	}
 }
 
-/* All that was raised before is handled, and was not shown. */
+/* Asserts that all raised events are handled, and were not shown. */
 static void expect_silence(struct stage *s)
 {
 	CHECK(loop->raise(IBV_EVENT_SM_CHANGE, s->world.ibv_ctx) == 0);
@@ -86,7 +86,7 @@ static void close_stage(struct stage *s)
 
 	while (rpma_rt_queue_poll(news, &item, 1) == 1)
 		CHECK(item.context == IBV_EVENT_QP_LAST_WQE_REACHED);
-	/* the handler that pushed last may be inside yet */
+	/* the handler that pushed last may still be inside */
 	while (rpma_rt_queue_delete(&news) == RPMA_RT_E_BUSY)
 		sched_yield();
 	stage_close(s);
@@ -116,7 +116,7 @@ enum target { OF_QP, OF_CQ, OF_CONTEXT };
 enum sees {
 	NOTHING,     /* all goes on */
 	SHOWN,	     /* likewise; async_fn is called */
-	CLOSED,	     /* its connection is, for the reason */
+	CLOSED,	     /* the connection is closed, for the reason */
 	BOTH_CLOSED, /* all connections there are */
 	ALL_CLOSED   /* likewise; async_fn is called */
 };
@@ -207,8 +207,8 @@ struct shared {
 	struct ibv_srq *ibv_srq;
 };
 
-/* A listener whose connections use the SRQ, and one of them; a receive is out.
- */
+/* Opens a listener whose connections use the SRQ, and a connection; a receive
+ * is outstanding. */
 static void open_shared(struct shared *t)
 {
 	struct rpma_rt_srq_cfg srq = RPMA_RT_SRQ_CFG_INIT;
@@ -252,7 +252,7 @@ static void close_shared(struct shared *t, bool is_out)
 	close_stage(&t->stage);
 }
 
-/* Neither a listener nor a connection gets anybody on it. */
+/* Asserts that neither a listener nor a connection gets the SRQ. */
 static void expect_nobody_new(struct shared *t)
 {
 	struct stage *s = &t->stage;
@@ -277,7 +277,7 @@ static void srq__error_ITS_USERS_CLOSE(void)
 
 	open_shared(&t);
 	CHECK(loop->raise(IBV_EVENT_SRQ_ERR, t.ibv_srq) == 0);
-	CHECK(loop->raise(IBV_EVENT_SRQ_ERR, t.ibv_srq) == 0); /* as one */
+	CHECK(loop->raise(IBV_EVENT_SRQ_ERR, t.ibv_srq) == 0); /* no effect */
 	item = world_event(t.queue, RPMA_RT_EVENT_SRQ_FAILED);
 	CHECK(rpma_rt_completion_srq(&item) == t.srq);
 	CHECK(item.user == &t);
@@ -293,7 +293,10 @@ static void srq__error_ITS_USERS_CLOSE(void)
 	close_shared(&t, true);
 }
 
-/* Nobody is told: fewer are out than there may be, and that is no error. */
+/*
+ * Nothing is reported: fewer receives are outstanding than the limit, which is
+ * no error.
+ */
 static void srq__limit_GOES_ON(void)
 {
 	struct shared t;
@@ -337,7 +340,7 @@ static void srq__device_fatal_FAILED(void)
 
 /* -------------------------------------------------------- of a listener --- */
 
-/* A server that only listens: what it hears, and how its listener ends. */
+/* A server that only listens: its events, and the end of its listener. */
 static void listener__device_events_HEARD_THEN_CLOSED(bool is_removed)
 {
 	struct rpma_rt_conn_cfg cfg;
@@ -383,8 +386,9 @@ enum state { RESOLVING, READY, CONNECTING, ESTABLISHED, STATES };
 
 #define GOES_ON (-1)
 
-/* what it does to an active connection in each state; CONNECT_REQUEST is of a
- * listener, ESTABLISHED, ADDR_RESOLVED and ROUTE_RESOLVED are the way there */
+/* the effect on an active connection in each state; CONNECT_REQUEST belongs to
+ * a listener; ESTABLISHED, ADDR_RESOLVED and ROUTE_RESOLVED lead to the
+ * states */
 static const struct cm_row {
 	enum rdma_cm_event_type type;
 	int reason[STATES];
@@ -396,7 +400,7 @@ static const struct cm_row {
 			reason, reason, reason, reason \
 		}                                      \
 	}
-	/* of the way to READY; behind it they say nothing */
+	/* on the way to READY; afterwards without effect */
 	{RDMA_CM_EVENT_ADDR_ERROR,
 	 {RPMA_RT_REASON_UNREACHABLE, RPMA_RT_REASON_UNREACHABLE, GOES_ON,
 	  GOES_ON}},
@@ -415,9 +419,9 @@ static const struct cm_row {
 #undef ALL
 };
 
-/* An active connection on its way to that state: what would lead on from
- * RESOLVING is dropped. Its id had the last CM event before its request left.
- */
+/* Makes an active connection in the state: events that would lead on from
+ * RESOLVING are dropped. The id had the last CM event before its request
+ * left. */
 static struct rdma_cm_id *begin_in(struct stage *s, enum state state,
 				   struct world_pair *pair,
 				   struct rpma_rt_listener **listener)
@@ -444,7 +448,7 @@ static struct rdma_cm_id *begin_in(struct stage *s, enum state state,
 	return id;
 }
 
-/* In CONNECTING its request is not answered. */
+/* In CONNECTING the request is not answered. */
 static void take_request(struct stage *s, struct world_pair *pair)
 {
 	struct rpma_rt_completion item =
@@ -475,7 +479,7 @@ static void cm__each_event(struct stage *s, const struct cm_row *row,
 		establish(s, &pair);
 	CHECK(loop->raise_cm((int)row->type, STATUS, id) == 0);
 	if (reason == GOES_ON) {
-		/* it has come when another, raised later, has */
+		/* an event arrives before a later event */
 		expect_silence(s);
 		if (state == ESTABLISHED)
 			stage_ping(s, &pair, 1);

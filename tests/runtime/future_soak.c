@@ -2,15 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * future_soak.c -- receives that race everything that their holders may do:
- * two threads post receives with futures, then poll, wait for a moment, for the
- * connection's end too, cancel, arm a function, lead to one of two queues, hand
- * to the other thread, and drop, at any step, while messages come. Each message
- * is got once: from its future, by its function, or from a queue. Every other
- * connection is closed on the way: then no message is got twice, and every
- * future is complete.
+ * future_soak.c -- receives that race everything allowed to their holders: two
+ * threads post receives with futures, then poll, wait for a moment, wait for
+ * the end of the connection too, cancel, arm a function, lead to one of two
+ * queues, hand to the other thread, and drop, at any step, while messages come.
+ * Each message is delivered once: by its future, by its function, or by a
+ * queue. Every other connection is closed meanwhile: then no message is
+ * delivered twice, and every future is complete.
  *
- * A handle is memory of its own, freed with its drop.
+ * Each handle is a separate allocation, freed with its drop.
  *
  * usage: runtime_future_soak [messages [seed]]
  */
@@ -28,7 +28,7 @@
 #define MESSAGES 500 /* a connection */
 #define LEN	 8u
 
-/* what a thread did with one */
+/* the last action of a thread on a future */
 enum { PLAIN, ARMED, CANCELLED };
 
 struct held {
@@ -119,7 +119,7 @@ static void drop(struct holder *h, uint32_t i)
 	*held = h->held[--h->count];
 }
 
-/* It is complete, with that. */
+/* The future is complete, with the completion. */
 static void take(struct holder *h, uint32_t i,
 		 const struct rpma_rt_completion *cmpl)
 {
@@ -164,7 +164,7 @@ static void swap(struct holder *h, uint32_t i)
 	pthread_mutex_unlock(&soak->lock);
 }
 
-/* It, or the end of the connection. */
+/* Waits for the future, or for the end of the connection. */
 static int wait_for(struct holder *h, uint32_t i,
 		    struct rpma_rt_completion *cmpl)
 {
@@ -175,7 +175,7 @@ static int wait_for(struct holder *h, uint32_t i,
 
 	CHECK(ret >= 0 || (ret == RPMA_RT_E_FAILED && count == 1));
 	if (count == 2 && rpma_rt_future_poll(&h->closed, cmpl) == 1) {
-		/* what was posted is complete before */
+		/* posted work is complete before */
 		CHECK(is_closing(h->soak));
 		MUST_ANSWER(1, rpma_rt_future_poll(h->held[i].future, cmpl));
 	}
@@ -243,7 +243,9 @@ static void act_on(struct holder *h, uint32_t i)
 		take(h, i, &cmpl);
 }
 
-/* Messages of futures that were dropped or cancelled, or led there. */
+/*
+ * Takes messages of futures that were dropped, cancelled, or led to the queue.
+ */
 static void consume_from(struct soak *soak, struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion items[16];
@@ -350,8 +352,8 @@ static void begin(struct soak *soak, struct holder holders[2])
 	stage_connect(&soak->s, &soak->pair);
 	MUST(rpma_rt_route_open(soak->pair.passive, RPMA_RT_RECV_SIDE,
 				soak->other, &soak->route));
-	/* behind what the poller did for these: it has called the functions
-	 * that were asked for before, also those asked for after CLOSED */
+	/* the poller has called the functions set before, and the functions set
+	 * after CLOSED too */
 	soak->next = 0;
 	soak->is_closed = false;
 	/* relaxed, both: the threads are not there yet */

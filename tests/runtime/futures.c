@@ -2,11 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * futures.c -- futures of work requests: each holds its one result, whatever
- * the operation; waits for one, for k of several; cancelled and dropped at
- * every step, when a message goes to the connection's queue instead; functions
- * called once; delivered to any queue, by a route; all are complete before
- * CLOSED and by a stop. With a poller's thread and by hand.
+ * futures.c -- futures of work requests: each future holds a single result, for
+ * every operation; waits for one, for k of several; cancelled and dropped at
+ * every step, when a message goes to the queue of the connection instead;
+ * functions called once; delivered to any queue, by a route; all futures are
+ * complete before CLOSED and by a stop. With the thread of a poller and by
+ * hand.
  */
 
 #include <pthread.h>
@@ -67,7 +68,7 @@ static void send_at(struct scene *c, uint64_t context,
 	MUST(world_post_send(c->pair.active, &wr));
 }
 
-/* It is complete, with that status. */
+/* Asserts that the future is complete, with the status. */
 static struct rpma_rt_completion result(const struct rpma_rt_future *future,
 					uint64_t context, uint8_t status)
 {
@@ -91,7 +92,7 @@ static void check_pending(const struct rpma_rt_future *future)
 	MUST_ANSWER(0, rpma_rt_future_wait(future, &cmpl, 2));
 }
 
-/* One message there, whose send has a future that is dropped. */
+/* Sends a message; the send has a future that is dropped. */
 static void ping(struct scene *c, uint64_t context)
 {
 	struct rpma_rt_future future;
@@ -101,7 +102,7 @@ static void ping(struct scene *c, uint64_t context)
 	MUST(rpma_rt_future_drop(&future));
 }
 
-/* The same with a receive for it. */
+/* Sends a message, with a receive. */
 static void ping_through(struct scene *c)
 {
 	recv_at(c, 1, NULL);
@@ -120,7 +121,7 @@ static void check_empty(struct scene *c)
 
 /* -------------------------------------------------------------- results --- */
 
-/* Of every operation that the device has. */
+/* Every operation of the device. */
 static void post__every_operation_one_result(struct scene *c)
 {
 	struct rpma_rt_future future;
@@ -169,7 +170,7 @@ static void recv__message_in_the_future(struct scene *c)
 	check_empty(c);
 }
 
-/* One future for a write, another and a send behind them. */
+/* A future for a write; another write and a send follow in the link. */
 static void link__one_future(struct scene *c)
 {
 	const uint32_t part = RPMA_RT_F_LINKED | RPMA_RT_F_PART;
@@ -211,8 +212,8 @@ static void wait_some__any_and_all(struct scene *c)
 	check_empty(c);
 }
 
-/* More than a thread looks at while it spins, each named twice: each is counted
- * as often as it is named. */
+/* More futures than a thread looks at while spinning, each named twice: each
+ * future is counted as often as named. */
 static void wait_some__many_and_some_twice(struct scene *c)
 {
 	struct rpma_rt_future futures[2 * FUTURES];
@@ -240,7 +241,7 @@ static void wait_some__many_and_some_twice(struct scene *c)
 	check_empty(c);
 }
 
-/* The thread sleeps while they come one after the other. */
+/* The thread sleeps while the messages come, one after the other. */
 static void *ping_main(void *arg)
 {
 	struct scene *c = arg;
@@ -289,7 +290,7 @@ static void *sleep_main(void *arg)
 	return NULL;
 }
 
-/* Other threads sleep, each on its own. */
+/* Several threads sleep, each on a separate future. */
 static void wait__elsewhere(struct scene *c)
 {
 	struct sleeper sleepers[4];
@@ -353,16 +354,17 @@ static void drop__message_to_the_queue(struct scene *c)
 {
 	struct rpma_rt_future future;
 
-	recv_at(c, 1, &future); /* before it came */
+	recv_at(c, 1, &future); /* before the message came */
 	MUST(rpma_rt_future_drop(&future));
 	ping(c, 2);
 	stage_completion(c->s.pq, 1, IBV_WC_SUCCESS);
-	recv_at(c, 3, &future); /* when it is there, and nobody has it */
+	recv_at(c, 3, &future); /* when the message has arrived, and is not
+				 * taken */
 	ping(c, 4);
 	MUST_ANSWER(1, rpma_rt_future_wait_some(&future, 1, 1, PATIENT));
 	MUST(rpma_rt_future_drop(&future));
 	stage_completion(c->s.pq, 3, IBV_WC_SUCCESS);
-	MUST(rpma_rt_future_drop(&future)); /* none: nothing */
+	MUST(rpma_rt_future_drop(&future)); /* no message: no effect */
 	check_empty(c);
 }
 
@@ -381,7 +383,7 @@ static void on_result(const struct rpma_rt_completion *cmpl, void *arg)
 		MUST_ANSWER(1, rpma_rt_future_poll(future, &again));
 		CHECK(again.context == cmpl->context);
 	}
-	/* release: what it was called with */
+	/* release: the arguments of the call */
 	atomic_fetch_add_explicit(&calls, 1, memory_order_release);
 }
 
@@ -445,7 +447,7 @@ static void then__queue(struct scene *c)
 	check_empty(c);
 }
 
-/* A third queue, by a route of that side. */
+/* Opens a route of the side to a third queue. */
 static struct rpma_rt_route *open_route(struct scene *c, enum rpma_rt_side side,
 					struct rpma_rt_queue **queue)
 {
@@ -482,7 +484,7 @@ static void deliver__any_queue(struct scene *c)
 	check_empty(c);
 }
 
-/* A route that is closed leads what was led there where its others go. */
+/* A closed route leads its futures to the queue of the other route. */
 static void deliver__closed_route_leads_on(struct scene *c)
 {
 	struct rpma_rt_future futures[3];
@@ -579,14 +581,14 @@ static void post__all_are_held_AGAIN(struct scene *c)
 	MUST_ANSWER(RPMA_E_AGAIN, world_post_recv(c->pair.passive, &wr));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_FUTURES);
 	CHECK(strstr(rpma_rt_again_2str(RPMA_RT_AGAIN_FUTURES), "futures"));
-	/* the first one is the poller's until its message has come; then its
-	 * slot is free, and who was refused is told */
+	/* the first slot belongs to the poller until the message has come; then
+	 * the slot is free, and the refused poster is told */
 	MUST(rpma_rt_future_drop(&futures[0]));
 	ping(c, 50);
 	while (!is_posted || !has_come) {
 		cmpl = world_next(c->s.pq);
 		has_come |= cmpl.kind == RPMA_RT_COMPLETION;
-		/* it may come for the credit, ahead of the slot */
+		/* WRITABLE may come for the credit, ahead of the slot */
 		if (cmpl.kind == RPMA_RT_WRITABLE)
 			is_posted = world_post_recv(c->pair.passive, &wr) == 0;
 	}
@@ -601,7 +603,7 @@ static void post__all_are_held_AGAIN(struct scene *c)
 	check_empty(c);
 }
 
-/* A slot that was held is used again by those that come later. */
+/* A slot held before is used again by later posts. */
 static void post__many_times(struct scene *c)
 {
 	struct rpma_rt_future futures[2];
@@ -630,7 +632,7 @@ static void post__wrong_INVAL(struct scene *c)
 	CHECK(world_post_send(c->pair.active, &wr[0]) == RPMA_E_INVAL);
 	wr[0].flags = 0;
 	wr[1] = wr[0];
-	wr[1].op = 0; /* posts none: the first one's slot is free again */
+	wr[1].op = 0; /* posts nothing: the slot of the first is free again */
 	CHECK(rpma_rt_post_send(c->pair.active, wr, 2) == RPMA_E_INVAL);
 	CHECK(future.opaque[0] == 0);
 	CHECK(rpma_rt_future_poll(&future, &cmpl) == RPMA_E_INVAL);
@@ -644,7 +646,7 @@ static void post__wrong_INVAL(struct scene *c)
 /* how the second of two replicas dies */
 enum death { BY_ACCESS, BY_CLOSE, BY_FAULT, DEATHS };
 
-/* The write that it fails. */
+/* Writes on the connection that is to fail. */
 static void write_to_the_second(struct scene *c, const struct world_pair *pair,
 				enum death death, struct rpma_rt_future *future)
 {
@@ -662,7 +664,8 @@ static void write_to_the_second(struct scene *c, const struct world_pair *pair,
 			 qp_num);
 		MUST(loop_get()->fault(rule));
 	}
-	if (death == BY_CLOSE) /* nobody receives it: it is under way */
+	if (death == BY_CLOSE) /* without a receive: the send stays
+			        * outstanding */
 		wr.op = RPMA_RT_OP_SEND;
 	MUST(world_post_send(pair->active, &wr));
 	if (death == BY_CLOSE)
@@ -670,7 +673,9 @@ static void write_to_the_second(struct scene *c, const struct world_pair *pair,
 	MUST(rpma_mr_remote_delete(&nowhere));
 }
 
-/* A record on two replicas: one is enough, and is there; both cannot be. */
+/*
+ * A record on two replicas: one copy is enough, and exists; both cannot exist.
+ */
 static void quorum(struct scene *c, enum death death)
 {
 	struct rpma_rt_future futures[2];
@@ -735,7 +740,7 @@ static void close__all_complete(struct scene *c)
 	CHECK(cmpl.flags == RPMA_RT_C_DETACHED);
 	MUST_ANSWER(RPMA_RT_E_FAILED,
 		    rpma_rt_future_wait_some(futures, 1, 1, PATIENT));
-	/* by hand no round is run before the stop, which does it */
+	/* by hand no round runs before the stop, which runs rounds */
 	MUST(rpma_rt_future_deliver(&futures[3], NULL));
 	MUST(rpma_rt_stop(c->s.world.rt));
 	MUST_ANSWER(1, rpma_rt_future_wait(&futures[3], &cmpl, PATIENT));
@@ -745,7 +750,10 @@ static void close__all_complete(struct scene *c)
 	stage_close(&c->s);
 }
 
-/* A stop completes what is out; the runtime stays while one is held. */
+/*
+ * A stop completes outstanding futures; the runtime stays while a future is
+ * held.
+ */
 static void stop__delete_BUSY(struct scene *c)
 {
 	struct rpma_rt_future futures[2];
@@ -766,7 +774,7 @@ static void stop__delete_BUSY(struct scene *c)
 	CHECK(rpma_rt_delete(&rt) == RPMA_RT_E_BUSY);
 	MUST(rpma_rt_future_drop(&futures[0]));
 	CHECK(rpma_rt_delete(&rt) == RPMA_RT_E_BUSY);
-	/* its poller has ended */
+	/* the poller has ended */
 	MUST(rpma_rt_future_deliver(&futures[1], NULL));
 	MUST_ANSWER(1, rpma_rt_future_wait(&futures[1], &cmpl, -1));
 	MUST(rpma_rt_future_drop(&futures[1]));

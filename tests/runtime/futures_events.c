@@ -3,9 +3,9 @@
 
 /*
  * futures_events.c -- futures of events: READY, ESTABLISHED and CLOSED before
- * and after they come, those that come no more, together with futures of work
- * requests, cancelled, dropped, with a function, across a stop. With a poller's
- * thread and by hand.
+ * and after the event, events that never come, together with futures of work
+ * requests, cancelled, dropped, with a function, across a stop. With the thread
+ * of a poller and by hand.
  */
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ static struct rpma_rt_future future_of(struct rpma_rt_conn *conn,
 	return future;
 }
 
-/* It is complete with that event of that connection. */
+/* Asserts that the future is complete with the event of the connection. */
 static void has_event(const struct rpma_rt_future *future,
 		      const struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		      uint8_t status)
@@ -131,13 +131,14 @@ static void *deliver_on(void *arg)
 	/* relaxed: the thread is joined */
 	while (!atomic_load_explicit(&d->is_over, memory_order_relaxed)) {
 		ret = rpma_rt_future_deliver(&d->future, d->route);
-		/* it is led elsewhere already; the route is looked at first */
+		/* the future is led elsewhere already; the route is checked
+		 * first */
 		CHECK(ret == RPMA_E_INVAL || ret == RPMA_RT_E_CLOSED);
 	}
 	return NULL;
 }
 
-/* While another thread closes the route and deletes its queue. */
+/* Another thread closes the route and deletes its queue. */
 static void deliver__against_a_close(struct scene *c)
 {
 	struct rpma_rt_queue *queue;
@@ -165,8 +166,8 @@ static void deliver__against_a_close(struct scene *c)
 	stage_disconnect(&c->s, &c->pair);
 }
 
-/* On the thread that runs the poller, which holds the future of CLOSED: that is
- * not complete before this has returned. */
+/* Looks at the future of CLOSED, on the thread that runs the poller: the future
+ * is not complete before this function has returned. */
 static void look_for_closed(const struct rpma_rt_completion *item, void *arg)
 {
 	struct rpma_rt_future *closed = arg;
@@ -236,7 +237,7 @@ static void life__each_event(struct scene *c)
 	MUST_ANSWER(2, rpma_rt_future_wait_some(established, 2, 2, PATIENT));
 	has_event(&established[0], conn, RPMA_RT_EVENT_ESTABLISHED, 0);
 	drop_all(established, 2);
-	/* it has come before */
+	/* the event has come before */
 	established[0] = future_of(conn, RPMA_RT_EVENT_ESTABLISHED);
 	has_event(&established[0], conn, RPMA_RT_EVENT_ESTABLISHED, 0);
 	check_pending(&closed);
@@ -258,7 +259,7 @@ static void life__each_event(struct scene *c)
 	world_unlisten(&listener, c->s.pq);
 }
 
-/* Nobody listens there: ESTABLISHED does not come, CLOSED does. */
+/* No listener there: ESTABLISHED does not come, CLOSED does. */
 static void life__refused(struct scene *c)
 {
 	struct rpma_rt_listener *listener =
@@ -291,7 +292,7 @@ static void life__refused(struct scene *c)
 	MUST(rpma_rt_conn_unref(&conn));
 }
 
-/* A close by the program is no success of what does not come. */
+/* A close by the program is no success for events that never come. */
 static void life__closed_before_connect(struct scene *c)
 {
 	struct rpma_rt_listener *listener =
@@ -349,7 +350,10 @@ static void mixed__message_or_closed(struct scene *c)
 	world_unref(&c->pair);
 }
 
-/* Nothing is in the device's hands: it is complete, and free, at once. */
+/*
+ * Nothing is in the hands of the device: the future is complete, and free, at
+ * once.
+ */
 static void given_up__at_once(struct scene *c)
 {
 	struct rpma_rt_future futures[SLOTS + 1];
@@ -372,7 +376,7 @@ static void given_up__at_once(struct scene *c)
 			    rpma_rt_future_wait_some(&futures[i], 1, 1, 0));
 		MUST(rpma_rt_future_drop(&futures[i]));
 	}
-	/* dropped while it is pending; the poller is asked in this order */
+	/* dropped while pending; the poller gets the requests in this order */
 	for (i = 0; i < 4 * SLOTS; i++) {
 		futures[0] = future_of(c->pair.active, RPMA_RT_EVENT_CLOSED);
 		MUST(rpma_rt_future_drop(&futures[0]));
@@ -430,8 +434,8 @@ static void then__function_once(struct scene *c)
 
 /* ---------------------------------------------------------------- ends --- */
 
-/* A stop completes them, also one that no round has seen; then there is none
- * to be had. */
+/* A stop completes the futures, also a future that no round has seen;
+ * afterwards no future can be made. */
 static void stop__completes(struct scene *c)
 {
 	struct rpma_rt_future none, futures[3];
@@ -441,7 +445,7 @@ static void stop__completes(struct scene *c)
 	stage_connect(&c->s, &c->pair);
 	futures[0] = future_of(c->pair.active, RPMA_RT_EVENT_CLOSED);
 	futures[1] = future_of(c->pair.active, RPMA_RT_EVENT_ESTABLISHED);
-	/* no round is run by hand between these and the stop */
+	/* by hand no round runs between these calls and the stop */
 	futures[2] = future_of(c->pair.passive, RPMA_RT_EVENT_CLOSED);
 	MUST(rpma_rt_future_cancel(&futures[2], &cancelled));
 	MUST(rpma_rt_stop(c->s.world.rt));

@@ -3,13 +3,13 @@
 
 /*
  * futures_next.c -- futures of the next item: of messages of a connection with
- * a pool and without a queue, of messages of an SRQ that such connections
- * share, of requests of a listener without a queue. The same cases of each:
- * items and futures meet in the order of both; what nobody has waits, a message
- * until its peer does; a future that is given up loses no item, and changes no
- * order. Then many items, each of which races the time after which its future
- * is given up. With a poller's thread and by hand. What only an SRQ has:
- * futures_srq.c.
+ * a pool and without a queue, of messages of an SRQ shared by such connections,
+ * of requests of a listener without a queue. Each source has the same cases:
+ * items and futures meet in the order of both; items without a future wait,
+ * messages until the peer waits too; a cancelled or dropped future loses no
+ * item, and changes no order. Then many items, each of which races the time-out
+ * of its future. With the thread of a poller and by hand. Cases of an SRQ
+ * alone: futures_srq.c.
  *
  * usage: runtime_futures_next [messages [seed]]
  */
@@ -20,7 +20,7 @@
 
 #include "messages.h"
 
-/* ----------------------------------------------------------- its order --- */
+/* ------------------------------------------------------ the order --- */
 
 static void order__of_items_and_futures(struct messages *m)
 {
@@ -50,7 +50,7 @@ static void dump(struct messages *m)
 	fclose(file);
 }
 
-/* More than its receive queue holds: the peer waits. */
+/* More messages than the receive queue holds: the peer waits. */
 static void wait__until_the_peer_does(struct messages *m,
 				      enum rpma_rt_mode mode)
 {
@@ -78,8 +78,8 @@ static void wait__until_the_peer_does(struct messages *m,
 	messages_part(m, &m->pair);
 }
 
-/* No more than that; and the future that was asked for first has the item,
- * whatever slot it is in: a slot that was given back is used again. */
+/* No more futures than the limit; and the future asked for first has the item,
+ * in any slot: released slots are used again. */
 static void held__so_many(struct messages *m)
 {
 	struct rpma_rt_future futures[16], other;
@@ -94,7 +94,7 @@ static void held__so_many(struct messages *m)
 	}
 	MUST_ANSWER(RPMA_RT_E_BUSY, messages_ask(m, &other));
 	messages_drop(&futures[0]);
-	/* given back when the poller has seen it */
+	/* released when the poller has seen the drop */
 	while (messages_ask(m, &futures[0]) == RPMA_RT_E_BUSY)
 		MUST_ANSWER(0, rpma_rt_future_wait_some(&futures[1], 1, 1, 1));
 	messages_tell_to(m, (int)count, waiting, (int)count);
@@ -126,8 +126,8 @@ static void given_up__before_it_comes(struct messages *m)
 	messages_drop(&cancelled);
 }
 
-/* A message that nobody read has its former place, in whatever order futures
- * that have some are dropped; or one that waits has it. */
+/* An unread message has its former place, in whatever order futures with
+ * messages are dropped; or a waiting future gets the message. */
 static void given_up__with_a_message(struct messages *m)
 {
 	struct rpma_rt_future futures[4];
@@ -192,8 +192,8 @@ static void given_up(struct messages *m)
 	messages_part(m, &m->pair);
 }
 
-/* One that was asked for behind another that waits does not get what comes
- * back before that. By hand: else the next message may be faster. */
+/* A future behind a waiting future does not get an item that comes back before
+ * the waiting future. By hand: otherwise the next message may be faster. */
 static void given_up__while_others_wait(struct messages *m)
 {
 	struct rpma_rt_future dropped, first, second;
@@ -212,9 +212,12 @@ static void given_up__while_others_wait(struct messages *m)
 	messages_part(m, &m->pair);
 }
 
-/* ------------------------------------------------------------- its end --- */
+/* -------------------------------------------------------- the end --- */
 
-/* It brings the end of the source, whose handle is held, with that reason. */
+/*
+ * Asserts that the future has the end of the source, whose handle is held, with
+ * the reason.
+ */
 static void is_end(const struct messages *m, struct rpma_rt_future *future,
 		   enum rpma_rt_reason reason)
 {
@@ -231,7 +234,10 @@ static void is_end(const struct messages *m, struct rpma_rt_future *future,
 	messages_is_over(future, messages_last(m));
 }
 
-/* What came before the end is there after it, then CLOSED, more than once. */
+/*
+ * Items before the end are delivered after the end, then CLOSED, more than
+ * once.
+ */
 static void end__items_first(struct messages *m)
 {
 	struct rpma_rt_future future;
@@ -256,8 +262,8 @@ static void end__items_first(struct messages *m)
 	messages_forget_peers(m);
 }
 
-/* Those that wait end with it; an item outlives the handle in its future, and
- * what nobody has is dropped with the handle. */
+/* Waiting futures end with the source; an item outlives the handle in its
+ * future, and items without a future are dropped with the handle. */
 static void end__futures_that_wait(struct messages *m)
 {
 	struct rpma_rt_future waits, has, unread;
@@ -296,12 +302,12 @@ static void refused__by_others(struct messages *m)
 
 	refuse_next_of(NULL);
 	stage_connect(&m->s, &pair);
-	/* it has no pool */
+	/* without a pool */
 	refuse_next_of(pair.active);
 	stage_disconnect(&m->s, &pair);
 	m->s.cfg->pool = m->pool;
 	stage_connect(&m->s, &pair);
-	/* it has a queue */
+	/* with a queue */
 	refuse_next_of(pair.active);
 	stage_disconnect(&m->s, &pair);
 	*m->s.cfg = cfg;
@@ -317,7 +323,7 @@ struct race {
 	uint32_t peers;
 	struct world_pair pairs[PEERS]; /* of messages */
 	uint32_t count;			/* items of each peer */
-	uint32_t got[PEERS];  /* of each, in their order; of one taker */
+	uint32_t got[PEERS];  /* per peer, in order, with a single taker */
 	_Atomic uint32_t all; /* of all takers */
 	_Atomic uint8_t *seen;
 };
@@ -365,8 +371,8 @@ static void *send_all(void *arg)
 	return NULL;
 }
 
-/* Each item once; messages of a peer in their order, if one thread takes them.
- * Each request has a peer of its own. */
+/* Counts each item once; messages of a peer in order, if a single thread takes.
+ * Each request has a separate peer. */
 static void got(struct taker *taker, const struct rpma_rt_completion *cmpl)
 {
 	struct race *race = taker->race;
@@ -379,15 +385,15 @@ static void got(struct taker *taker, const struct rpma_rt_completion *cmpl)
 	CHECK(peer < race->peers && number < race->count);
 	if (taker->is_alone && race->m->of != MESSAGES_OF_LISTENER)
 		CHECK(number == race->got[peer]++);
-	/* relaxed: each one once, in any order */
+	/* relaxed: each item once, in any order */
 	CHECK(atomic_exchange_explicit(&race->seen[peer * race->count + number],
 				       1, memory_order_relaxed) == 0);
 	messages_is(race->m, cmpl, number);
-	/* relaxed: a count; the joins order what it counts */
+	/* relaxed: a count; the joins order the items */
 	atomic_fetch_add_explicit(&race->all, 1, memory_order_relaxed);
 }
 
-/* Given up after its time: 1: it brought the item after all. */
+/* Gives up after a time-out; returns 1 if the item came after all. */
 static int give_up(struct rpma_rt_future *future, uint32_t how,
 		   struct rpma_rt_completion *cmpl)
 {
@@ -479,7 +485,10 @@ static void race__with_time(struct messages *m, uint32_t count, int takers)
 	free((void *)race.seen);
 }
 
-/* What nobody has is back when the pool is deleted, whoever gave it up. */
+/*
+ * Items without a holder are back when the pool is deleted, whichever thread
+ * gave the item up.
+ */
 static void deleted__with_the_handle(struct messages *m)
 {
 	struct rpma_rt_future unread;
@@ -496,8 +505,8 @@ static void deleted__with_the_handle(struct messages *m)
 	m->pool = messages_pool(m);
 }
 
-/* A stop completes what waits; a message that came is there after it, and what
- * is left goes back to the pool. */
+/* A stop completes waiting futures; earlier messages are available after the
+ * stop, and the rest goes back to the pool. */
 static void stop__completes(struct messages *m)
 {
 	struct rpma_rt_future waits, unread;
@@ -542,7 +551,7 @@ static void run_all(enum rpma_rt_mode mode, enum messages_of of, uint32_t count,
 		given_up__while_others_wait(&m);
 	for (i = 1; mode != RPMA_RT_MODE_MANUAL && i <= TAKERS; i++)
 		race__with_time(&m, count, i);
-	if (of != MESSAGES_OF_SRQ) /* its end is its delete */
+	if (of != MESSAGES_OF_SRQ) /* deleting the SRQ is its end */
 		end__items_first(&m);
 	end__futures_that_wait(&m);
 	deleted__with_the_handle(&m);

@@ -3,9 +3,9 @@
 
 /*
  * futures_only.c -- connections and listeners without a queue: their events and
- * all that they bring come by futures and by routes. What needs a queue is
- * refused, in words; a message is lost only with the receive that the program
- * drops. With a poller's thread and by hand.
+ * all items come by futures and by routes. Calls that need a queue are refused,
+ * in words; a message is lost only with the receive that the program drops.
+ * With the thread of a poller and by hand.
  */
 
 #include <stdatomic.h>
@@ -80,7 +80,7 @@ static void part(struct scene *c)
 	cmpl = await_event(c->pair.active, RPMA_RT_EVENT_CLOSED);
 	CHECK(cmpl.status == RPMA_RT_REASON_LOCAL);
 	world_event(c->s.pq, RPMA_RT_EVENT_CLOSED);
-	/* it may be DONE by now */
+	/* the connection may be DONE by now */
 	cmpl = await_event(c->pair.active, RPMA_RT_EVENT_CLOSED);
 	CHECK(cmpl.status == RPMA_RT_REASON_LOCAL);
 	world_unref(&c->pair);
@@ -116,7 +116,7 @@ static void completes(struct rpma_rt_future *future, uint64_t context,
 	drop(future);
 }
 
-/* A message of the passive end to the one without a queue. */
+/* Sends a message from the passive end to the end without a queue. */
 static void tell(struct scene *c, uint64_t number)
 {
 	MUST(rpma_rt_send(c->pair.passive, c->s.mr, 512, LEN,
@@ -147,7 +147,7 @@ static void life__by_futures(struct scene *c)
 	stage_completion(c->s.pq, 7, IBV_WC_SUCCESS);
 	tell(c, 8);
 	completes(&got, 1, IBV_WC_SUCCESS);
-	/* what is out at the end is complete before CLOSED */
+	/* work outstanding at the end is complete before CLOSED */
 	MUST(post_recv(c, 3, &got));
 	MUST(rpma_rt_conn_close(c->pair.passive));
 	cmpl = await_event(c->pair.active, RPMA_RT_EVENT_CLOSED);
@@ -159,7 +159,7 @@ static void life__by_futures(struct scene *c)
 	world_unref(&c->pair);
 }
 
-/* Nobody listens: CLOSED comes, in place of ESTABLISHED too. */
+/* No listener: CLOSED comes, in place of ESTABLISHED too. */
 static void life__refused(struct scene *c)
 {
 	struct rpma_rt_listener *listener =
@@ -182,7 +182,7 @@ static void life__refused(struct scene *c)
 	MUST(rpma_rt_conn_unref(&conn));
 }
 
-/* The connection breaks: the future of what broke it says so. */
+/* The connection breaks: the future of the failed work request says so. */
 static void life__an_error(struct scene *c)
 {
 	struct rpma_mr_remote *gone = stage_vanished(&c->s);
@@ -215,7 +215,7 @@ static struct rpma_rt_future next_request(struct rpma_rt_listener *listener)
 	return future;
 }
 
-/* A connection that asks to be connected. */
+/* Makes a connection that requests to connect. */
 static struct rpma_rt_conn *ask(struct scene *c)
 {
 	struct rpma_rt_conn *conn;
@@ -287,7 +287,7 @@ static void on_request(const struct rpma_rt_completion *cmpl, void *arg)
 	MUST(rpma_rt_conn_accept(*conn, NULL));
 }
 
-/* A function accepts it. */
+/* A function accepts the request. */
 static void accept__by_a_function(struct scene *c)
 {
 	struct rpma_rt_listener *listener =
@@ -303,7 +303,7 @@ static void accept__by_a_function(struct scene *c)
 	MUST(rpma_rt_listener_delete(&listener));
 }
 
-/* Of several pollers: each request comes once, on whichever it is. */
+/* Several pollers: each request comes once, on any poller. */
 static void accept__of_two_pollers(void)
 {
 	struct stage_cfg cfg = {.pollers = 2, .depth = DEPTH};
@@ -346,7 +346,10 @@ static void accept__of_two_pollers(void)
 
 /* ----------------------------------------------------------- refusals --- */
 
-/* What would come to the queue is refused before any of its call is posted. */
+/*
+ * An item that would come to the queue is refused before any part of the call
+ * is posted.
+ */
 static void post__without_a_future_INVAL(struct scene *c)
 {
 	struct rpma_rt_conn *conn;
@@ -362,7 +365,7 @@ static void post__without_a_future_INVAL(struct scene *c)
 	CHECK(rpma_rt_recv(conn, c->s.mr, 0, LEN, 1) == RPMA_E_INVAL);
 	rpma_rt_prep_recv(&recv, c->s.mr, 0, LEN, 1);
 	CHECK(rpma_rt_post_recv(conn, &recv, 1) == RPMA_E_INVAL);
-	/* of two the second, of a link one that is no part */
+	/* the second of two, and in a link the work request that is no part */
 	rpma_rt_prep_send(&wrs[0], c->s.mr, 0, LEN, 0, 2);
 	wrs[0].future = &future;
 	rpma_rt_prep_send(&wrs[1], c->s.mr, 0, LEN, 0, 3);
@@ -382,7 +385,7 @@ static void post__without_a_future_INVAL(struct scene *c)
 	part(c);
 }
 
-/* No room: a future that completes says that there is some. */
+/* No room: a completed future says that there is room. */
 static void post__no_room(struct scene *c)
 {
 	struct rpma_rt_future futures[DEPTH];
@@ -406,8 +409,8 @@ static void post__no_room(struct scene *c)
 
 /* --------------------------------------------------------- given up --- */
 
-/* The message of a receive that was cancelled has no queue to go to: it stays.
- * With one that was dropped it goes. */
+/* The message of a cancelled receive has no queue: the message stays. With a
+ * dropped receive the message goes. */
 static void cancel__a_message_stays(struct scene *c)
 {
 	enum rpma_rt_cancelled cancelled;
@@ -430,7 +433,7 @@ static void cancel__a_message_stays(struct scene *c)
 	MUST_ANSWER(RPMA_RT_E_FAILED,
 		    rpma_rt_future_wait_some(&futures[0], 1, 1, 0));
 	drop(&futures[0]);
-	/* of one that failed nothing does */
+	/* of a failed receive nothing stays */
 	MUST(post_recv(c, 3, &futures[0]));
 	MUST(rpma_rt_future_cancel(&futures[0], &cancelled));
 	part(c);
@@ -487,7 +490,10 @@ static void recv_by(struct scene *c, struct rpma_rt_route *route,
 	MUST(world_post_recv(c->pair.active, &wr));
 }
 
-/* A route leads where its connection has no queue; it is closed to another. */
+/*
+ * A route leads items where the connection has no queue; the route is closed
+ * into another.
+ */
 static void route__in_place_of_the_queue(struct scene *c)
 {
 	struct rpma_rt_route *queue_route, *fn_route;

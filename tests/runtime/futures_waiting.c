@@ -2,13 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * futures_waiting.c -- work requests that stand in line, with a future and
- * without: taken up to the limit, posted in their order; those with a future,
- * cancelled or dropped before, have no effect; a link waits as one; what the
- * caller gave is the caller's again when the post returns; when the connection
- * ends they were not posted. The peer posts no receive as long as the send
+ * futures_waiting.c -- work requests in line, with a future and without: taken
+ * up to the limit, posted in order; work requests with a future, cancelled or
+ * dropped before, have no effect; a link waits as a whole; the memory of the
+ * caller belongs to the caller again when the post returns; when the connection
+ * ends, the line was not posted. The peer posts no receive as long as the send
  * queue is to stay full. Last, two threads that cancel and drop at any step,
- * and one without futures that waits for WRITABLE when it is refused; and a
+ * and a thread without futures that waits for WRITABLE after a refusal; and a
  * poller that goes from the poster to another thread and back.
  *
  * usage: runtime_futures_waiting [messages of a thread [seed]]
@@ -37,7 +37,7 @@ struct scene {
 /* the poller's thread, and the posters */
 enum kind {
 	THREAD, /* a poller with a thread */
-	ASLEEP, /* the same, it sleeps */
+	ASLEEP, /* by hand, and the poller sleeps */
 	MANUAL
 };
 
@@ -72,7 +72,7 @@ static void close_scene(struct scene *c)
 
 /* ------------------------------------------------------------- posting --- */
 
-/* A message with that number, which is its context, too. */
+/* Sends a message with the number, which is its context, too. */
 static int try_send(struct scene *c, uint32_t number,
 		    struct rpma_rt_future *future, uint32_t flags)
 {
@@ -103,7 +103,7 @@ static void post_receives(struct scene *c, uint32_t count)
 	}
 }
 
-/* The next message has that number. */
+/* Takes the next message, with the number. */
 static void take_message(struct scene *c, uint32_t number)
 {
 	struct rpma_rt_completion item = world_next(c->s.pq);
@@ -154,7 +154,7 @@ static void take_results(struct rpma_rt_future *futures, uint32_t first,
 
 /* ------------------------------------------------------------ in order --- */
 
-/* Every third one is without a future. */
+/* Every third message is without a future. */
 static void wait__in_order_whatever_has_a_future(struct scene *c)
 {
 	struct rpma_rt_future futures[DEPTH + WAITING + 1];
@@ -190,7 +190,7 @@ static void wait__in_order_whatever_has_a_future(struct scene *c)
 	check_empty(c);
 }
 
-/* One call: as many as there is room for, and that may wait. */
+/* In a single call: as many as there is room for, and as may wait. */
 static void wait__of_one_call(struct scene *c)
 {
 	struct rpma_rt_future futures[DEPTH + WAITING + 2];
@@ -284,7 +284,7 @@ static void cancel__NOT_POSTED(struct scene *c)
 	check_empty(c);
 }
 
-/* What was cancelled takes no room from others. */
+/* Cancelled work requests take no room from others. */
 static void cancel__again_and_again(struct scene *c)
 {
 	struct rpma_rt_future futures[DEPTH + WAITING - 1];
@@ -296,8 +296,8 @@ static void cancel__again_and_again(struct scene *c)
 	send_some(c, 0, futures, DEPTH + WAITING - 1);
 	for (i = 0; i < 20 * WAITING; i++) {
 		while (try_send(c, 1000, &other, 0) != 1) {
-			/* the slot of another, or its place in line, is free in
-			 * a moment */
+			/* the slot of another message, or its place in line, is
+			 * free in a moment */
 			CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_FUTURES ||
 			      rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
 			MUST_ANSWER(0,
@@ -314,8 +314,8 @@ static void cancel__again_and_again(struct scene *c)
 	take_writables(c);
 }
 
-/* A poster that was refused gets WRITABLE with the next completion, and a place
- * of what was taken back is a place. */
+/* A refused poster gets WRITABLE with the next completion, and a place taken
+ * back is a place. */
 static void cancel__others_are_told(struct scene *c)
 {
 	struct rpma_rt_future futures[DEPTH + WAITING];
@@ -347,7 +347,7 @@ static _Atomic int calls;
 static void on_result(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	CHECK(cmpl->context == *(uint32_t *)arg);
-	/* release: what it was called with */
+	/* release: the arguments of the call */
 	atomic_fetch_add_explicit(&calls, 1, memory_order_release);
 }
 
@@ -400,10 +400,10 @@ static void link__waits_as_one(struct scene *c)
 
 	memcpy(c->s.memory + 256, "written", 8);
 	send_some(c, 0, futures, DEPTH - 1);
-	/* room for one, so for none of the link */
+	/* room for a single work request, so not for the link */
 	MUST_ANSWER(2, post_link(c, 10, &futures[DEPTH], part));
 	MUST_ANSWER(2, post_link(c, 11, &futures[DEPTH + 1], part));
-	/* ahead of it nothing goes, though there is room for one */
+	/* nothing overtakes the link, though there is room for one */
 	MUST_ANSWER(1, try_send(c, 99, NULL, 0));
 	MUST(rpma_rt_future_cancel(&futures[DEPTH], &cancelled));
 	CHECK(cancelled == RPMA_RT_CANCELLED_NOT_POSTED);
@@ -421,8 +421,8 @@ static void link__waits_as_one(struct scene *c)
 	check_empty(c);
 }
 
-/* A link of more than one outcome waits too. A part of its outcomes cannot be
- * taken back, so nothing of it can. */
+/* A link with more than one outcome waits too. A part of its outcomes cannot be
+ * taken back, so nothing of the link can. */
 static void link__of_two_outcomes_is_not_taken_back(struct scene *c)
 {
 	struct rpma_rt_future futures[DEPTH];
@@ -494,7 +494,10 @@ static void borrowed__copied_before_the_post_returns(struct scene *c)
 
 /* -------------------------------------------------------------- backlog --- */
 
-/* The connection's own queue is over its limit: refused until that eases. */
+/*
+ * The queue of the connection is over its limit: posts are refused until the
+ * backlog clears.
+ */
 static void backlog__refused_until_it_eases(enum kind kind)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
@@ -519,7 +522,7 @@ static void backlog__refused_until_it_eases(enum kind kind)
 		if (kind == MANUAL)
 			CHECK(rpma_rt_poller_run(c.s.world.rt, 0, 64) >= 0);
 	}
-	/* what is dropped of a future would go there */
+	/* a dropped future would deliver there */
 	MUST_ANSWER(RPMA_E_AGAIN, try_send(&c, 1000, &future, 0));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_BACKLOG);
 	for (i = 0; i < sent;) {
@@ -620,8 +623,8 @@ static int send_by(struct scene *c, struct rpma_rt_route *route,
 	return rpma_rt_post_send(c->pair.active, &wr, 1);
 }
 
-/* Messages of that route, each received, until its consumer is behind: how
- * many. */
+/* Sends messages by the route, each received, until its consumer is behind;
+ * returns how many. */
 static uint32_t fill_backlog(struct scene *c, struct rpma_rt_route *route)
 {
 	uint32_t sent = 0;
@@ -665,8 +668,8 @@ static void end_pair(struct scene *c, struct rpma_rt_queue *aq)
 	world_unref(&c->pair);
 }
 
-/* A route's consumer that was behind has caught up: a poster that was refused
- * for it gets WRITABLE, though others stand in line. */
+/* The consumer of a route has caught up: a refused poster of the route gets
+ * WRITABLE, though others stand in line. */
 static void backlog__answered_beside_a_line(void)
 {
 	struct rpma_rt_future futures[DEPTH + 2];
@@ -680,7 +683,7 @@ static void backlog__answered_beside_a_line(void)
 	MUST(rpma_rt_route_open(c.pair.active, RPMA_RT_SEND_SIDE, queue,
 				&route));
 	sent = fill_backlog(&c, route);
-	/* the receive that is left is for the first of these; the last waits */
+	/* the remaining receive is for the first of these; the last waits */
 	send_some(&c, 0, futures, DEPTH + 2);
 	take_message(&c, 0);
 	for (; sent > 0; sent--)
@@ -708,8 +711,8 @@ static void fill_line(struct scene *c, struct rpma_rt_future *futures)
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
 }
 
-/* Takes what is in the queue of the active end, CLOSED last: so many
- * completions, of which so many say that nothing was posted. */
+/* Takes everything in the queue of the active end, CLOSED last: items
+ * completions, of which not_posted say NOT_POSTED. */
 static void take_all(struct scene *c, uint32_t items, uint32_t not_posted)
 {
 	struct rpma_rt_completion item;
@@ -726,8 +729,8 @@ static void take_all(struct scene *c, uint32_t items, uint32_t not_posted)
 }
 
 /* A queue whose consumer is behind has room for every item of a connection: for
- * results that are led to the queue, for the work requests that the close
- * flushes, for those of the line, which were not posted, and for CLOSED. */
+ * results led to the queue, for work requests flushed by the close, for the
+ * line, which was not posted, and for CLOSED. */
 static void close__room_for_every_item(void)
 {
 	struct rpma_rt_future futures[LED + DEPTH + WAITING];
@@ -771,7 +774,7 @@ static void close__room_for_every_item(void)
 
 static int (*device_post)(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			  struct ibv_send_wr **bad);
-static struct rpma_rt_future *dropped; /* inside the verb; NULL: none */
+static struct rpma_rt_future *dropped; /* inside the verb; NULL: no future */
 static int cuts;
 
 /* The device takes the first part of a link and refuses the rest. */
@@ -792,12 +795,12 @@ static int post_and_cut(struct ibv_qp *qp, struct ibv_send_wr *wr,
 	return ENOMEM;
 }
 
-/* what becomes of the future */
+/* the end of the future */
 enum end { CANCELLED, DROPPED, AWAITED };
 
-/* A link that waited, of which the device takes a part: what was posted has its
- * effect, so it cannot be taken back, and nobody knows the outcome; nothing of
- * it stays held. */
+/* A link that waited, of which the device takes a part: the posted part has its
+ * effect, so the link cannot be taken back, and its outcome is unknown; nothing
+ * of the link stays held. */
 static void verb_fails__cut_link_is_over(enum end end)
 {
 	const uint32_t part = RPMA_RT_F_LINKED | RPMA_RT_F_PART;
@@ -809,7 +812,7 @@ static void verb_fails__cut_link_is_over(enum end end)
 	struct scene c;
 	int i;
 
-	/* as long as there is a thread that posts to the queue pair */
+	/* as long as a thread posts to the queue pair */
 	open_stage(&c, MANUAL);
 	ibv_ctx = c.s.world.ibv_ctx;
 	device_post = ibv_ctx->ops.post_send;
@@ -840,19 +843,19 @@ static void verb_fails__cut_link_is_over(enum end end)
 	}
 	end_pair(&c, c.s.aq);
 	ibv_ctx->ops.post_send = device_post;
-	stage_close(&c.s); /* BUSY, if it were held */
+	stage_close(&c.s); /* BUSY, if the link were held */
 }
 
 /* ----------------------------------------------------------------- race --- */
 
 #define HELD	16
-#define THREADS 3 /* the last one posts without futures */
+#define THREADS 3 /* the last thread posts without futures */
 
 struct race {
 	struct scene c;
 	uint32_t messages;
-	_Atomic uint32_t ended; /* threads that have posted all theirs */
-	_Atomic uint8_t *sent;	/* by number: it was not taken back */
+	_Atomic uint32_t ended; /* threads that have posted everything */
+	_Atomic uint8_t *sent;	/* by number: was posted */
 };
 
 struct racer {
@@ -862,7 +865,10 @@ struct racer {
 	uint32_t seed;
 };
 
-/* Was it posted, and is it over? Else it was taken back. */
+/*
+ * Returns true if the message was posted, and is over; false if the message was
+ * taken back.
+ */
 static bool finish(struct racer *racer, struct rpma_rt_future *future)
 {
 	enum rpma_rt_cancelled cancelled;
@@ -908,14 +914,14 @@ static void *race_main(void *arg)
 		if (count == 0)
 			continue;
 		i = world_roll(&racer->seed, count);
-		/* relaxed: joined before it is read */
+		/* relaxed: read after the join */
 		atomic_store_explicit(&race->sent[numbers[i]],
 				      finish(racer, &futures[i]),
 				      memory_order_relaxed);
 		futures[i] = futures[--count];
 		numbers[i] = numbers[count];
 	}
-	/* relaxed: its futures are over, so its messages are there */
+	/* relaxed: the futures are over, so the messages have arrived */
 	atomic_fetch_add_explicit(&race->ended, 1, memory_order_relaxed);
 	return NULL;
 }
@@ -932,7 +938,7 @@ static void *plain_main(void *arg)
 		if (n < race->messages &&
 		    try_send(&race->c, n * THREADS + racer->index, NULL, 0) ==
 			    1) {
-			/* relaxed: joined before it is read */
+			/* relaxed: read after the join */
 			atomic_store_explicit(
 				&race->sent[n * THREADS + racer->index], true,
 				memory_order_relaxed);
@@ -945,12 +951,12 @@ static void *plain_main(void *arg)
 			taken += item.kind == RPMA_RT_COMPLETION;
 		} while (n < race->messages && item.kind != RPMA_RT_WRITABLE);
 	}
-	/* relaxed: its completions came, so its messages are there */
+	/* relaxed: the completions came, so the messages have arrived */
 	atomic_fetch_add_explicit(&race->ended, 1, memory_order_relaxed);
 	return NULL;
 }
 
-/* Posts a receive for each that it takes; the numbers of each thread rise. */
+/* Posts a receive for each message taken; the numbers of each thread rise. */
 static void receive_all(struct race *race, uint8_t *got)
 {
 	struct rpma_rt_completion item;
@@ -1017,7 +1023,7 @@ static void race__each_once_or_taken_back(uint32_t messages, uint32_t seed)
 	free(got);
 }
 
-/* ------------------------------------------------ a poller that moves --- */
+/* ------------------------------------------------ a moving poller --- */
 
 struct mover {
 	struct scene c;
@@ -1045,8 +1051,8 @@ static void *move_main(void *arg)
 	return NULL;
 }
 
-/* What there is in the queues: messages in order, each with another receive
- * behind it. */
+/* Takes everything in the queues: messages in order, and posts a receive for
+ * each. */
 static uint32_t take_in_order(struct scene *c, uint32_t next)
 {
 	struct rpma_rt_completion item;
@@ -1063,9 +1069,9 @@ static uint32_t take_in_order(struct scene *c, uint32_t next)
 	return next;
 }
 
-/* Messages with futures, as many as are taken; then others until the last of
- * those is complete, while another thread runs the poller. The number of the
- * next message. */
+/* Sends messages with futures, as many as are accepted; then others until the
+ * last future is complete, while another thread runs the poller. Returns the
+ * number of the next message. */
 static uint32_t send_beside(struct mover *mover, uint32_t sent,
 			    uint32_t *received)
 {
@@ -1095,8 +1101,8 @@ static uint32_t send_beside(struct mover *mover, uint32_t sent,
 	return sent;
 }
 
-/* The poller goes from the poster to another thread, whose rounds post what
- * waits, beside the posts. Each message comes once, in order. */
+/* The poller goes from the poster to another thread, whose rounds post the
+ * line, beside the posts. Each message comes once, in order. */
 static void race__a_poller_that_moves(uint32_t messages)
 {
 	struct mover mover = {.is_over = false};

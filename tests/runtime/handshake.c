@@ -4,9 +4,9 @@
 /*
  * handshake.c -- a server accepts, and closes or drains the connection before
  * the client has taken the answer, at any moment of the handshake, and, where
- * the device can hold a call, while the client's queue pair is moved on. The
- * client's reason says that the peer left or refused, and no errno beside it.
- * Server and client have a runtime each, so a control thread each.
+ * the device can hold a call, while the client moves its queue pair. The reason
+ * at the client says that the peer left or refused, without an errno. Server
+ * and client have a runtime each, so a control thread each.
  *
  * usage: runtime_handshake [times [seed]]
  */
@@ -52,7 +52,7 @@ static void close_scene(struct scene *s)
 	stage_close(&s->server);
 }
 
-/* A client with a receive, and its request. */
+/* Begins a client with a receive, and its request. */
 static void begin(struct scene *s, struct world_pair *pair)
 {
 	struct rpma_rt_completion item;
@@ -86,7 +86,7 @@ static void server_is_closed(struct scene *s, struct world_pair *pair)
 	MUST(rpma_rt_conn_unref(&pair->passive));
 }
 
-/* The client's items up to CLOSED, which it answers. */
+/* Takes the items of the client up to CLOSED, which is returned. */
 static struct rpma_rt_completion client_closed(struct scene *s,
 					       struct world_pair *pair)
 {
@@ -152,8 +152,9 @@ static void close__at_any_moment(struct scene *s, int times, uint32_t seed)
 /* ------------------------------------------ while the answer is taken --- */
 
 static struct {
-	_Atomic(void *) posted; /* the queue pair that posted last */
-	_Atomic(void *) held;	/* the one whose modify does not return */
+	_Atomic(void *) posted; /* the queue pair of the last post */
+	_Atomic(void *) held;	/* the queue pair whose modify does not
+				 * return */
 	_Atomic bool is_inside;
 } gate;
 
@@ -175,12 +176,12 @@ static void hook(enum rpma_loopback_point point, const void *object, void *arg)
 		sched_yield();
 }
 
-/* The server has accepted; the client is about to move its queue pair on. */
+/* Lets the server accept; the client is about to move its queue pair. */
 static void begin_and_hold(struct scene *s, struct world_pair *pair)
 {
 	begin(s, pair);
-	/* relaxed: nobody is held, and this thread posted; release: pairs with
-	 * the hook's acquire */
+	/* relaxed: no thread is held, and this thread posted; release: pairs
+	 * with the acquire of the hook */
 	atomic_store_explicit(&gate.is_inside, false, memory_order_relaxed);
 	atomic_store_explicit(
 		&gate.held,
@@ -192,7 +193,9 @@ static void begin_and_hold(struct scene *s, struct world_pair *pair)
 		sched_yield();
 }
 
-/* It goes on, and its connection ends for that reason, without a detail. */
+/*
+ * Lets the client go on; the connection ends with the reason, without a detail.
+ */
 static void let_go(struct scene *s, struct world_pair *pair,
 		   enum rpma_rt_reason reason)
 {
@@ -217,7 +220,10 @@ static void close__answer_not_taken_DISCONNECTED(struct scene *s, bool by_drain)
 	let_go(s, &pair, RPMA_RT_REASON_DISCONNECTED);
 }
 
-/* The client's own queue pair cannot be moved on: that is no peer's doing. */
+/*
+ * The queue pair of the client cannot be moved: the peer has no part in the
+ * failure.
+ */
 static void connect__queue_pair_fails_FAILED(struct scene *s,
 					     const struct loop *loop)
 {

@@ -2,16 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * held.c -- a thread that is held in the middle of a post holds no other
- * thread. A hook of the device holds one thread inside the verb; librpma's
- * function that prepares a work request, which this program puts itself in
- * front of, holds a second thread before the work request is published.
- * Meanwhile eight threads and a function on the poller post and return, all of
- * them with a success, and the dump returns. Close, route close and set_queue
- * return when the first thread has left the verb, although the second thread is
- * still held, and all that was taken completes; CLOSED comes, and stop returns,
- * when the second thread has returned. Each work request completes once, and
- * the work requests of a thread in order.
+ * held.c -- a thread held in the middle of a post holds no other thread. A hook
+ * of the device holds a first thread inside the verb; a replaced function of
+ * librpma, which prepares a work request, holds a second thread before the work
+ * request is published. Meanwhile eight threads and a function on the poller
+ * post and return, all with success, and the dump returns. Close, route close
+ * and set_queue return when the first thread has left the verb, although the
+ * second thread is still held, and all accepted work requests complete; CLOSED
+ * comes, and stop returns, when the second thread has returned. Each work
+ * request completes once, and the work requests of a thread in order.
  */
 
 #define _GNU_SOURCE
@@ -43,16 +42,16 @@ struct scene {
 	struct stage stage;
 	enum kind kind;
 	enum action action;
-	struct world_pair pair;	 /* posted to, at its active end */
+	struct world_pair pair;	 /* the active end gets the posts */
 	struct world_pair other; /* runs the function on the poller */
 	struct rpma_rt_srq *srq;
 	struct rpma_rt_queue *queues[2]; /* of the route, and of set_queue() */
-	struct rpma_rt_route *route;	 /* of the two that are held */
+	struct rpma_rt_route *route;	 /* of the two held work requests */
 	sem_t function_done;
 	sem_t acted;
 	pthread_t threads[POSTERS];
 	int result[POSTERS];
-	uint32_t posted[POSTERS]; /* work requests that were taken */
+	uint32_t posted[POSTERS]; /* accepted work requests */
 	uint32_t heard[POSTERS];
 	bool closed;
 };
@@ -66,7 +65,7 @@ static void wait_for(sem_t *sem)
 	CHECK(sem_timedwait(sem, &at) == 0);
 }
 
-/* ---------------------------------------------------- the two that wait --- */
+/* --------------------------------------------- the two held threads --- */
 
 struct latch {
 	sem_t reached;
@@ -129,7 +128,10 @@ EXPORTED int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 	return real_wr_recv(dst, offset, len, wr_id, wr);
 }
 
-/* An object's pointer for a function's, the way POSIX has it. */
+/*
+ * Copies the pointer of an object into the pointer of a function, as POSIX
+ * allows.
+ */
 static void find_real(void)
 {
 	void *at = dlsym(RTLD_NEXT, "rpma_wr_atomic_write");
@@ -307,8 +309,8 @@ static void hear_some(struct scene *s)
 	}
 }
 
-/* Until each work request that was taken has its completion, and, if ends,
- * until CLOSED has come. */
+/* Waits until each accepted work request has its completion and, if ends, until
+ * CLOSED has come. */
 static void hear_all(struct scene *s, bool ends)
 {
 	uint64_t give_up = world_now_ms() + WORLD_PATIENCE_MS;
@@ -320,8 +322,8 @@ static void hear_all(struct scene *s, bool ends)
 	}
 }
 
-/* The first thread's posts go on: whatever the held thread has taken for the
- * work request that is not published, nobody waits for it, lap after lap. */
+/* The posts of the first thread go on: places taken by the held thread for the
+ * unpublished work request delay no other thread, lap after lap. */
 static void post_many(struct scene *s)
 {
 	int i;
@@ -453,7 +455,7 @@ static void play(enum kind kind, enum action action)
 
 	CHECK(sem_post(&unpublished.released) == 0);
 	end(&s, UNPUBLISHED);
-	/* the stop may not have come that far yet */
+	/* the stop may not have come so far yet */
 	CHECK(s.result[UNPUBLISHED] == 1 ||
 	      s.result[UNPUBLISHED] == RPMA_RT_E_CLOSED);
 	CHECK((s.result[UNPUBLISHED] == 1) == (action == SET_QUEUE) ||

@@ -3,8 +3,8 @@
 
 /*
  * keepalive.c -- keep-alive on a device: idle connections stay and their peers
- * notice nothing; a peer that falls silent ends in CLOSED with the reason
- * ERROR; without keep-alive nothing is posted. With threads, and by hand.
+ * notice nothing; a silent peer ends in CLOSED with the reason ERROR; without
+ * keep-alive nothing is posted. With threads, and by hand.
  */
 
 #include <poll.h>
@@ -24,8 +24,8 @@ static uint64_t keepalives(const struct stage *s)
 	return stats.keepalives;
 }
 
-/* Runs the poller, or lets its thread, until the queue has something, or so
- * many keep-alive requests were posted. False: the latter. */
+/* Runs the poller, or lets its thread run, until the queue has an item, or so
+ * many keep-alive requests were posted, which returns false. */
 static bool wait_for(struct stage *s, bool manual, uint64_t posted,
 		     struct rpma_rt_completion *item)
 {
@@ -59,7 +59,7 @@ static struct rpma_rt_completion next(struct stage *s, bool manual)
 	return item;
 }
 
-/* A peer that is no runtime's, so that it can be silenced behind its back. */
+/* A peer without a runtime, which can be silenced unnoticed. */
 struct other {
 	struct rpma_ep *ep;
 	struct rpma_conn *conn;
@@ -86,7 +86,10 @@ static void other_accept(struct other *o)
 	CHECK(event == RPMA_CONN_ESTABLISHED);
 }
 
-/* It answers nothing from here on, and says nothing. */
+/*
+ * Makes the peer silent: from here on the peer answers nothing, and sends
+ * nothing.
+ */
 static void other_fall_silent(struct other *o)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
@@ -151,8 +154,8 @@ static void idle_then_silent(struct stage *s, bool manual)
 	other_close(&other);
 }
 
-/* Beside one that is watched, one that is not: only the first posts. When the
- * peers go silent, only the first learns of it. */
+/* A watched connection beside an unwatched connection: only the first posts.
+ * When the peers go silent, only the first notices. */
 static void off(struct stage *s, bool manual)
 {
 	struct rpma_rt_completion item;
@@ -164,7 +167,8 @@ static void off(struct stage *s, bool manual)
 	CHECK(keepalives(s) > before);
 	before = keepalives(s);
 	other_fall_silent(&plain);
-	/* whatever its poller does for others, nothing is posted on this */
+	/* whatever its poller does for others, nothing is posted on the
+	 * connection */
 	idle_then_silent(s, manual);
 	MUST(rpma_rt_conn_close(conn));
 	expect_closed(s, manual, &conn, RPMA_RT_REASON_LOCAL);

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * kill.c -- a client is killed while it sends: every outstanding work request
- * of the server's connection to it gets exactly one completion, CLOSED comes,
- * and the other client goes on. Each client is a process of its own, so this
- * needs a device that processes share.
+ * kill.c -- a client is killed while sending: every outstanding work request of
+ * the connection to the client gets exactly one completion, CLOSED comes, and
+ * the other client goes on. Each client is a separate process, so this needs a
+ * device shared by processes.
  *
  * usage: runtime_kill [client PORT]
  */
@@ -18,21 +18,22 @@
 #include "stage.h"
 
 #define DEPTH	 32
-#define SENDS	 20   /* outstanding when it is killed, */
+#define SENDS	 20   /* outstanding at the kill, */
 #define RECVS	 30   /* both kinds */
 #define AFTER	 200  /* messages of the other client after the kill */
-#define VICTIM	 1000 /* contexts of its work requests begin here */
+#define VICTIM	 1000 /* contexts of the victim begin here */
 #define RECEIVES 2    /* of a client: more messages have to wait */
 #define ADAPTIVE {.pollers = 1, .mode = RPMA_RT_MODE_ADAPTIVE, .depth = DEPTH}
 
-/* Sends a message back, and makes room for another. Other bytes of that length:
- * where it came the next one may come meanwhile. */
+/* Sends a message back, and makes room for another. The bytes sent are other
+ * bytes of the same length: the next message may arrive in the buffer
+ * meanwhile. */
 static void answer(const struct stage *s, struct rpma_rt_conn *conn,
 		   const struct rpma_rt_completion *item)
 {
 	int ret;
 
-	/* the server's last word may have closed it */
+	/* the last message of the server may have closed the connection */
 	ret = rpma_rt_send(conn, s->mr, 64, item->byte_len,
 			   RPMA_F_COMPLETION_ON_ERROR, 9);
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
@@ -40,7 +41,7 @@ static void answer(const struct stage *s, struct rpma_rt_conn *conn,
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
 }
 
-/* Until ESTABLISHED: the server may know of it before, and may have sent. */
+/* Waits until ESTABLISHED: the server may know before, and may have sent. */
 static void establish(const struct stage *s, struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_completion early[RECEIVES];
@@ -62,7 +63,9 @@ static void establish(const struct stage *s, struct rpma_rt_conn *conn)
 		answer(s, conn, &early[i]);
 }
 
-/* Sends back whatever comes, until the server closes or a signal ends it. */
+/*
+ * Sends each message back, until the server closes or a signal ends the client.
+ */
 static int client(const char *port)
 {
 	static const struct stage_cfg cfg = ADAPTIVE;
@@ -104,7 +107,7 @@ static pid_t start_client(const struct world *w)
 	return pid;
 }
 
-/* The server's end of it. */
+/* The server end of the client. */
 static struct rpma_rt_conn *accept_client(struct stage *s)
 {
 	struct rpma_rt_completion item =
@@ -117,7 +120,7 @@ static struct rpma_rt_conn *accept_client(struct stage *s)
 	return conn;
 }
 
-/* One message there and back; only these two completions come. */
+/* Echoes a message; only these two completions come. */
 static void echo(struct stage *s, struct rpma_rt_conn *conn, uint64_t context)
 {
 	struct rpma_rt_completion item;
@@ -134,7 +137,7 @@ static void echo(struct stage *s, struct rpma_rt_conn *conn, uint64_t context)
 	}
 }
 
-/* what came of the one that was killed */
+/* items of the killed client */
 struct tally {
 	struct rpma_rt_conn *victim;
 	uint8_t sends[SENDS];
@@ -147,7 +150,7 @@ static void count(struct tally *t, const struct rpma_rt_completion *item)
 {
 	uint64_t i = item->context - VICTIM;
 
-	CHECK(!t->closed); /* CLOSED is the last one */
+	CHECK(!t->closed); /* CLOSED is last */
 	if (item->kind == RPMA_RT_EVENT) {
 		CHECK(item->opcode == RPMA_RT_EVENT_CLOSED);
 		CHECK(item->context == (uintptr_t)t->victim);
@@ -176,7 +179,7 @@ static void post_to_victim(struct stage *s, struct rpma_rt_conn *conn)
 				  VICTIM + i));
 }
 
-/* The other one's echo, with the victim's items in between. */
+/* Echoes with the other client; items of the victim come in between. */
 static void echo_and_count(struct stage *s, struct rpma_rt_conn *conn,
 			   uint64_t context, struct tally *tally)
 {

@@ -17,7 +17,7 @@
 #include "yields.h"
 
 #define AWAY_NS UINT64_C(20000) /* of each yield */
-#define SPIN_US 1000000		/* no consumer here runs out of that */
+#define SPIN_US 1000000		/* no consumer here spins so long */
 #define DEPTH	16
 #define ROUNDS	1000
 #define TIMES	4 /* of each case */
@@ -102,8 +102,8 @@ static uint64_t sleeps_of(const struct rpma_rt_queue *queue)
 	return stats.sleeps;
 }
 
-/* Messages that the calling thread waits for, until a poller was lent: several
- * came in a row without a sleep of the consumer. */
+/* Sends messages awaited by the calling thread, until a poller was lent:
+ * several messages came in a row without a sleep of the consumer. */
 static void serve(struct scene *s)
 {
 	uint64_t sleeps = sleeps_of(s->queue);
@@ -137,7 +137,7 @@ static void consumer_SERVES(struct scene *s)
 	finish(s);
 }
 
-/* A consumer that comes back no more to a wait finds its items by polling. */
+/* A consumer that never waits again finds its items by polling. */
 static void poll_after_wait_FINDS(struct scene *s)
 {
 	struct rpma_rt_completion item;
@@ -161,7 +161,7 @@ static void *wait_for_other(void *arg)
 	return NULL;
 }
 
-/* A consumer of another queue gets its items, whatever the first one does. */
+/* A consumer of another queue gets its items, whatever the first does. */
 static void other_consumer_GETS(struct scene *s)
 {
 	pthread_t thread;
@@ -223,7 +223,7 @@ static void function_RUNS_on_poller(struct scene *s)
 	finish(s);
 }
 
-/* A call that waits for the poller gets its answer. */
+/* A call that waits for the poller gets an answer. */
 static void change_IS_answered(struct scene *s)
 {
 	int i;

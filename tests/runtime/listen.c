@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * listen.c -- listeners: a port in use, the wildcard address, one that is
- * deleted while its requests wait, requests that nobody ever takes, one that is
- * taken back, a stop, also where the queue is over its limit; its last item in
- * one queue of several pollers, and in a queue for each.
+ * listen.c -- listeners: a port in use, the wildcard address, a listener
+ * deleted while its requests wait, requests never taken, a withdrawn request, a
+ * stop, also where the queue is over its limit; the last item in a queue of
+ * several pollers, and in a queue for each poller.
  */
 
 #include <sched.h>
@@ -68,7 +68,7 @@ static void listen__port_in_use_PROVIDER(struct stage *s)
 			      &second) == RPMA_E_PROVIDER);
 	CHECK(second == NULL);
 	world_unlisten(&first, s->pq);
-	/* nothing of the failed one is left: the port is free again */
+	/* nothing of the failed listener is left: the port is free again */
 	MUST(world_listen_at(s->world.rt, s->world.peer, s->world.addr,
 			     s->world.port, 0, s->cfg, 0, s->pq, NULL,
 			     &second));
@@ -106,7 +106,7 @@ static void listen__no_such_address(struct stage *s)
 	CHECK(listener == NULL);
 }
 
-/* What was delivered lives on; what comes later is refused. */
+/* Delivered requests live on; later requests are refused. */
 static void delete__with_requests_in_the_queue(struct stage *s)
 {
 	struct rpma_rt_listener *listener;
@@ -167,9 +167,9 @@ static void hold_destroy(enum rpma_loopback_point point, const void *object,
 }
 
 /* The connection is dying: while its queue pair is being destroyed, where the
- * device lets that be held up, and when its CLOSED, with the pointer of the
- * listener, is in the queue. Another pointer
- * is refused with RPMA_RT_E_CLOSED. */
+ * device can delay the destroy, and when CLOSED, with the pointer of the
+ * listener, is in the queue. Another pointer is refused with
+ * RPMA_RT_E_CLOSED. */
 static void set_user__CLOSED_is_to_come_OR_THERE(struct stage *s)
 {
 	const struct loop *loop = loop_get();
@@ -212,8 +212,8 @@ static void set_user__CLOSED_is_to_come_OR_THERE(struct stage *s)
 	world_unlisten(&listener, s->pq);
 }
 
-/* Requests in a queue that nobody empties before the stop: each has its
- * handle, and its CLOSED behind it. */
+/* Requests in a queue never emptied before the stop: each request has its
+ * handle, and CLOSED later. */
 static void stop__requests_never_taken(const struct stage_cfg *cfg)
 {
 	struct rpma_rt_conn *passive[REQUESTS];
@@ -252,14 +252,17 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 	CHECK(closed == REQUESTS);
 	for (i = 0; i < REQUESTS; i++)
 		MUST(rpma_rt_conn_unref(&active[i]));
-	/* after the stop: only the handle is left of it */
+	/* after the stop: only the handle is left */
 	MUST(rpma_rt_listener_delete(&listener));
 	CHECK(rpma_rt_queue_poll(untouched, &item, 1) == RPMA_RT_E_CLOSED);
 	MUST(rpma_rt_queue_delete(&untouched));
 	stage_close(&s);
 }
 
-/* Completions until posts to the queue are refused, as nobody takes them. */
+/*
+ * Takes completions until posts to the queue are refused, because the queue is
+ * never emptied.
+ */
 static int fill(const struct stage *s, const struct world_pair *pair,
 		const struct rpma_rt_route *route)
 {
@@ -298,8 +301,8 @@ static struct rpma_rt_queue *new_small_queue(const struct stage *s)
 	return queue;
 }
 
-/* Each completion, and behind them the route's end; each listener once, where
- * it ended. */
+/* Takes each completion, and then the end of the route; each listener once,
+ * where the listener ended. */
 static void take_ends(struct rpma_rt_queue *queue, int completions,
 		      struct rpma_rt_listener *listeners[])
 {
@@ -328,8 +331,8 @@ static void take_ends(struct rpma_rt_queue *queue, int completions,
 	CHECK(rpma_rt_queue_poll(queue, &item, 1) == RPMA_RT_E_CLOSED);
 }
 
-/* The thread that stops is the one that would take: nobody makes room, and
- * whoever waited for it would wait for ever. */
+/* The stopping thread is also the consumer: no thread makes room, and a wait
+ * for room would last for ever. */
 static void stop__queue_over_its_limit(const struct stage_cfg *cfg)
 {
 	struct rpma_rt_listener *listeners[LAST];
@@ -342,7 +345,8 @@ static void stop__queue_over_its_limit(const struct stage_cfg *cfg)
 	int i;
 
 	stage_open(&s, cfg);
-	/* the poller is this thread's from here on, and runs where it waits */
+	/* from here on the poller belongs to this thread, and runs in its
+	 * waits */
 	if (cfg->mode == RPMA_RT_MODE_MANUAL)
 		MUST(rpma_rt_poller_attach(s.world.rt, 0));
 	untouched = new_small_queue(&s);
@@ -352,7 +356,7 @@ static void stop__queue_over_its_limit(const struct stage_cfg *cfg)
 	for (i = 0; i < LAST; i++)
 		listeners[i] = world_listen(&s.world, s.cfg, untouched);
 	posted = fill(&s, &pair, route);
-	/* this one ends at once, the others with the stop */
+	/* the deleted listener ends at once, the others with the stop */
 	deleted = listeners[0];
 	MUST(rpma_rt_listener_delete(&deleted));
 	MUST(rpma_rt_stop(s.world.rt));
@@ -385,10 +389,13 @@ static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
 	MUST(rpma_rt_stop(s.world.rt));
 	MUST(rpma_rt_listener_delete(&listener));
 	MUST(rpma_rt_queue_delete(&untouched));
-	stage_close(&s); /* else it would find a handle held */
+	stage_close(&s); /* otherwise the close would find a held handle */
 }
 
-/* A request of a connection on that poller, which is refused; or its end. */
+/*
+ * Handles a request of a connection on the poller, which is refused; or the
+ * end.
+ */
 static void expect_at(const struct rpma_rt_completion *item, int poller,
 		      int *requests)
 {
@@ -405,14 +412,14 @@ static void expect_at(const struct rpma_rt_completion *item, int poller,
 	++*requests;
 }
 
-/* Its connections' CLOSED come until then. */
+/* Deletes the queue; CLOSED of the connections comes before. */
 static void delete_when_free(struct rpma_rt_queue *queue)
 {
 	while (rpma_rt_queue_delete(&queue) == RPMA_RT_E_BUSY)
 		CHECK(world_next(queue).opcode == RPMA_RT_EVENT_CLOSED);
 }
 
-/* What is there comes, and LISTENER_CLOSED, once, behind every request. */
+/* Takes all items, and LISTENER_CLOSED, once, after every request. */
 static void take_until_closed(struct rpma_rt_queue *queue,
 			      const struct rpma_rt_listener *listener,
 			      int poller)
@@ -430,7 +437,7 @@ static void take_until_closed(struct rpma_rt_queue *queue,
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 }
 
-/* Nobody answers them. */
+/* Makes requests that are never answered. */
 static void request_many(struct stage *s, struct rpma_rt_listener *listener,
 			 struct rpma_rt_conn *active[])
 {
@@ -454,8 +461,7 @@ static void end_many(struct stage *s, struct rpma_rt_conn *active[])
 		MUST(rpma_rt_conn_unref(&active[i]));
 }
 
-/* One queue, into which several pollers write: behind what each of them wrote.
- */
+/* A queue with several pollers: after the items of each poller. */
 static void closed__one_queue_of_several_pollers_LAST(struct stage *s)
 {
 	struct rpma_rt_listener *former;

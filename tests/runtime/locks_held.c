@@ -3,12 +3,12 @@
 
 /*
  * locks_held.c -- a verb that may block is called on a thread that may wait,
- * and with no lock held that another connection needs: with none at all, but
- * for the gate of the connection that a connect or accept is about. Nothing is
- * logged with one. The
- * runtime's objects are linked into this program, which counts their calls of
- * pthread's mutexes, the pauses of gates, and those verbs; a connection, an
- * SRQ, an adopted CQ and a runtime go through all steps of their lives once.
+ * and without holding a lock that another connection needs: without any lock,
+ * except for the gate of the connection that connects or accepts. Nothing is
+ * logged under a lock. The objects of the runtime are linked into this program,
+ * which counts their calls of mutexes, pauses of gates, and blocking verbs; a
+ * connection, an SRQ, an adopted CQ and a runtime go through all steps of their
+ * lives once.
  */
 
 #include <pthread.h>
@@ -23,12 +23,12 @@
 
 #define DEPTH	16
 #define PAIRS	4
-#define AT_ONCE 8 /* locks that a thread holds, at most */
+#define AT_ONCE 8 /* the most locks held by a thread */
 
 static _Thread_local const void *held[AT_ONCE];
 static _Thread_local int held_count;
 static _Atomic(const struct rpma_rt *) judged;
-static _Atomic uint64_t looks; /* blocking verbs that were judged */
+static _Atomic uint64_t looks; /* judged calls of blocking verbs */
 
 /* ---------------------------------------------------------------- locks --- */
 
@@ -98,7 +98,10 @@ bool __wrap_rt_gate_resume(struct rt_gate *gate)
 
 /* ---------------------------------------------------------------- verbs --- */
 
-/* Connects and accepts are about one connection, and may hold its gate. */
+/*
+ * Returns true for the gate of the connection: connects and accepts may hold
+ * the gate.
+ */
 static bool is_its_own(const char *verb, const void *lock)
 {
 	/* acquire: pairs with the release in set_up() */
@@ -138,7 +141,7 @@ static void watch_verbs(enum rpma_loopback_point point, const void *object,
 		judge("rdma_cm");
 }
 
-/* Those that no hook of the device sees. */
+/* Blocking verbs without a hook of the device. */
 #define JUDGED(ret, name, params, args)    \
 	ret __real_##name params;          \
 	ret __wrap_##name params;          \
@@ -163,7 +166,7 @@ JUDGED(int, ibv_query_device,
 
 /* ----------------------------------------------------------------- log --- */
 
-/* Is the program's: it may call what takes any of them. */
+/* The log function of the program: may call functions that take any lock. */
 static void log_fn(enum rpma_log_level level, const char *file, const int line,
 		   const char *function, const char *format, ...)
 {
@@ -293,7 +296,9 @@ static void routes_and_srqs(void)
 	tear_down(&s);
 }
 
-/* A peer that is refused, by its listener's program and for want of one. */
+/*
+ * Refuses a peer, by the program of the listener, and for lack of a listener.
+ */
 static void refused(void)
 {
 	struct rpma_rt_completion item;

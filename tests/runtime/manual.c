@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * manual.c -- manual mode: one thread is application, consumer and poller.
- * That thread connects, echoes, sleeps on the fd, also with the queue's,
- * changes queues, closes and stops.
+ * manual.c -- manual mode: a single thread is application, consumer and poller.
+ * The thread connects, echoes, sleeps on the fd of the poller, also together
+ * with the fd of the queue, changes queues, closes and stops.
  */
 
 #include <poll.h>
@@ -50,7 +50,7 @@ static struct rpma_rt_completion next(struct shard *s,
 		if (ret == 1)
 			continue;
 		MUST(ret);
-		/* an item that the look before sleeping delivered */
+		/* an item delivered by the look before sleeping */
 		if (rpma_rt_queue_poll(queue, &item, 1) > 0)
 			return item;
 		s->slept++;
@@ -99,7 +99,8 @@ static void connect_pair(struct shard *s, struct rpma_rt_queue *other,
 	CHECK(next_event(s, s->queue, RPMA_RT_EVENT_READY) == pair->active);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
 	pair->passive = next_event(s, s->queue, RPMA_RT_EVENT_REQUEST);
-	/* its items go elsewhere from here: asked of the poller, which is us */
+	/* from here on items go elsewhere: requested from the poller, which
+	 * this thread runs */
 	MUST(rpma_rt_conn_set_queue(pair->passive, other));
 	MUST(rpma_rt_conn_set_user(pair->passive, s));
 	MUST(rpma_rt_conn_accept(pair->passive, NULL));
@@ -131,7 +132,7 @@ static void ping(struct shard *s, struct world_pair *pair,
 	}
 }
 
-/* ------------------------------------------------ both fds in one loop --- */
+/* --------------------------------------------- both fds in one loop --- */
 
 static bool is_readable(int fd)
 {
@@ -154,7 +155,9 @@ static void write_one(struct shard *s, struct world_pair *pair)
 			   RPMA_F_COMPLETION_ALWAYS, 7));
 }
 
-/* Rounds until one delivered what was posted; the queue was armed before. */
+/*
+ * Runs rounds until the posted item is delivered; the queue was armed before.
+ */
 static void deliver_one(struct shard *s, struct world_pair *pair)
 {
 	uint64_t before = delivered(s);
@@ -165,7 +168,7 @@ static void deliver_one(struct shard *s, struct world_pair *pair)
 	while (delivered(s) == before);
 }
 
-/* Until both say that there is nothing. */
+/* Arms until both have no work. */
 static void arm_both(struct shard *s)
 {
 	struct rpma_rt_completion item;
@@ -183,8 +186,9 @@ static void take_one(struct shard *s)
 	CHECK(item.context == 7 && item.status == 0);
 }
 
-/* Items of our own round may make the queue's fd readable or not: either it is
- * readable, or the poller is not armed before they were taken. */
+/* Items of a round of this thread may make the fd of the queue readable or not:
+ * either the fd is readable, or the poller is not armed before the items were
+ * taken. */
 static void arm__delivered_by_own_round_NOT_SLEPT_ON(struct shard *s,
 						     struct world_pair *pair)
 {
@@ -205,15 +209,15 @@ static void arm__delivered_by_own_round_NOT_SLEPT_ON(struct shard *s,
 		take_one(s);
 	}
 	arm_both(s);
-	/* what others bring is told */
+	/* items of others are told */
 	MUST(rpma_rt_queue_push(s->queue,
 				&(struct rpma_rt_completion){.context = 7}));
 	CHECK(is_readable(fd));
 	take_one(s);
 }
 
-/* A call that waits may stand between the arm and the sleep: what its rounds
- * deliver is told. */
+/* A waiting call may stand between the arm and the sleep: items delivered by
+ * its rounds are told. */
 static void queue_wait__delivered_by_its_round_READABLE(
 	struct shard *s, struct world_pair *pair, struct rpma_rt_queue *other)
 {
@@ -234,7 +238,7 @@ static void queue_wait__delivered_by_its_round_READABLE(
 	arm__delivered_by_own_round_NOT_SLEPT_ON(s, pair);
 }
 
-/* A poller without an owner is not armed by its former thread any more. */
+/* A poller without an owner is no longer armed by its former thread. */
 static void release__delivered_by_own_round_READABLE(struct shard *s,
 						     struct world_pair *pair)
 {
@@ -265,7 +269,7 @@ static void *attach_it(void *arg)
 	return NULL;
 }
 
-/* Nor is a poller that another thread serves between. */
+/* A poller served by another thread in between is not armed either. */
 static void poller_run__on_another_thread_READABLE(struct shard *s,
 						   struct world_pair *pair)
 {
@@ -297,8 +301,8 @@ static void wake__ends_the_wait_and_the_sleep(struct shard *s)
 	MUST_ANSWER(0, rpma_rt_queue_arm(s->queue));
 }
 
-/* A thread sleeps on the descriptor of a poller without an owner. A round of
- * another thread that delivers, and an owner, make the descriptor readable; the
+/* A thread sleeps on the descriptor of a poller without an owner. A delivering
+ * round of another thread, and an owner, make the descriptor readable; the
  * poller stays armed where the round found nothing. */
 static void poller_fd__rung_by_another_thread(struct shard *s,
 					      struct world_pair *pair)
@@ -311,7 +315,7 @@ static void poller_fd__rung_by_another_thread(struct shard *s,
 		CHECK(!pthread_create(&thread, NULL, run_it, s));
 		CHECK(!pthread_join(thread, NULL));
 		write_one(s, pair);
-		if (i == 1) { /* and nobody runs it */
+		if (i == 1) { /* and no thread runs the poller */
 			CHECK(!pthread_create(&thread, NULL, run_it, s));
 			CHECK(!pthread_join(thread, NULL));
 		}

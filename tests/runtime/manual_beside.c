@@ -3,9 +3,9 @@
 
 /*
  * manual_beside.c -- manual mode: a thread enters a poller without an owner
- * while another thread is inside a round of the poller, in a call that waits.
- * The call of the first thread succeeds after that round; the thread runs its
- * own poller meanwhile. A poller that a thread owns is refused to all others.
+ * while another thread is inside a round of the poller, in a waiting call. The
+ * call of the first thread succeeds after the round; the thread runs its own
+ * poller meanwhile. A poller owned by a thread is refused to all others.
  */
 
 #include <pthread.h>

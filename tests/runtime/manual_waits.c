@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * manual_waits.c -- manual mode: each call that waits, as the table of
- * doc/protocols/manual.md has them, on one thread, with pollers that belong to
- * no thread. The call returns, and runs no poller but those on which the call
+ * manual_waits.c -- manual mode: each waiting call in the table of
+ * doc/protocols/manual.md, on one thread, with pollers that belong to no
+ * thread. The call returns, and runs only the pollers on which the call
  * depends. A call of the table without a case fails the test.
  *
  * usage: runtime_manual_waits [PAGE]
@@ -19,8 +19,8 @@
 #define WRITES	  (LANE + 16)
 #define SLOT_SIZE 64
 
-/* pollers: of the connection under test; a second one that requests pass; one
- * that has a connection of its own and is never meant */
+/* pollers: of the connection under test; of passing requests; and a poller with
+ * another connection, which never matters */
 enum { MINE, SECOND, STRANGER, POLLERS };
 
 #define ONLY(poller)  (1u << (poller))
@@ -57,7 +57,7 @@ static void begin_watch(struct scene *c)
 		c->polls[i] = stats_of(c, i).polls;
 }
 
-/* Since begin_watch() no poller was run but these. */
+/* Asserts that since begin_watch() only these pollers were run. */
 static void end_watch(struct scene *c, uint32_t pollers)
 {
 	uint32_t i;
@@ -354,7 +354,7 @@ static struct rpma_rt_pool *new_pool(struct scene *c)
 	return stage_pool(&c->s, NULL, 4 * DEPTH, SLOT_SIZE, 0);
 }
 
-/* A pool that an SRQ has used. */
+/* Deletes a pool used by an SRQ. */
 static void pool_delete(struct scene *c)
 {
 	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
@@ -373,7 +373,7 @@ static void pool_delete(struct scene *c)
 
 /* ---------------------------------------------------------- ends, turns --- */
 
-/* More items than the lane has room for: the last are behind it. */
+/* More items than the lane has room for: the last items are in the spill. */
 static void queue_delete(struct scene *c)
 {
 	struct rpma_rt_queue_cfg small = RPMA_RT_QUEUE_CFG_INIT;
@@ -410,7 +410,7 @@ static void stop(struct scene *c)
 	MUST(rpma_rt_stop(c->s.world.rt));
 }
 
-/* A runtime of its own, whose connection still begins. */
+/* Deletes a second runtime, whose connection still begins. */
 static void delete(struct scene *c)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;

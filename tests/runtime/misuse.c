@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * misuse.c -- mistakes of a program while the runtime works: it posts invalid
- * work requests, more than there is room for, on a connection whose peer is
- * gone; uses objects of another runtime; waits inside a function that a poller
- * or the event thread called; takes where another takes; goes on after a stop.
- * Each call returns the error that the manual names, none hangs, and the
- * connections that did nothing wrong go on.
+ * misuse.c -- mistakes of a program while the runtime works: posting invalid
+ * work requests, more work requests than there is room for, or on a connection
+ * whose peer is gone; using objects of another runtime; waiting inside a
+ * function called by a poller or the event thread; taking where another thread
+ * takes; going on after a stop. Each call returns the error in its manual page,
+ * no call hangs, and the connections without mistakes go on.
  */
 
 #define _GNU_SOURCE
@@ -21,8 +21,8 @@
 
 /* ---------------------------------------------------------------- posts --- */
 
-/* With the regions of librpma itself: bytes without a region, a flush of what
- * is not for it, an atomic write that is not aligned. */
+/* With regions of librpma itself: bytes without a region, a flush of a region
+ * not registered for flushes, a misaligned atomic write. */
 static void post__what_cannot_be(struct stage *s)
 {
 	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND, .len = 8};
@@ -55,7 +55,7 @@ static void post__what_cannot_be(struct stage *s)
 	stage_disconnect(s, &pair);
 }
 
-/* The third of five cannot be: none is posted. */
+/* The third of five is invalid: nothing is posted. */
 static void post__one_wrong_of_many(struct stage *s)
 {
 	struct rpma_rt_wr wrs[5];
@@ -71,7 +71,7 @@ static void post__one_wrong_of_many(struct stage *s)
 					     .remote = s->remote,
 					     .remote_offset = 2048,
 					     .len = 8};
-	wrs[2].op = 0; /* an element that was forgotten */
+	wrs[2].op = 0; /* a forgotten element */
 	REFUSED(RPMA_E_INVAL, rpma_rt_post_send(pair.active, wrs, 5));
 	wrs[2] = (struct rpma_rt_wr){.op = RPMA_RT_OP_FLUSH,
 				     .flags = ALWAYS,
@@ -114,8 +114,8 @@ static void post__beyond_credit(struct stage *s)
 	world_unref(&pair);
 }
 
-/* The peer leaves while this end goes on posting: until it is refused, and of
- * each post that was taken it hears once. */
+/* The peer leaves while this end goes on posting, until a post is refused; each
+ * accepted post is reported once. */
 static void post__peer_gone(struct stage *s)
 {
 	struct rpma_rt_completion item;
@@ -148,7 +148,7 @@ static void post__peer_gone(struct stage *s)
 
 /* -------------------------------------------------------------- objects --- */
 
-/* What is another runtime's, or another connection's. */
+/* Objects of another runtime, or of another connection. */
 static void foreign__INVAL(struct stage *s)
 {
 	struct world other = s->world;
@@ -181,7 +181,7 @@ static void foreign__INVAL(struct stage *s)
 	MUST(rpma_rt_conn_close(else_where.active));
 	world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	/* its routes lived as long as its handle; they lead nowhere now */
+	/* the routes lived as long as the handle; they lead nowhere now */
 	REFUSED(RPMA_RT_E_CLOSED, rpma_rt_post_send(else_where.active, &wr, 1));
 	MUST(rpma_rt_conn_unref(&else_where.active));
 	MUST(rpma_rt_conn_unref(&else_where.passive));
@@ -189,7 +189,7 @@ static void foreign__INVAL(struct stage *s)
 	MUST(rpma_rt_delete(&other.rt));
 }
 
-/* An SRQ of another runtime, whose pollers are not these. */
+/* An SRQ of another runtime, which has other pollers. */
 static void foreign_srq__INVAL(struct stage *s)
 {
 	struct rpma_rt_srq_cfg srq_cfg = RPMA_RT_SRQ_CFG_INIT;
@@ -220,7 +220,7 @@ static void foreign_srq__INVAL(struct stage *s)
 	MUST(rpma_rt_delete(&other.rt));
 }
 
-/* In use by something that lives: it stays, and works. */
+/* In use by a living object: the object stays, and works. */
 static void delete__held_AGAIN(struct stage *s)
 {
 	struct world_pair pair;
@@ -232,8 +232,8 @@ static void delete__held_AGAIN(struct stage *s)
 	stage_disconnect(s, &pair);
 }
 
-/* A handle that was put by its one holder, while the runtime has the record;
- * where assertions are compiled it is one. */
+/* Puts a handle once too often, while the runtime has the record; with
+ * assertions compiled in, the put aborts. */
 static void put__once_too_often_INVAL(struct stage *s)
 {
 #ifdef NDEBUG
@@ -276,8 +276,8 @@ static void sleep_until_it_sleeps(const struct rpma_rt_queue *queue)
 	} while (stats.sleeps == 0);
 }
 
-/* One sleeps inside; a second is told, and takes nothing from it. Where
- * assertions are compiled it is one. */
+/* A thread sleeps inside; a second thread is refused, and takes nothing. With
+ * assertions compiled in, the call aborts. */
 static void take__where_another_takes_AGAIN(struct stage *s)
 {
 	struct rpma_rt_completion item;
@@ -301,7 +301,7 @@ static void take__where_another_takes_AGAIN(struct stage *s)
 
 /* ---------------------------------------------------------- the machine --- */
 
-/* A CPU that the process may not use, and one that no machine has. */
+/* A CPU that the process may not use, and a CPU that no machine has. */
 static void new__on_a_CPU_that_is_not_ours(void)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
@@ -330,7 +330,7 @@ static void new__on_a_CPU_that_is_not_ours(void)
 
 /* ------------------------------------------------------------ and after --- */
 
-/* Everything that was, when the runtime has stopped; in the middle of it. */
+/* All calls, after the runtime has stopped, and during the stop. */
 static void stopped__CLOSED(struct stage *s)
 {
 	struct rpma_rt *rt = s->world.rt;

@@ -35,7 +35,7 @@ void connect__too_much_private_data_FAILED(struct stage *s)
 	world_unlisten(&listener, s->pq);
 }
 
-/* The same in an answer, of either kind: the other end is refused. */
+/* Too much data in an answer, of either kind: the other end is refused. */
 void answer__too_much_private_data(struct stage *s, bool accepts)
 {
 	char bytes[UINT8_MAX] = {0};

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * names.c -- look-ups of names that block, on a name server that answers when
- * the test says so: others connect meanwhile, at most 16 look-ups run and the
- * next waits for its turn, timeout_ms holds, a close and a stop do not wait,
- * and a look-up that ends after its runtime was deleted touches nothing of the
+ * names.c -- blocking look-ups of names, on a name server that answers when the
+ * test says so: others connect meanwhile, at most 16 look-ups run and the next
+ * waits for its turn, timeout_ms holds, a close and a stop do not wait, and a
+ * look-up that ends after its runtime was deleted touches nothing of the
  * runtime. Each address of a name is tried. A numeric address has no look-up.
  * At the end the process exits while a look-up blocks.
  */
@@ -29,20 +29,20 @@
 
 #define EVENT	 {.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = 4}
 #define LONG_MS	 600000 /* nothing in this test takes so long */
-#define SHORT_MS 20	/* what passes while the name server is silent */
+#define SHORT_MS 20	/* time that passes while the name server is silent */
 #define TURNS	 16
 #define HELD	 20   /* held0.invalid to held19.invalid */
-#define DEAD_MS	 8000 /* a quarter of it passes for a neighbour that is dead */
+#define DEAD_MS	 8000 /* a quarter passes for a dead neighbour */
 
 /* ------------------------------------------------------ the name server --- */
 
 static struct {
 	const char *addr; /* of known.invalid */
-	char dead[2][32]; /* addresses that nobody has */
+	char dead[2][32]; /* addresses without a host */
 	sem_t asked[HELD];
 	sem_t answer[HELD];
 	_Atomic int known_asked;
-	_Atomic int strange; /* numeric names, on a thread that is new */
+	_Atomic int strange; /* numeric names, on a new thread */
 	pid_t tids[64];
 	int tid_count;
 } server;
@@ -120,7 +120,7 @@ getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 }
 
 /* The loopback device has only addresses of this machine. The kernel may have a
- * route to any network, but a neighbour that is dead answers no ARP. */
+ * route to any network, but a dead neighbour answers no ARP. */
 static void choose_the_dead(void)
 {
 	const char *dot = strrchr(server.addr, '.');
@@ -167,7 +167,7 @@ static bool is_of_device(const char *task)
 	snprintf(text, sizeof(text), "/proc/self/task/%s/comm", task);
 	stream = fopen(text, "r");
 	if (stream == NULL || fgets(text, sizeof(text), stream) == NULL)
-		text[0] = '\0'; /* it has ended */
+		text[0] = '\0'; /* ended */
 	if (stream != NULL)
 		fclose(stream);
 	return strncmp(text, "lb-", 3) == 0;
@@ -314,8 +314,7 @@ static void end(struct stage *s, struct rpma_rt_conn **conn)
 	is_closed(s->aq, conn, RPMA_RT_REASON_LOCAL, 0);
 }
 
-/* When this returns, the control thread has begun each connection that was made
- * before. */
+/* Returns when the control thread has begun each connection made before. */
 static void numeric_is_ready(struct stage *s)
 {
 	struct rpma_rt_conn *conn =
@@ -345,7 +344,7 @@ static void look_up__blocks_OTHERS_CONNECT(struct stage *s)
 	stage_connect(s, &pair); /* listens, connects, accepts */
 	stage_ping(s, &pair, 3);
 	stage_disconnect(s, &pair);
-	end(s, &held); /* its look-up blocks still */
+	end(s, &held); /* the look-up still blocks */
 	answer(0, 1);
 	await_tasks(before);
 }
@@ -366,7 +365,7 @@ static void look_ups__the_17th_WAITS_FOR_ITS_TURN(struct stage *s)
 	next[1] = begin_held(s, TURNS);
 	numeric_is_ready(s);
 	CHECK(tasks(NULL) == before + TURNS);
-	/* relaxed: no thread is there that could ask */
+	/* relaxed: no thread exists that could ask */
 	CHECK(atomic_load_explicit(&server.known_asked, memory_order_relaxed) ==
 	      asked);
 	answer(0, 1); /* CLOSED, and the turn is the next's, in any order */
@@ -429,7 +428,7 @@ static void timeout__look_up_blocks_UNREACHABLE(struct stage *s)
 	answer(17, 18);
 	await_tasks(before);
 
-	hold(s, conns, TURNS); /* the same while it waits for a turn */
+	hold(s, conns, TURNS); /* the same while waiting for a turn */
 	forget_log();
 	conn = begin(&s->world, &brief, s->aq, "known.invalid");
 	is_closed(s->aq, &conn, RPMA_RT_REASON_UNREACHABLE, ETIMEDOUT);
@@ -441,7 +440,7 @@ static void timeout__look_up_blocks_UNREACHABLE(struct stage *s)
 	await_tasks(before);
 }
 
-/* With look-ups that run, and with others that wait for their turn. */
+/* With running look-ups, and with look-ups waiting for their turn. */
 static void stop__look_ups_block_AND_END_LATER(struct stage *s, int last)
 {
 	struct rpma_rt_conn *conns[TURNS + 2];
@@ -460,7 +459,7 @@ static void stop__look_ups_block_AND_END_LATER(struct stage *s, int last)
 	}
 	for (i = 0; i < last && i < TURNS; i++)
 		await(&server.asked[i]);
-	MUST(rpma_rt_stop(other.rt)); /* nobody was answered */
+	MUST(rpma_rt_stop(other.rt)); /* no look-up was answered */
 	for (i = 0; i < last; i++) {
 		item = world_event(queue, RPMA_RT_EVENT_CLOSED);
 		CHECK(item.status == RPMA_RT_REASON_STOPPED);
@@ -480,7 +479,7 @@ static void *listen_to_a_name(void *arg)
 	struct rpma_rt_queue *queue;
 
 	MUST(rpma_rt_queue_new(w->rt, NULL, &queue));
-	/* the answer is that there is no address for now */
+	/* the answer: there is no address for now */
 	CHECK(world_listen_at(w->rt, w->peer, "held0.invalid", "1", 1, NULL, 0,
 			      queue, NULL, &listener) == RPMA_E_PROVIDER);
 	MUST(rpma_rt_queue_delete(&queue));
@@ -538,7 +537,7 @@ static void addresses__all_are_dead_UNREACHABLE(struct stage *s)
 	expect_said(words);
 }
 
-/* A thread that is new asks for nothing, whatever becomes of the connection. */
+/* A new thread asks for nothing, whatever becomes of the connection. */
 static void numeric__NO_LOOK_UP(struct stage *s)
 {
 	const char *const numeric[] = {s->world.addr, "::1", "fe80::1%lo",
@@ -565,7 +564,9 @@ static void numeric__NO_LOOK_UP(struct stage *s)
 /* ----------------------------------------------------------------- fork --- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MAKES_A_RUNTIME 0 /* sanitizers have none in a child: see fork_new.c */
+#define MAKES_A_RUNTIME \
+	0 /* sanitizers have no threads in a child: see
+			   * fork_new.c */
 #else
 #define MAKES_A_RUNTIME 1
 #endif
@@ -577,7 +578,7 @@ _Noreturn static void child(struct stage *s)
 	struct rpma_rt_conn *conn;
 	struct stage own;
 
-	alarm(60); /* a child that hangs is a failure, not a wait */
+	alarm(60); /* a hanging child is a failure, not a wait */
 	CHECK(world_conn_new(s->world.rt, s->world.peer, "known.invalid", "1",
 			     s->cfg, 0, s->aq, NULL,
 			     &conn) == RPMA_RT_E_FORKED);
@@ -586,7 +587,7 @@ _Noreturn static void child(struct stage *s)
 		stage_open(&own, &cfg);
 		own.cfg->timeout_ms = LONG_MS;
 		listener = world_listen(&own.world, own.cfg, own.pq);
-		name_is_ready(&own, "known.invalid"); /* it has its turn */
+		name_is_ready(&own, "known.invalid"); /* has its turn */
 		world_unlisten(&listener, own.pq);
 		stage_close(&own);
 	}
@@ -637,7 +638,7 @@ int main(void)
 	s.cfg->timeout_ms = LONG_MS;
 	server_open(&s);
 	MUST(rpma_log_set_function(keep_line));
-	/* somewhere to be going to; nobody is accepted */
+	/* a listener as destination, which accepts no request */
 	listener = world_listen(&s.world, s.cfg, s.pq);
 	numeric_is_ready(&s);
 	numeric__NO_LOOK_UP(&s);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * newcomer.c -- mistakes of a program's first day, each made in a process of
- * its own. What that process says, in the log, in a dump or in the text of an
- * error, names what is wrong and says what to do.
+ * newcomer.c -- mistakes of the first day of a program, each made in a separate
+ * process. The output of the process, in the log, in a dump or in the text of
+ * an error, names the mistake and the remedy.
  *
  * usage: runtime_newcomer [mistake]
  */
@@ -27,13 +27,15 @@
 #define DEPTH	8
 #define SAID	(1 << 16)
 #define WORDS	4
-#define LATER	7000 /* ms, after which the dump finds that it lasts */
+#define LATER	7000 /* ms, after which the dump has the finding */
 #define SKIPPED 77
 #define ALWAYS	RPMA_F_COMPLETION_ALWAYS
 
 /* ------------------------------------------------------------- the log --- */
 
-/* what a program sees that has no log function, where no syslog listens */
+/*
+ * the level seen by a program without a log function, where no syslog listens
+ */
 static enum rpma_log_level seen = RPMA_LOG_LEVEL_ERROR;
 
 static void log_fn(enum rpma_log_level level, const char *file, const int line,
@@ -89,7 +91,7 @@ static void send_without_receive(void)
 	stage_close(&s);
 }
 
-/* Of librpma, which takes the size as it is given; 0 in rpma_rt_conn_cfg is the
+/* Calls librpma, which takes the size as given; 0 in rpma_rt_conn_cfg is the
  * default. */
 static void no_send_queue(void)
 {
@@ -162,7 +164,7 @@ static void context_too_long(void)
 					 .len = 8});
 }
 
-/* RPMA_E_AGAIN logs nothing: it is in the usual course, and has a text. */
+/* RPMA_E_AGAIN logs nothing: the error is usual, and has a text. */
 static void post_too_early(void)
 {
 	struct rpma_rt_conn *conn;
@@ -267,13 +269,14 @@ static void delete_while_connected(void)
 	say_dump(s.world.rt);
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_delete(&rt));
 	say_dump(s.world.rt);
-	world_event(s.aq, RPMA_RT_EVENT_CLOSED); /* the second one stops it */
+	world_event(s.aq, RPMA_RT_EVENT_CLOSED); /* the second connection stops
+						  * the wait */
 	world_event(s.pq, RPMA_RT_EVENT_CLOSED);
 	world_unref(&pair);
 	stage_close(&s);
 }
 
-/* Its messages are kept until they are taken, so many at most. */
+/* Messages are kept until taken, up to a limit. */
 static void nobody_polls(void)
 {
 	struct stage s;
@@ -306,7 +309,7 @@ static void fill_queue(struct rpma_rt_conn *conn,
 		 rpma_rt_again_reason() != RPMA_RT_AGAIN_BACKLOG);
 }
 
-/* Nothing more is led into a queue that is not emptied. */
+/* Nothing more is led into a queue that is never emptied. */
 static void consumer_behind(void)
 {
 	struct rpma_rt_queue_cfg small = RPMA_RT_QUEUE_CFG_INIT;
@@ -347,7 +350,7 @@ static void call_after_stop(void)
 	struct rpma_rt_conn *conn = NULL;
 	struct stage s;
 
-	/* told to those that ask: it comes in the usual course, too */
+	/* reported only at this level: usual, too */
 	seen = RPMA_LOG_LEVEL_INFO;
 	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO));
 	open_stage(&s);
@@ -384,7 +387,7 @@ static void no_device(void)
 		      "127.0.0.1", RPMA_UTIL_IBV_CONTEXT_LOCAL, &ibv_ctx) != 0);
 }
 
-/* Without the capability that goes around the limit. */
+/* Without the capability to exceed the limit. */
 static void lock_no_memory(void)
 {
 	struct __user_cap_header_struct header = {
@@ -407,7 +410,8 @@ static void no_memory_to_lock(void)
 
 	world_open(&w);
 	lock_no_memory();
-	/* the loopback device locks none: it says what the kernel would */
+	/* the loopback device locks nothing: the device says what the kernel
+	 * would say */
 	if (loop_get() != NULL)
 		CHECK(loop_get()->fault("call:verb=ibv_reg_mr,errno=EPERM") ==
 		      0);
@@ -416,7 +420,7 @@ static void no_memory_to_lock(void)
 	MUST(rpma_peer_delete(&w.peer));
 }
 
-/* ----------------------------------------------------- nobody listens --- */
+/* -------------------------------------------------------- no listener --- */
 
 static void connect_to(const char *port)
 {
@@ -435,7 +439,7 @@ static void connect_to(const char *port)
 
 static void nobody_listens(void)
 {
-	skip_unless_loopback(); /* others say it with an event alone */
+	skip_unless_loopback(); /* other devices report only an event */
 	connect_to("1");
 }
 
@@ -514,7 +518,7 @@ static void be_newcomer(const struct newcomer *the, int said)
 	exit(0);
 }
 
-/* Runs it until it ends; what it says on stderr. Its status. */
+/* Runs the mistake to its end; returns the status and the output on stderr. */
 static int listen_to(const struct newcomer *the, char text[SAID])
 {
 	size_t len = 0;
@@ -558,7 +562,7 @@ static int try_one(const struct newcomer *the)
 		printf("%s: \"%s\" is not said\n", the->mistake, the->words[i]);
 		missing++;
 	}
-	/* between librpma and the runtime, nothing that the program knows */
+	/* between librpma and the runtime, unknown to the program */
 	if (strstr(text, "claim") != NULL) {
 		printf("%s: claims are spoken of\n", the->mistake);
 		missing++;

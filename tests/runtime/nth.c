@@ -4,10 +4,10 @@
 /*
  * nth.c -- the nth call fails. A life of the runtime, from new to delete with
  * two connections between, is run once for every allocation of either library
- * and for every verb, and that one call fails, on the thread that makes it. The
- * life ends by itself: with a documented error, or with CLOSED of a connection;
- * each accepted work request has had its one completion; nothing is left; and
- * the next life is a whole one. Loopback device, linked.
+ * and for every verb, and the call fails, on the calling thread. The life ends
+ * without help: with a documented error, or with CLOSED of a connection; each
+ * accepted work request has had exactly one completion; nothing is left; and
+ * the next life is a whole life. Loopback device, linked.
  *
  * usage: runtime_nth [closed | stopped | manual | shared | futures | shards]
  */
@@ -21,13 +21,13 @@
 
 #include "nth_life.h"
 
-#define MOST 24 /* calls of a verb that fail in turn, of those made often */
+#define MOST 24 /* calls of a frequent verb that fail in turn */
 
-/* ---- the allocator, as the libraries see it: relaxed, they only count ---- */
+/* ---- the allocator of the libraries: relaxed, counters only ---- */
 
 static _Atomic int live;
 static _Atomic unsigned calls;
-static _Atomic unsigned failing; /* the one of them that fails; 0: none */
+static _Atomic unsigned failing; /* the failing allocation; 0: no failure */
 static _Atomic unsigned failures;
 
 void *__real_malloc(size_t size);
@@ -96,18 +96,18 @@ void __wrap_free(void *memory)
 	__real_free(memory);
 }
 
-static int before; /* what life_open() made */
+static int before; /* allocations of life_open() */
 
 static int count_live(void)
 {
-	/* relaxed: the threads that counted were joined */
+	/* relaxed: the counting threads were joined */
 	return atomic_load_explicit(&live, memory_order_relaxed) - before;
 }
 
-/* ---- what can fail ---- */
+/* ---- possible failures ---- */
 
-/* Acknowledging is not among them: it does not fail, and if it did destroying
- * would wait for ever on any device. */
+/* Acknowledging is left out: an acknowledgement does not fail, and with a
+ * missing acknowledgement destroying would wait for ever on any device. */
 static const char *const verbs[] = {
 	"ibv_query_device",
 	"ibv_create_comp_channel",
@@ -145,15 +145,15 @@ static const char *const verbs[] = {
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-/* What it should have destroyed is there for ever, as on any device. */
+/* Returns true if a failure leaves the object for ever, as on any device. */
 static bool is_destroying(const char *verb)
 {
 	return strstr(verb, "_destroy_") != NULL;
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/* Memory of objects that the device did not destroy, and the channel of a CQ
- * that is still there: no leaks of the libraries. */
+/* Memory of objects that the device did not destroy, and the channel of a
+ * remaining CQ: no leaks of the libraries. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -263,8 +263,9 @@ static unsigned fail_verb(const struct life *life, const char *verb,
 	return n - 1;
 }
 
-/* What a device, a kernel or a peer may do to a life that ends well for all
- * that, or breaks off; never a piece left, a completion less or more. */
+/* Trouble from a device, a kernel or a peer in a life that ends well all the
+ * same, or breaks off; never an object left, or a completion too few or too
+ * many. */
 static const char *const troubles[] = {
 	"knob:spurious=2",
 	"event:of=cq,action=double",
@@ -304,7 +305,10 @@ static void each_trouble__nothing_lost(const struct life *life)
 	}
 }
 
-/* Its asynchronous events are there and cannot be read: not tried for ever. */
+/*
+ * The asynchronous events are there and cannot be read: the thread does not try
+ * for ever.
+ */
 static void device_gone__not_read_for_ever(const struct life *life)
 {
 	life_trouble = "asynchronous events cannot be read";
@@ -329,7 +333,8 @@ static void each_call__FAILS_ONCE(const struct life *life)
 		MUST(life_live(life));
 		before += count_live();
 	}
-	/* whole, twice: what is made once for the process is there then */
+	/* whole, twice: afterwards everything made once for the process
+	 * exists */
 	expect_whole(life, "nothing", 0);
 	expect_whole(life, "nothing", 0);
 	allocations = fail_allocations(life);

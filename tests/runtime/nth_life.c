@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* nth_life.c -- see nth_life.h. The test's thread is the only one of it. */
+/* nth_life.c -- see nth_life.h. Only the thread of the test runs this code. */
 
 #include "nth_life.h"
 
@@ -28,7 +28,7 @@ const struct life lives[] = {
 	{.name = NULL},
 };
 
-/* one end of the connection; user pointer of its items */
+/* an end of the connection; the user pointer of its items */
 struct end {
 	struct rpma_rt_conn *conn;
 	bool established;
@@ -48,12 +48,12 @@ static struct {
 	struct rpma_rt_srq *srq;
 	unsigned srqs_made;
 	unsigned srqs_closed;
-	_Atomic unsigned srq_owed; /* receives posted to it */
+	_Atomic unsigned srq_owed; /* receives posted to the SRQ */
 	_Atomic int refill_ret;	   /* the first error of the poller's */
 	char port[8];
 	struct end active;
 	struct end passive;
-	/* of the route to a function: posted; what the poller called it for */
+	/* of the route to a function: posted; calls by the poller */
 	unsigned fn_owed;
 	_Atomic unsigned fn_called;
 	_Atomic unsigned fn_closed;
@@ -91,7 +91,7 @@ static bool is_done(void)
 {
 	unsigned succeeded = all.succeeded;
 
-	/* relaxed: it is asked again */
+	/* relaxed: read again */
 	if (atomic_load_explicit(&all.fn_succeeded, memory_order_relaxed))
 		succeeded |= 1u << SENT;
 	return succeeded == (1u << SENT | 1u << WRITTEN | 1u << RECEIVED) &&
@@ -114,7 +114,7 @@ static void failed(int ret)
 
 static bool refill_failed(void)
 {
-	/* relaxed: it is asked again */
+	/* relaxed: read again */
 	failed(atomic_load_explicit(&all.refill_ret, memory_order_relaxed));
 	return all.ret != 0;
 }
@@ -140,7 +140,9 @@ static int start(void)
 	return rpma_rt_new(&cfg, &all.rt);
 }
 
-/* On the poller. Relaxed: counts, ordered by what follows from the posts. */
+/*
+ * Refills, on the poller. Relaxed: counts, ordered by the effects of the posts.
+ */
 static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	uint32_t i;
@@ -148,17 +150,17 @@ static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 
 	(void)arg;
 	for (i = 0; i < room && ret == 0; i++) {
-		/* relaxed: before it can come back */
+		/* relaxed: before the receive can come back */
 		atomic_fetch_add_explicit(&all.srq_owed, 1,
 					  memory_order_relaxed);
 		ret = rpma_rt_srq_recv(srq, all.mr, 0, SIZE, RECEIVED);
 		if (ret)
-			/* relaxed: it never was out */
+			/* relaxed: the receive was never posted */
 			atomic_fetch_sub_explicit(&all.srq_owed, 1,
 						  memory_order_relaxed);
 	}
 	if (ret && ret != RPMA_E_AGAIN && ret != RPMA_RT_E_CLOSED)
-		/* relaxed: it is asked again */
+		/* relaxed: read again */
 		atomic_store_explicit(&all.refill_ret, ret,
 				      memory_order_relaxed);
 }
@@ -263,7 +265,7 @@ static int open_route(struct end *end)
 					    all.other, &all.route);
 }
 
-/* A message by a route of its own, and a write. */
+/* Sends a message by a separate route, and a write. */
 static int use(struct end *end)
 {
 	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND,
@@ -315,7 +317,7 @@ static bool take(struct rpma_rt_queue *queue);
 static void closed(struct end *end, const struct rpma_rt_completion *item)
 {
 	CHECK((uintptr_t)end->conn == item->context);
-	/* what the route owes may lie in the other queue still */
+	/* completions owed by the route may still lie in the other queue */
 	while (take(all.other))
 		;
 	CHECK(end->owed == 0);
@@ -354,18 +356,18 @@ static void event(struct end *end, const struct rpma_rt_completion *item)
 		closed(end, item);
 		break;
 	}
-	/* its end is reported in the queue */
+	/* the end is reported in the queue */
 	if (ret == RPMA_RT_E_CLOSED)
 		ret = LIFE_CLOSED;
 	if (ret)
 		failed(ret);
 }
 
-/* A receive that went to the SRQ has come back. */
+/* Counts a receive of the SRQ that has come back. */
 static void came_back(const struct rpma_rt_completion *item)
 {
 	CHECK(item->context == RECEIVED);
-	/* relaxed: counted before it was posted */
+	/* relaxed: counted before the post */
 	CHECK(atomic_fetch_sub_explicit(&all.srq_owed, 1,
 					memory_order_relaxed) > 0);
 	if (item->status == IBV_WC_SUCCESS)
@@ -423,7 +425,7 @@ static _Noreturn void hang(void)
 	abort();
 }
 
-/* Waits for one more item, or until all is done that was to be. */
+/* Waits for another item, or until all planned work is done. */
 static void hear(bool closing)
 {
 	uint64_t end_ms = now_ms() + PATIENCE_MS;
@@ -449,7 +451,7 @@ static void hear(bool closing)
 
 /* ------------------------------------------------------------- the life --- */
 
-/* Before the stop, if nobody uses it any more; or after. */
+/* Deletes the SRQ, before the stop if unused; or after the stop. */
 static void delete_srq(void)
 {
 	int ret = rpma_rt_srq_delete(&all.srq);
@@ -500,7 +502,7 @@ int life_live(const struct life *life)
 	all.active = (struct end){0};
 	all.passive = (struct end){0};
 	failed(begin());
-	/* an error while it is begun leaves nothing that could be waited for */
+	/* an error during the start leaves nothing to wait for */
 	while (!refill_failed() && !is_done())
 		hear(false);
 	if (!life->is_stopped) {

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * place.c -- the poller of a connection: a given one, one after the other, the
- * one with the fewest, several devices on one poller; two runtimes that get the
- * asynchronous events of one device; names in place of numbers, a name that the
- * name server does not resolve for a long time.
+ * place.c -- the poller of a connection: a given poller, pollers in turn, the
+ * poller with the fewest connections, several devices on a poller; two runtimes
+ * with the asynchronous events of the same device; names in place of numbers,
+ * and a name that the name server does not resolve for a long time.
  */
 
 #define _GNU_SOURCE /* RTLD_NEXT */
@@ -77,7 +77,7 @@ static void in_turn(struct stage *s)
 		end(s, &conns[i]);
 }
 
-/* A listener chooses for each request; here one poller after the other. */
+/* A listener chooses a poller for each request; here in turn. */
 static void requests_in_turn(struct stage *s)
 {
 	struct rpma_rt_conn *active;
@@ -128,13 +128,15 @@ static void least_loaded(struct stage *s)
 
 /* ---------------------------------------------------------------- names --- */
 
-/* what a name server answers to "known.invalid" */
+/* the answer of a name server to "known.invalid" */
 static const char *known;
-/* and the one for "slow.invalid", which does not answer until it is posted */
+/* and the answer to "slow.invalid", posted late */
 static sem_t asked;
 static sem_t answer;
 
-/* In place of the C library's: no machine has to have a name of its own. */
+/*
+ * Replaces the function of the C library: no machine needs a resolvable name.
+ */
 __attribute__((visibility("default"))) int
 getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 	    struct addrinfo **info)
@@ -165,7 +167,7 @@ static void names(struct stage *s)
 	end(s, &conn);
 }
 
-/* Neither the caller waits for it, nor another thread, nor the end. */
+/* Neither the caller waits for the name, nor another thread, nor the end. */
 static void slow_name(struct stage *s)
 {
 	struct rpma_rt_conn *slow;
@@ -188,7 +190,7 @@ static void slow_name(struct stage *s)
 
 /* -------------------------------------------------------------- devices --- */
 
-/* A message there; each end on a device of its own, all on one poller. */
+/* Sends a message; each end is on a separate device, all on the same poller. */
 static void two_devices(struct stage *s)
 {
 	static const char *const addrs[2] = {"127.0.0.1", "127.1.0.1"};
@@ -257,7 +259,10 @@ struct listener_rt {
 	struct rpma_rt_conn *conn;
 };
 
-/* A runtime with a handler, and a connection so that it uses the device. */
+/*
+ * Makes a runtime with a handler, and a connection, so that the runtime uses
+ * the device.
+ */
 static void hear(struct listener_rt *l, struct stage *s)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
@@ -280,8 +285,8 @@ static void hear_no_more(struct listener_rt *l)
 	MUST(rpma_rt_delete(&l->rt));
 }
 
-/* Two runtimes and one reader: both get the port's event, neither loses a
- * connection by it; an event of a queue pair goes to its runtime only. */
+/* Two runtimes and a single reader: both get the event of the port, neither
+ * loses a connection; an event of a queue pair goes only to its runtime. */
 static void two_runtimes(struct stage *s, const struct loop *loop)
 {
 	struct listener_rt a = {0};
@@ -297,7 +302,7 @@ static void two_runtimes(struct stage *s, const struct loop *loop)
 	expect_heard(a.queue, IBV_EVENT_PORT_ERR);
 	expect_heard(b.queue, IBV_EVENT_PORT_ERR);
 	stage_ping(s, &pair, 5);
-	/* of an object that is no runtime's */
+	/* of an object without a runtime */
 	foreign = ibv_create_cq(ctx, 1, NULL, NULL, 0);
 	CHECK(foreign);
 	MUST(loop->raise(IBV_EVENT_CQ_ERR, foreign));
@@ -319,7 +324,7 @@ int main(void)
 	struct stage s;
 
 	stage_open(&s, &cfg);
-	/* somewhere to be going to; nobody is accepted */
+	/* a listener as destination, which accepts no request */
 	listener = world_listen(&s.world, s.cfg, s.pq);
 	least_loaded(&s);
 	given(&s);

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * pool.c -- receives from a pool: a stream whose leases another thread gives
- * back in a random order, to a connection and to connections with an SRQ; a
- * pool that runs dry and recovers; connections that die with slots posted and
+ * pool.c -- receives from a pool: a stream whose leases another thread releases
+ * in a random order, to a connection and to connections with an SRQ; a pool
+ * that runs dry and recovers; connections that die with slots posted and
  * messages untaken. Each message comes once, in order, and at the end every
- * slot is free. With a poller's thread and by hand.
+ * slot is free. With the thread of a poller and by hand.
  *
  * usage: runtime_pool [messages]
  */
@@ -20,7 +20,7 @@
 
 #define DEPTH	  16
 #define SLOT_SIZE 64
-#define HELD	  32 /* leases that the giver shuffles */
+#define HELD	  32 /* leases shuffled by the giver */
 #define CONNS	  3
 
 /* ------------------------------------------------------------------ log --- */
@@ -48,13 +48,15 @@ static void hear(enum rpma_log_level level, const char *file_name,
 
 static uint32_t lows_heard(void)
 {
-	/* relaxed: a count, read after what it counts was seen */
+	/* relaxed: a count, read after the counted event was seen */
 	return atomic_exchange_explicit(&lows, 0, memory_order_relaxed);
 }
 
 /* --------------------------------------------------------------- a pool --- */
 
-/* By hand the poller is this thread's: its calls that wait run it. */
+/*
+ * By hand the poller belongs to this thread: its waiting calls run the poller.
+ */
 static void open_stage(struct stage *s, const struct stage_cfg *cfg)
 {
 	stage_open(s, cfg);
@@ -74,7 +76,7 @@ static void pool_close(struct rpma_rt_pool **pool, uint32_t count)
 	CHECK(*pool == NULL);
 }
 
-/* A pair whose passive end has a pool, or SRQs that have. */
+/* Connects a pair whose passive end has a pool, or SRQs with a pool. */
 static void connect_fed(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 			void *user, struct world_pair *pair)
 {
@@ -108,7 +110,7 @@ static void connect_pool(struct stage *s, struct rpma_rt_pool *pool,
 
 /* ------------------------------------------------------------ the giver --- */
 
-/* Gives leases back, when it has some, in a random order. */
+/* Releases leases in a random order. */
 struct giver {
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -270,8 +272,8 @@ static void run_stream(struct stream *t, uint32_t slots)
 	free(out);
 }
 
-/* Closes; what follows in both queues, up to CLOSED: leases are given back,
- * and no receive that failed is seen. */
+/* Closes, and takes all items of both queues up to CLOSED: leases are released,
+ * and no failed receive is seen. */
 static void disconnect(struct stage *s, struct world_pair *pair,
 		       bool from_active)
 {
@@ -312,7 +314,9 @@ static void stream__given_back_by_another_thread(enum rpma_rt_mode mode,
 	stage_close(&s);
 }
 
-/* Two SRQs of one pool would do as well; here one, on the only poller. */
+/*
+ * Two SRQs of one pool would do as well; here a single SRQ, on the only poller.
+ */
 static void srq__given_back_by_another_thread(enum rpma_rt_mode mode,
 					      uint32_t slots, uint64_t each)
 {
@@ -366,8 +370,8 @@ static void next_lease(struct stage *s, struct rpma_rt_lease *lease)
 	CHECK(rpma_rt_completion_lease(&item, lease));
 }
 
-/* All slots are in the program's hands: the next message waits until one is
- * given back, each time, and the log says so once. */
+/* The program holds all slots: the next message waits until a slot is released,
+ * each time, and the log says so once. */
 static void dry__recovers_with_each_lease(enum rpma_rt_mode mode)
 {
 	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
@@ -406,8 +410,8 @@ static void dry__recovers_with_each_lease(enum rpma_rt_mode mode)
 
 /* --------------------------------------------------------------- deaths --- */
 
-/* Messages in the queue when it closes keep their leases; the slots posted are
- * free before CLOSED. */
+/* Messages in the queue at the close keep their leases; posted slots are free
+ * before CLOSED. */
 static void death__gives_posted_slots_back(enum rpma_rt_mode mode)
 {
 	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};
@@ -462,8 +466,8 @@ static void too_long__closes(enum rpma_rt_mode mode)
 	stage_close(&s);
 }
 
-/* A queue that is deleted with messages inside gives their leases back; a stop
- * gives back what is posted, and the pool may be deleted after it. */
+/* A queue deleted with messages inside releases their leases; a stop releases
+ * posted slots, and afterwards the pool may be deleted. */
 static void stop__gives_slots_back(enum rpma_rt_mode mode)
 {
 	struct stage_cfg cfg = {.pollers = 1, .mode = mode, .depth = DEPTH};

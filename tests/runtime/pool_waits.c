@@ -3,10 +3,10 @@
 
 /*
  * pool_waits.c -- futures of the next free slot of a pool: slots go to futures
- * in the order of the futures, before any thread that takes; a future that is
- * given up loses no slot; slots come from threads, from sends, from receives
+ * in the order of the futures, before any taking thread; a cancelled or dropped
+ * future loses no slot; slots come from threads, from sends, from receives
  * whose queue goes; the stop is the end. Then threads take and wait for the
- * slots of a small pool. With a poller's thread and by hand.
+ * slots of a small pool. With the thread of a poller and by hand.
  *
  * usage: runtime_pool_waits [rounds [seed]]
  */
@@ -98,7 +98,7 @@ static void is_waiting(const struct rpma_rt_future *future)
 	MUST_ANSWER(0, rpma_rt_future_wait(future, &item, 1));
 }
 
-/* A pool of one slot, which is taken, and a future that waits. */
+/* Makes a pool with a single slot, taken, and a waiting future. */
 static struct rpma_rt_future begin_waiting(struct scene *c,
 					   enum rpma_rt_mode mode,
 					   struct rpma_rt_lease *lease)
@@ -253,7 +253,7 @@ static void delete__with_an_unread_lease_BUSY(enum rpma_rt_mode mode)
 	MUST(rpma_rt_lease_release(&lease));
 	CHECK(rpma_rt_pool_delete(&c.pool) == RPMA_RT_E_BUSY);
 	lease = lease_of(&future);
-	/* a future that was read, and a dropped future, do not count */
+	/* a read future, and a dropped future, do not count */
 	held = next(&c);
 	future = next(&c);
 	MUST_ANSWER(0, rpma_rt_future_drop(&future));
@@ -376,7 +376,7 @@ struct member {
 	unsigned seed;
 };
 
-/* One holder a slot, at any time. */
+/* Asserts a single holder of a slot, at any time. */
 static void use(struct crowd *crowd, const struct rpma_rt_lease *lease)
 {
 	_Atomic uint32_t *holders = &crowd->holders[lease->slot];
@@ -388,7 +388,7 @@ static void use(struct crowd *crowd, const struct rpma_rt_lease *lease)
 	MUST(rpma_rt_lease_release(lease));
 }
 
-/* Now and then a future is given up at once, before or behind its slot. */
+/* Waits; now and then gives the future up at once, before or after its slot. */
 static void wait_for_a_slot(struct crowd *crowd, bool gives_up)
 {
 	struct rpma_rt_future future = next(&crowd->c);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- posting: four threads on one connection with on-error-only work
- * requests mixed in; credits and WRITABLE; batches taken in part; refused
- * posts.
+ * post.c -- posting: four threads on one connection, with some work requests
+ * that want a completion on error only; credits and WRITABLE; batches taken in
+ * part; refused posts.
  *
  * usage: runtime_post [messages of each thread]
  */
@@ -80,14 +80,14 @@ static void tear_down(struct post *p)
 	world_close(&p->world);
 }
 
-/* ---------------------------------------------- four threads, one queue --- */
+/* -------------------------------------------- four threads, one queue --- */
 
 struct poster {
 	struct post *post;
 	uint32_t index;
 };
 
-/* every third wants no completion when it succeeds */
+/* every third work request wants no completion on success */
 static int flags_of(uint32_t number)
 {
 	return number % 3 ? RPMA_F_COMPLETION_ALWAYS
@@ -111,7 +111,7 @@ static void *post_many(void *arg)
 	int ret;
 
 	while (number < p->each) {
-		/* acquire: before the post, so that what frees is seen */
+		/* acquire: before the post, so that freed room is seen */
 		turn = atomic_load_explicit(&p->turn, memory_order_acquire);
 		ret = rpma_rt_send(p->pair.active, p->mr, 0, MSG_SIZE,
 				   flags_of(number),
@@ -147,7 +147,8 @@ static void consume(struct post *p, uint32_t expected)
 			CHECK(!p->seen[item.context]);
 			p->seen[item.context] = 1;
 			thread = (uint32_t)item.context / p->each;
-			/* of one thread in the order it posted */
+			/* the completions of a thread come in the order of its
+			 * posts */
 			CHECK(item.context % p->each >= per_thread[thread]);
 			per_thread[thread] =
 				(uint32_t)(item.context % p->each) + 1;
@@ -216,9 +217,11 @@ static void post__four_threads(uint32_t each)
 	tear_down(&p);
 }
 
-/* ------------------------------------------------- one thread, by count --- */
+/* ----------------------------------------------- one thread, by count --- */
 
-/* Fills the queue; the batch is taken in part; one WRITABLE, then again. */
+/*
+ * Fills the queue; the batch is taken in part; a single WRITABLE, then again.
+ */
 static void post__batch_beyond_credit_A_PART(void)
 {
 	struct rpma_rt_wr wrs[DEPTH + 8];
@@ -237,7 +240,7 @@ static void post__batch_beyond_credit_A_PART(void)
 	/* no receives at the other end: nothing can complete */
 	MUST_ANSWER(DEPTH, rpma_rt_post_send(p.pair.active, wrs, DEPTH + 8));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
-	/* refused once more: still one WRITABLE */
+	/* refused once more: still a single WRITABLE */
 	CHECK(rpma_rt_post_send(p.pair.active, &wrs[DEPTH], 1) == RPMA_E_AGAIN);
 	for (i = 0; i < DEPTH; i++)
 		MUST(rpma_rt_recv(p.pair.passive, p.mr, 0, MSG_SIZE, 0));
@@ -292,7 +295,7 @@ static void post__refused(void)
 	CHECK(rpma_rt_post_send(p.pair.active, NULL, 1) == RPMA_E_INVAL);
 	CHECK(rpma_rt_post_send(p.pair.active, NULL, 0) == 0);
 	CHECK(rpma_rt_post_send(NULL, &wr, 1) == RPMA_E_INVAL);
-	/* and after all that the connection is as good as new */
+	/* and afterwards the connection is as good as new */
 	MUST(rpma_rt_recv(p.pair.passive, p.mr, 0, MSG_SIZE, 7));
 	MUST(world_post_send(p.pair.active, &wr));
 	CHECK(world_next(p.pq).context == 7);

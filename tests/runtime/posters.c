@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * posters.c -- everybody posts at once: to both ends of a connection two
- * threads each, and the function that its poller calls for what arrives; to
- * the SRQ that both ends share its refill function, and a thread. In the
- * middle of it one end is closed. Each work request is reported once, in the
- * queue that it named; every buffer comes back.
+ * posters.c -- many threads post at once: to both ends of a connection two
+ * threads each, and the function called by its poller for messages; to the SRQ
+ * shared by both ends the refill function, and a thread. In the middle one end
+ * is closed. Each work request is reported once, in the named queue; every
+ * buffer comes back.
  *
  * usage: runtime_posters [messages before the end [connections]]
  */
@@ -74,7 +74,7 @@ static void *post_until_closed(void *arg)
 			sched_yield();
 			continue;
 		}
-		/* relaxed: a count; the join orders the last one */
+		/* relaxed: a count; the join orders the last value */
 		atomic_fetch_add_explicit(&e->taken[i], 1,
 					  memory_order_relaxed);
 		i = !i;
@@ -96,14 +96,14 @@ static void reply(struct end *e)
 	e->reply_due = ret == RPMA_E_AGAIN; /* WRITABLE comes */
 }
 
-/* Everything that is not out. */
+/* Posts every buffer that is not posted. */
 static void post_buffers(struct scene *s, struct rpma_rt_srq *srq)
 {
 	uint64_t i;
 	int ret;
 
 	for (i = 0; i < BUFFERS; i++) {
-		/* relaxed: the queue that it came by orders its holders */
+		/* relaxed: the queue of the buffer orders its holders */
 		if (atomic_exchange_explicit(&s->out[i], true,
 					     memory_order_relaxed))
 			continue;
@@ -128,7 +128,7 @@ static void *keep_posting(void *arg)
 {
 	struct scene *s = arg;
 
-	/* relaxed: nothing follows from it */
+	/* relaxed: only a hint */
 	while (!atomic_load_explicit(&s->enough, memory_order_relaxed)) {
 		post_buffers(s, s->srq);
 		sched_yield();
@@ -146,7 +146,7 @@ static void buffer_back(struct scene *s, uint64_t i)
 				       memory_order_relaxed));
 }
 
-/* Of both routes of an end: replies, and what arrives. */
+/* Handles items of both routes of an end: replies, and messages. */
 static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	struct end *e = arg;
@@ -230,7 +230,7 @@ static void srq_close(struct scene *s)
 	} while (item.kind != RPMA_RT_EVENT);
 	CHECK(item.opcode == RPMA_RT_EVENT_SRQ_CLOSED);
 	for (i = 0; i < BUFFERS; i++) {
-		/* relaxed: nobody else has one any more */
+		/* relaxed: no other thread has buffers any more */
 		CHECK(!atomic_load_explicit(&s->out[i], memory_order_relaxed));
 	}
 	MUST(rpma_rt_queue_delete(&s->queue));
@@ -275,7 +275,10 @@ static void end_close(struct end *e)
 	MUST(rpma_rt_conn_unref(&e->conn));
 }
 
-/* The threads post while this one takes; after so many messages it closes. */
+/*
+ * The threads post while this thread takes; after so many messages this thread
+ * closes.
+ */
 static void take_until_closed(struct scene *s, uint32_t messages, int closer)
 {
 	uint64_t give_up = world_now_ms() + WORLD_PATIENCE_MS;
@@ -316,7 +319,7 @@ static void all_at_once__closed_in_the_middle(struct stage *stage,
 	take_until_closed(&s, messages, closer);
 	end_close(&s.ends[0]);
 	end_close(&s.ends[1]);
-	/* relaxed: nothing follows from it */
+	/* relaxed: only a hint */
 	atomic_store_explicit(&s.enough, true, memory_order_relaxed);
 	CHECK(pthread_join(s.keeper, NULL) == 0);
 	srq_close(&s);

@@ -3,7 +3,7 @@
 
 /*
  * proxy.c -- functions that post on another connection, whose poller is another
- * thread. A post that meets another thread in the middle of a post is taken
+ * thread. A post that meets another thread in the middle of a post is accepted
  * all the same. Between a client and a server, under load, with a thread that
  * posts on the same connections: each message arrives, in order, in both
  * directions.
@@ -26,14 +26,14 @@
 #define SIZE   8 /* bytes of a message: its number */
 #define NOISE  (UINT64_C(1) << 63)
 
-/* what is to be posted on another connection, oldest first */
+/* messages to be posted on another connection, oldest first */
 struct backlog {
 	uint32_t slots[DEPTH];
 	uint32_t head;
 	uint32_t tail;
 };
 
-/* one direction: what from receives is sent on to; slots of memory */
+/* a direction: messages received on from are sent on to; slots of memory */
 struct direction {
 	struct proxy *proxy;
 	struct rpma_rt_conn *from;
@@ -59,7 +59,7 @@ struct proxy {
 	atomic_bool is_over;
 };
 
-/* ---------------------------------------------------- what a proxy does --- */
+/* ------------------------------------------- the work of a proxy --- */
 
 static uint32_t *oldest(struct backlog *backlog)
 {
@@ -106,7 +106,7 @@ static bool receive(struct direction *d, uint32_t slot)
 	return is_taken(world_post_recv(d->from, &wr));
 }
 
-/* As far as it goes; where it does not, WRITABLE follows. */
+/* Posts as much as possible; after a refusal WRITABLE follows. */
 static void go_on(struct direction *d)
 {
 	const uint32_t *slot;
@@ -171,7 +171,7 @@ static uint64_t *word(struct proxy *p, size_t offset)
 	return (uint64_t *)(void *)(p->stage.memory + offset);
 }
 
-/* Posts receives there for all that may come. */
+/* Posts receives for all expected messages. */
 static void post_receives(struct proxy *p, struct rpma_rt_conn *conn,
 			  size_t memory)
 {
@@ -182,8 +182,8 @@ static void post_receives(struct proxy *p, struct rpma_rt_conn *conn,
 				  i));
 }
 
-/* What is received next, whose receive is posted again; NOISE too when the
- * thread that makes it has ended. */
+/* Receives the next message, and posts its receive again; NOISE too when the
+ * noise thread has ended. */
 static uint64_t receive_next(struct proxy *p, struct rpma_rt_conn *conn,
 			     struct rpma_rt_queue *queue, size_t memory,
 			     bool *is_end)
@@ -204,7 +204,7 @@ static uint64_t receive_next(struct proxy *p, struct rpma_rt_conn *conn,
 	return number;
 }
 
-/* The next message that is no noise. */
+/* Returns the next message other than noise. */
 static uint64_t next_message(struct proxy *p, struct rpma_rt_conn *conn,
 			     struct rpma_rt_queue *queue, size_t memory)
 {
@@ -228,7 +228,9 @@ static void receive_noise(struct proxy *p, struct rpma_rt_conn *conn,
 		CHECK(receive_next(p, conn, queue, memory, &is_end) & NOISE);
 }
 
-/* The peer has received what was there WINDOW messages ago. */
+/*
+ * Sends a number; the peer has received the message sent WINDOW messages ago.
+ */
 static void say(struct proxy *p, struct rpma_rt_conn *conn, size_t memory,
 		uint64_t number)
 {
@@ -236,7 +238,7 @@ static void say(struct proxy *p, struct rpma_rt_conn *conn, size_t memory,
 	int ret;
 
 	*word(p, offset) = number;
-	/* its own sends only: credit comes by itself */
+	/* only sends of this thread: credit comes without WRITABLE */
 	while ((ret = rpma_rt_send(conn, p->stage.mr, offset, SIZE,
 				   RPMA_F_COMPLETION_ON_ERROR, 0)) ==
 	       RPMA_E_AGAIN)
@@ -275,7 +277,7 @@ static void run_client(struct proxy *p)
 }
 
 /* Posts on both connections of the proxy, beside its functions, so many
- * messages in a call, and again when they are sent. */
+ * messages in a call, and again when sent. */
 static void *run_noise(void *arg)
 {
 	struct proxy *p = arg;
@@ -413,9 +415,9 @@ static void load__in_order_none_lost(uint64_t messages)
 	proxy_close(&p);
 }
 
-/* ------------------------------------------------------------ one post --- */
+/* ----------------------------------------------------- a single post --- */
 
-/* A thread that is inside a post on back.active, until the function has posted
+/* A thread inside a post on back.active, until the function has posted
  * there. */
 static struct {
 	uint32_t qp_num;
@@ -433,7 +435,7 @@ static void hold(enum rpma_loopback_point point, const void *object, void *arg)
 	if (point != RPMA_LOOPBACK_POST_SEND || qp->qp_num != holder.qp_num ||
 	    !pthread_equal(pthread_self(), holder.thread) || holder.was_held)
 		return;
-	holder.was_held = true; /* that thread posts for others, too */
+	holder.was_held = true; /* the thread posts for others, too */
 	sem_post(&holder.inside);
 	while (sem_wait(&holder.posted))
 		;

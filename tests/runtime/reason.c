@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * reason.c -- each verb of a connection's life fails with each errno, on either
- * side: the reason in CLOSED, the errno beside the reason, and the line of the
- * log are those of the tables here, which know nothing of the runtime's table.
- * Only what says something about the peer or the network is called so. Each
- * handful of failures has a process of its own, because the log lets few lines
- * a second pass.
+ * reason.c -- each verb in the life of a connection fails with each errno, on
+ * either side: the reason in CLOSED, the errno beside the reason, and the log
+ * line agree with the tables here, which are independent of the table in the
+ * runtime. Only failures that say something about the peer or the network get
+ * such a reason. Each handful of failures has a separate process, because the
+ * log lets few lines pass per second.
  */
 
 #define _GNU_SOURCE
@@ -29,13 +29,13 @@
 #define TEXT	 16384
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define NO_ERRNO (-1)
-/* of a queue pair that accepts: its states, and its timer */
+/* of an accepting queue pair: the states, and the timer */
 #define PEER_MOVES 4
 
 /* --------------------------------------------------------- the tables --- */
 
 /* Each errno: the reason where peer and network have a part in the step, and
- * words of the advice; NULL: no advice, or one for each step. */
+ * words of the advice; NULL: no advice, or advice that depends on the step. */
 static const struct failure {
 	int err;
 	enum rpma_rt_reason far;
@@ -72,14 +72,14 @@ static const struct failure {
 };
 #define FAILURES ((int)(sizeof(failures) / sizeof(failures[0])))
 
-/* The ends that have a part in a step. */
+/* The ends with a part in a step. */
 enum place {
 	HERE, /* this machine alone */
 	FAR,  /* peer and network, too */
 };
 
 struct verb;
-/* Lets one verb fail, with the fault that is named. */
+/* Lets a verb fail, with the named fault. */
 typedef void play_fn(struct stage *s, const struct verb *verb,
 		     const struct failure *failure);
 
@@ -112,7 +112,7 @@ static void log_fn(enum rpma_log_level level, const char *file, const int line,
 	vsnprintf(heard.text + used, TEXT - used, format, args);
 	va_end(args);
 	pthread_mutex_unlock(&heard.lock);
-	errno = EOVERFLOW; /* as a program's function may leave it */
+	errno = EOVERFLOW; /* as a function of the program may leave errno */
 }
 
 static void forget(void)
@@ -122,8 +122,7 @@ static void forget(void)
 	pthread_mutex_unlock(&heard.lock);
 }
 
-/* Is there a line that has all of the words? A word that is NULL has no part
- * in that. */
+/* Returns true if a line has all of the words; NULL words are ignored. */
 static bool is_said(const char *const words[4])
 {
 	const char *line = heard.text;
@@ -163,7 +162,7 @@ static void expect_said(const char *name, int err, const char *const words[4])
 	CHECK(said);
 }
 
-/* The line that the runtime says of the failed step. */
+/* Asserts the line of the runtime about the failed step. */
 static void expect_line(const struct verb *verb, const struct failure *failure,
 			const char *about)
 {
@@ -250,8 +249,8 @@ static void resolve(struct stage *s, const struct verb *verb,
 	expect_line(verb, failure, "is not connected to");
 }
 
-/* An event that the network is the cause of. The status -1 is librdmacm's for
- * a call of its own, so it is no errno. */
+/* An event caused by the network. The status -1 means a failed call of
+ * librdmacm itself, so the status is no errno. */
 static void hear_of_resolving(struct stage *s, const struct verb *verb,
 			      const struct failure *failure)
 {
@@ -309,9 +308,9 @@ static struct rpma_rt_conn *take_request(struct stage *s)
 	return rpma_rt_completion_conn(&item);
 }
 
-/* The queue pair cannot be moved on when the peer's answer is taken, by
- * librdmacm, which keeps the errno to itself. The peer's own moves, and its
- * timer, come first: one thread does all of them. */
+/* The queue pair cannot be moved when librdmacm takes the answer of the peer,
+ * and librdmacm hides the errno. The moves of the peer, and its timer, come
+ * first: a single thread makes all moves. */
 static void take_answer(struct stage *s, const struct verb *verb,
 			const struct failure *failure)
 {
@@ -381,7 +380,7 @@ static void accept_with(struct stage *s, const struct verb *verb,
 	MUST(rpma_rt_conn_accept(passive, NULL));
 	expect_closed(s->pq, &passive, reason, failure->err);
 	expect_end(s->aq, &active, RPMA_RT_REASON_REJECTED);
-	/* a client that left is no error of the server's */
+	/* a client that left is no error of the server */
 	if (reason == RPMA_RT_REASON_FAILED)
 		expect_line(verb, failure, "closes: failed: ");
 }

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * redirect.c -- a connection that is handed from worker to worker, and routes
- * that are closed, while messages go through it. Each completion comes once,
- * to one of the workers; ROUTE_CLOSED is the last item of the connection in a
- * queue that it has left, once each time; a sender that is refused is told,
- * wherever the connection leads by then; a connection that dies meanwhile ends
- * as ever; numbers of routes are used again.
+ * redirect.c -- a connection handed from worker to worker, and closed routes,
+ * while messages go through the connection. Each completion comes once, to a
+ * worker; ROUTE_CLOSED is the last item of the connection in a queue that the
+ * connection has left, once each time; a refused sender is told, wherever the
+ * connection leads by then; a connection that dies meanwhile ends as ever;
+ * numbers of routes are used again.
  *
  * usage: runtime_redirect [messages [lives [routes]]]
  */
@@ -35,7 +35,7 @@
 
 struct scene;
 
-/* one queue and the thread that consumes it */
+/* a queue and its consumer thread */
 struct worker {
 	struct scene *scene;
 	struct rpma_rt_queue *queue;
@@ -50,7 +50,7 @@ struct scene {
 	struct worker workers[WORKERS];
 	uint32_t count;
 
-	/* by message: how often it completed */
+	/* by message: number of completions */
 	_Atomic uint8_t *sent;
 	_Atomic uint8_t *received;
 	_Atomic uint64_t completed; /* both sides */
@@ -69,8 +69,8 @@ static void take_completion(struct scene *s,
 	_Atomic uint8_t *seen = is_send ? s->sent : s->received;
 
 	CHECK(item->context < s->count);
-	/* relaxed: counted up after the workers were joined, or by one of them
-	 * that finds it twice */
+	/* relaxed: summed after joining the workers, or by a worker that finds
+	 * the message twice */
 	CHECK(atomic_fetch_add_explicit(&seen[item->context], 1,
 					memory_order_relaxed) == 0);
 	/* release: pairs with the acquire of the thread that waits for all */
@@ -140,7 +140,7 @@ static bool await_writable(struct scene *s, enum rpma_rt_side side)
 	return false;
 }
 
-/* The active end's: messages, each with its number. */
+/* Sends from the active end: messages, each with its number. */
 static void *send_main(void *arg)
 {
 	struct scene *s = arg;
@@ -163,8 +163,9 @@ static void *send_main(void *arg)
 	return NULL;
 }
 
-/* The passive end's: receives posted ahead, as many as it has room for. They
- * complete in order, so the number of each is that of a message. */
+/* Receives at the passive end: receives posted ahead, as many as there is room
+ * for. Receives complete in order, so the number of a receive is the number of
+ * its message. */
 static void *sink_main(void *arg)
 {
 	struct rpma_rt_completion item;
@@ -220,7 +221,7 @@ static void scene_open(struct scene *s, enum rpma_rt_mode mode, uint32_t count)
 		w->scene = s;
 		MUST(rpma_rt_queue_new(s->stage.world.rt, &qcfg, &w->queue));
 	}
-	/* what was established is the first worker's */
+	/* ESTABLISHED is for the first worker */
 	MUST(rpma_rt_conn_set_queue(s->pair.active, s->workers[0].queue));
 	world_event(s->stage.aq, RPMA_RT_EVENT_ROUTE_CLOSED);
 	for (i = 0; i < WORKERS; i++)
@@ -258,7 +259,8 @@ static uint32_t count_ends(struct scene *s)
 	int i;
 
 	for (i = 0; i < WORKERS; i++)
-		/* relaxed: they were joined, or it is looked at again */
+		/* relaxed: the workers were joined, or the value is read
+		 * again */
 		ends += atomic_load_explicit(&s->workers[i].ends,
 					     memory_order_relaxed);
 	return ends;
@@ -270,7 +272,7 @@ static uint64_t completed(struct scene *s)
 	return atomic_load_explicit(&s->completed, memory_order_acquire);
 }
 
-/* Of each message both completions, once. */
+/* Asserts both completions of each message, once. */
 static void check_all(struct scene *s)
 {
 	uint32_t i;
@@ -291,7 +293,7 @@ static bool is_closed_once(struct scene *s)
 	return atomic_load_explicit(&s->closed, memory_order_relaxed) == 1;
 }
 
-/* Closes, and waits until every worker has heard the last of it. */
+/* Closes, and waits until every worker has the last item. */
 static void end(struct scene *s, uint32_t ends)
 {
 	uint64_t begin = world_now_ms();
@@ -309,8 +311,8 @@ static void end(struct scene *s, uint32_t ends)
 
 /* ---------------------------------------------------------------- tests --- */
 
-/* Round and round, as quickly as the poller answers. A worker that is behind
- * does not get it. How often it was moved. */
+/* Moves the connection around, as quickly as the poller answers. A worker that
+ * is behind does not get the connection. Returns the number of moves. */
 static uint32_t hand_around(struct scene *s, uint64_t until)
 {
 	uint32_t moved = 0;
@@ -356,7 +358,7 @@ static void set_queue__all_the_time(enum rpma_rt_mode mode, uint32_t count)
 	scene_close(&s);
 }
 
-/* Sends by a route that another one closes under it. */
+/* Sends by a route that another thread closes meanwhile. */
 struct sender {
 	struct scene *s;
 	_Atomic(struct rpma_rt_route *) route;
@@ -375,7 +377,7 @@ static void *send_by_route(void *arg)
 	int ret;
 
 	while (wr.context < s->count) {
-		/* acquire: pairs with the release of its opener */
+		/* acquire: pairs with the release of the thread that opens */
 		wr.route = atomic_load_explicit(&sender->route,
 						memory_order_acquire);
 		ret = world_post_send(s->pair.active, &wr);
@@ -437,7 +439,7 @@ static void close__under_posts(enum rpma_rt_mode mode, uint32_t count)
 		       RPMA_RT_E_BUSY)
 			sched_yield();
 		MUST(ret);
-		/* release: as above; half of the posts find it closed */
+		/* release: as above; half of the posts find the route closed */
 		atomic_store_explicit(&sender.route, next,
 				      memory_order_release);
 		former = next;
@@ -454,7 +456,7 @@ static void close__under_posts(enum rpma_rt_mode mode, uint32_t count)
 	scene_close(&s);
 }
 
-/* It ends while it is handed around. */
+/* The connection ends while moving around. */
 static void set_queue__it_dies(uint32_t lives)
 {
 	static struct scene s;

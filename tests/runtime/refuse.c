@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * refuse.c -- what a listener cannot do: with a configuration that the device
- * cannot meet there is no listener, and the log names the field, its value and
- * what the device has; requests for which no queue has room are refused, the
- * log and the dump have them, and the next one is taken.
+ * refuse.c -- refusals of a listener: with a configuration beyond the device
+ * there is no listener, and the log names the field, its value and the limit of
+ * the device; requests for which no queue has room are refused, the log and the
+ * dump count the refusals, and the next request is taken.
  */
 
 #define _GNU_SOURCE
@@ -49,7 +49,7 @@ static void log_fn(enum rpma_log_level level, const char *file, const int line,
 	pthread_mutex_unlock(&last.lock);
 }
 
-/* Does the last message have these words? */
+/* Asserts that the last message has the words. */
 static void expect_logged(const char *words)
 {
 	bool is_there;
@@ -62,7 +62,7 @@ static void expect_logged(const char *words)
 	CHECK(is_there);
 }
 
-/* ------------------------------------------- what the device cannot meet */
+/* ------------------------------------------- beyond the device */
 
 static void expect_refused(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 			   const char *words)
@@ -76,7 +76,10 @@ static void expect_refused(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 	expect_logged(words);
 }
 
-/* Of one side: with its marker, and in a CQ with both sides and markers. */
+/*
+ * Returns the limit of a side: with its marker, and in a CQ with both sides and
+ * markers.
+ */
 static int most(const struct ibv_device_attr *attr)
 {
 	if (attr->max_qp_wr >= TOO_BIG)
@@ -106,12 +109,12 @@ static void listen__more_than_the_device_has_INVAL(struct stage *s)
 		 cfg.max_sge, attr.max_sge);
 	expect_refused(s, &cfg, words);
 	cfg.max_sge = 1;
-	/* no device says how much it takes: it is found out */
+	/* no device reports its inline limit: the runtime tries */
 	cfg.max_inline = TOO_BIG;
 	expect_refused(s, &cfg, "max_inline is 1000000, it may be 8..");
 }
 
-/* What the log says is possible is so: that much is taken, one more is not. */
+/* The limit in the log is the true limit: accepted, one more is refused. */
 static void listen__the_limit_that_is_named_TAKEN(struct stage *s)
 {
 	struct rpma_rt_conn_cfg cfg = *s->cfg;
@@ -137,7 +140,7 @@ static void listen__atomics_that_the_device_has_not_INVAL(struct stage *s)
 
 	MUST(ibv_query_device(s->world.ibv_ctx, &attr));
 	if (attr.max_qp_rd_atom >= UINT8_MAX - 1)
-		return; /* no number is too large for it */
+		return; /* no number is too large for the device */
 	MUST(rpma_conn_cfg_new(&more));
 	MUST(rpma_conn_cfg_set_responder_resources(more, UINT8_MAX - 1));
 	cfg.more = more;
@@ -150,7 +153,7 @@ static void listen__atomics_that_the_device_has_not_INVAL(struct stage *s)
 
 /* ------------------------------------------------------- a queue behind --- */
 
-/* Is the number in the dump? */
+/* Asserts the number in the dump. */
 static void expect_dumped(struct stage *s, int refused)
 {
 	int fd = memfd_create("dump", MFD_CLOEXEC);
@@ -223,7 +226,7 @@ static void request__queue_behind_REFUSED_AND_TOLD(struct stage *s)
 		world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 		MUST(rpma_rt_conn_unref(&waiting[i]));
 	}
-	/* there is room: the next one is taken */
+	/* there is room: the next request is taken */
 	conn = stage_begin(s);
 	reject_next(queue);
 	world_event(queue, RPMA_RT_EVENT_CLOSED);

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shard_race.c -- shards that nothing wakes but one another: no timer, no
- * connection, no time to spin. A shard that sleeps is woken by a message; a
- * sender that was refused is called when it may send; an answer behind a
- * full lane has its room; and a stop at any time loses none of what was taken.
+ * shard_race.c -- shards woken only by one another: no timer, no connection, no
+ * time to spin. A message wakes a sleeping shard; a refused sender is called
+ * when there is room; an answer behind a full lane has room; and a stop at any
+ * time loses no accepted message.
  *
  * A wake-up that is lost, or never sent, is a hang.
  *
@@ -25,7 +25,7 @@
 #define STOPS  20 /* in the middle of traffic */
 #define WAKES  300
 
-/* a shard's own, of its thread; read when that has ended */
+/* private to a shard and its thread; read when the thread has ended */
 struct core {
 	struct world_core of;
 	uint32_t seed;
@@ -45,9 +45,9 @@ static struct {
 	rpma_rt_shard_message_fn *on_message;
 	uint64_t limit;
 	bool is_one_way;	/* posts of shard 0 to shard 1 only */
-	uint64_t slept[SHARDS]; /* of the shard that has the token */
+	uint64_t slept[SHARDS]; /* of the shard with the token */
 	uint32_t seed;
-	_Atomic uint32_t through; /* shards that have all */
+	_Atomic uint32_t through; /* shards with all messages */
 	_Atomic uint64_t traffic; /* messages, roughly */
 } set;
 
@@ -139,7 +139,7 @@ static void finish(void)
 	close_set();
 }
 
-/* The calling shard has all; the last one stops the set. */
+/* Counts the calling shard as finished; the last shard stops the set. */
 static void is_through(uint32_t shards)
 {
 	/* relaxed: a count */
@@ -164,7 +164,7 @@ static void send_one(struct core *core, uint32_t to, bool is_request, int *ret)
 	core->asked[to] += is_request;
 }
 
-/* One that came is the next one of its sender. */
+/* Asserts that a message is the next message of its sender. */
 static void take_one(struct core *core,
 		     const struct rpma_rt_shard_message *message)
 {
@@ -189,8 +189,8 @@ static uint64_t sleeps_of(const struct core *core)
 	return stats.sleeps;
 }
 
-/* One token goes round; all shards but one sleep. The next shard gets the token
- * when it has gone to sleep since it passed the token on. */
+/* A token goes round; all other shards sleep. The next shard gets the token
+ * when the next shard has gone to sleep since passing the token on. */
 static void on_token(struct rpma_rt_shard *shard,
 		     const struct rpma_rt_shard_message *message, void *arg)
 {
@@ -237,7 +237,7 @@ static void flood(struct core *core, uint32_t to)
 	CHECK(ret == 0 || ret == RPMA_E_AGAIN);
 }
 
-/* Whoever was refused goes on when it is told to, and at no other time. */
+/* A refused sender goes on when told, and at no other time. */
 static void on_flood(struct rpma_rt_shard *shard,
 		     const struct rpma_rt_shard_message *message, void *arg)
 {
@@ -349,7 +349,7 @@ static void answer__late_has_ROOM(void)
 
 /* ----------------------------------------------------------- credits --- */
 
-/* The receiver keeps requests, and answers none. */
+/* The receiver keeps requests, and answers nothing. */
 static void on_kept(struct rpma_rt_shard *shard,
 		    const struct rpma_rt_shard_message *message, void *arg)
 {
@@ -384,8 +384,8 @@ static void run_to_the_end(void)
 	}
 }
 
-/* The lane is empty, its room is not the sender's to use: one thread has all
- * shards, so that the receiver is sure to be done with the lane. */
+/* The lane is empty, but its room is not for the sender to use: one thread has
+ * all shards, so the receiver has certainly finished with the lane. */
 static void request__without_CREDIT_is_refused(void)
 {
 	struct core *asker = &set.cores[0];
@@ -432,7 +432,7 @@ static void on_any(struct rpma_rt_shard *shard,
 	uint32_t from = message->from;
 	int ret;
 
-	/* relaxed: a hint to the thread that stops */
+	/* relaxed: a hint to the stopping thread */
 	atomic_fetch_add_explicit(&set.traffic, 1, memory_order_relaxed);
 	if (message->kind == RPMA_RT_SHARD_ANSWER) {
 		core->answered[from]++;
@@ -447,7 +447,7 @@ static void on_any(struct rpma_rt_shard *shard,
 	send_some(core);
 }
 
-/* What was taken was delivered, what was answered came back. */
+/* Asserts that accepted messages were delivered, and answers came back. */
 static void check_totals(void)
 {
 	const struct core *cores = set.cores;

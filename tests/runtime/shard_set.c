@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shard_set.c -- shards of several threads on a device: what they send to one
- * another comes once and in order, with full lanes and sleeping shards all the
- * time; answers always come; connections are dealt to the shards in turn and
- * are served there; a stop of the set, or of the runtime, ends all of them.
+ * shard_set.c -- shards of several threads on a device: messages between shards
+ * come once and in order, with full lanes and sleeping shards all the time;
+ * answers always come; connections are distributed to the shards in turn and
+ * are served there; a stop of the set, or of the runtime, ends all shards.
  *
  * usage: runtime_shard_set [messages]
  */
@@ -22,7 +22,7 @@
 #define LANE   8
 #define CONNS  6
 
-/* a shard's own, of its thread; read when that has ended */
+/* private to a shard and its thread; read when the thread has ended */
 struct core {
 	struct world_core of;
 	uint64_t limit; /* posts and requests to each other shard */
@@ -30,7 +30,7 @@ struct core {
 	uint64_t came[SHARDS];	/* posts and requests */
 	uint64_t asked[SHARDS]; /* requests sent */
 	uint64_t answered[SHARDS];
-	uint64_t done;		   /* lanes that are through, both ways */
+	uint64_t done;		   /* finished lanes, both ways */
 	struct rpma_rt_timer beat; /* of a shard that sleeps in between */
 	uint64_t beats;
 	uint32_t requests; /* of connections */
@@ -42,7 +42,7 @@ struct set {
 	struct world world;
 	struct rpma_rt_shards *shards;
 	struct core cores[SHARDS];
-	_Atomic uint32_t through; /* shards that have all */
+	_Atomic uint32_t through; /* shards with all messages */
 };
 
 static struct set set;
@@ -72,20 +72,20 @@ static uint64_t sleeps_of(const struct core *core)
 	return stats.sleeps;
 }
 
-/* A shard that did not sleep yet has more beats. */
+/* A shard that has not slept yet has more beats. */
 static void look(struct core *core)
 {
 	if (core->done || !is_through(core) || sleeps_of(core) == 0)
 		return;
 	core->done = 1;
-	/* release: all it has counted; the last stops the set */
+	/* release: everything counted; the last shard stops the set */
 	if (atomic_fetch_add_explicit(&set.through, 1, memory_order_release) +
 		    1 ==
 	    SHARDS)
 		MUST(rpma_rt_shards_stop(set.shards));
 }
 
-/* The next to that shard: one in three is a request. */
+/* Sends the next message to the shard: every third message is a request. */
 static int send_one(struct core *core, uint32_t to)
 {
 	struct rpma_rt_shard_message message = {
@@ -315,7 +315,7 @@ static void connections__are_DEALT(void)
 	       2 * CONNS)
 		sched_yield();
 	MUST(rpma_rt_listener_delete(&listener));
-	/* of the runtime: it stops the shards */
+	/* a stop of the runtime stops the shards */
 	MUST(rpma_rt_stop(set.world.rt));
 	join_threads();
 	for (i = 0; i < SHARDS; i++) {

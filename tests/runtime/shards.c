@@ -3,9 +3,10 @@
 
 /*
  * shards.c -- pollers of several threads. In manual mode: the functions of a
- * poller run on the thread that it belongs to, also while another thread waits,
- * and threads that wait for each other's pollers serve each other. In every
- * mode: a poller that does not answer delays only the threads that wait for it.
+ * poller run on the owner thread of the poller, also while another thread
+ * waits, and threads that wait for each other's pollers serve each other. In
+ * every mode: a poller that does not answer delays only the threads that wait
+ * for the poller.
  *
  * usage: runtime_shards [calls]
  */
@@ -23,7 +24,7 @@
 #define DEPTH  32
 #define ROUTES 40
 
-/* a thread, the poller that it runs, and a connection there */
+/* a thread, its poller, and a connection on the poller */
 struct shard {
 	struct stage *stage;
 	int poller;
@@ -67,7 +68,7 @@ static struct rpma_rt_conn *turn_until(struct stage *s, int poller,
 	return (struct rpma_rt_conn *)(uintptr_t)item.context;
 }
 
-/* Both ends on that poller, which the caller runs. */
+/* Connects both ends on the poller, run by the caller. */
 static void connect_on(struct stage *s, int poller, struct world_pair *pair)
 {
 	struct rpma_rt_listener *listener;
@@ -90,7 +91,7 @@ static void connect_on(struct stage *s, int poller, struct world_pair *pair)
 	turn_until(s, poller, s->pq, RPMA_RT_EVENT_LISTENER_CLOSED);
 }
 
-/* Not connected, as a change of user needs it. */
+/* Makes an unconnected connection, as a change of user needs. */
 static struct rpma_rt_conn *conn_on(struct stage *s, int poller)
 {
 	struct rpma_rt_conn *conn;
@@ -151,7 +152,10 @@ static void *run_shard(void *arg)
 	return NULL;
 }
 
-/* A thread that only waits, for its own poller: it runs no other. */
+/*
+ * A thread that only waits, for its own poller: the thread runs no other
+ * poller.
+ */
 static void functions__on_their_own_thread(uint32_t calls)
 {
 	struct stage_cfg cfg = {
@@ -172,7 +176,8 @@ static void functions__on_their_own_thread(uint32_t calls)
 	turn_until(&s, 0, s.aq, RPMA_RT_EVENT_READY);
 	CHECK(!pthread_create(&thread, NULL, run_shard, &shard));
 	sem_wait(&shard.started);
-	/* relaxed: a count. At least as many of its functions run meanwhile */
+	/* relaxed: a count. At least as many functions of the poller run
+	 * meanwhile */
 	for (i = 0;
 	     i < calls ||
 	     atomic_load_explicit(&shard.calls, memory_order_relaxed) < calls;
@@ -180,8 +185,8 @@ static void functions__on_their_own_thread(uint32_t calls)
 		MUST(rpma_rt_conn_set_user(conn, &s));
 	end(&shard);
 	pthread_join(thread, NULL);
-	/* its poller is nobody's with the end of its thread: run by whoever
-	 * takes it, as here */
+	/* after the end of its thread the poller is free: any thread may run
+	 * the poller, as here */
 	shard.thread = pthread_self();
 	MUST(rpma_rt_conn_close(shard.pair.active));
 	turn_until(&s, 1, s.aq, RPMA_RT_EVENT_CLOSED);
@@ -227,14 +232,14 @@ static void *open_routes(void *arg)
 	}
 	/* relaxed: a count */
 	atomic_fetch_sub_explicit(opener->working, 1, memory_order_relaxed);
-	/* the other one may wait for this poller still */
+	/* the other thread may still wait for this poller */
 	while (atomic_load_explicit(opener->working, memory_order_relaxed) > 0)
 		turn(opener->stage, opener->poller);
 	return NULL;
 }
 
-/* Nothing but the waits themselves runs a poller while both open routes: each
- * on the other's connection, and both on the same one at once. */
+/* Only the waits themselves run a poller while both threads open routes: each
+ * on the connection of the other, and both on the same connection at once. */
 static void shards__wait_for_each_other(void)
 {
 	struct stage_cfg cfg = {
@@ -270,11 +275,11 @@ static void shards__wait_for_each_other(void)
 	stage_close(&s);
 }
 
-/* ------------------------------------------ a poller that is busy --- */
+/* ------------------------------------------- a busy poller --- */
 
 struct gate {
 	struct shard shard;
-	struct rpma_rt_conn *conn; /* of the poller that is inside */
+	struct rpma_rt_conn *conn; /* of the busy poller */
 	sem_t inside;
 	sem_t open;
 	sem_t calling;
@@ -296,7 +301,7 @@ static void *wait_for_it(void *arg)
 {
 	struct gate *gate = arg;
 
-	/* relaxed: the semaphore orders it */
+	/* relaxed: ordered by the semaphore */
 	atomic_store_explicit(&gate->caller, gettid(), memory_order_relaxed);
 	sem_post(&gate->calling);
 	MUST(rpma_rt_conn_set_user(gate->conn, gate));
@@ -317,11 +322,14 @@ static char state_of(pid_t tid)
 	return state;
 }
 
-/* The caller sleeps in its call: for the poller, or with a lock held. */
+/*
+ * Waits until the caller sleeps in its call: for the poller, or with a lock
+ * held.
+ */
 static void wait_until_it_waits(struct gate *gate)
 {
 	sem_wait(&gate->calling);
-	/* relaxed: the semaphore orders it */
+	/* relaxed: ordered by the semaphore */
 	while (state_of(atomic_load_explicit(&gate->caller,
 					     memory_order_relaxed)) != 'S')
 		sched_yield();

@@ -4,11 +4,11 @@
 /*
  * soak.h -- the parts of soak.c: work requests under stress, each ticked off.
  *
- * A run is a row of epochs. An epoch has one or two runtimes ("sites"), drawn
- * settings, one kind of trouble, and pairs of connections that are made, work
- * and die of a drawn cause until the epoch's share of work requests is posted.
- * An "end" is one connection with its records; it is judged when the last item
- * of it has been taken from the last queue.
+ * A run is a series of epochs. An epoch has one or two runtimes ("sites"),
+ * random settings, a kind of trouble, and pairs of connections that are made,
+ * work and die of a random cause until the share of work requests of the epoch
+ * is posted. An "end" is a connection with its records; the end is judged when
+ * the last item of the end has been taken from the last queue.
  */
 
 #ifndef SOAK_H
@@ -30,7 +30,7 @@
 #define SOAK_SLOTS  64 /* buffers of a side */
 #define SOAK_BLOCK  32
 #define SOAK_BATCH  8
-#define SOAK_WORDS  64 /* of an end's own memory that is always valid */
+#define SOAK_WORDS  64 /* always valid memory of an end */
 
 enum soak_trouble {
 	SOAK_NONE,
@@ -44,29 +44,29 @@ enum soak_trouble {
 	SOAK_TROUBLES
 };
 
-/* what an end does when its time has come */
+/* the way an end ends */
 enum soak_cause {
 	SOAK_CLOSE,	 /* closes itself */
 	SOAK_CLOSE_PEER, /* closes the other end */
 	SOAK_CLOSE_BOTH,
 	SOAK_BAD_WRITE,	  /* writes where nothing is */
 	SOAK_FATAL,	  /* QP_FATAL; loopback only, else as SOAK_CLOSE */
-	SOAK_BREAK_CQ,	  /* some CQ dies, and it closes itself */
-	SOAK_CLOSE_EARLY, /* before it is established */
+	SOAK_BREAK_CQ,	  /* a CQ dies, and the end closes */
+	SOAK_CLOSE_EARLY, /* before ESTABLISHED */
 	SOAK_REJECT,	  /* the passive end rejects */
-	SOAK_NOBODY,	  /* nobody listens there */
+	SOAK_NOBODY,	  /* no listener there */
 	SOAK_CAUSES
 };
 
-/* what is known of a work request: soak_rec.state */
+/* the state of a work request: soak_rec.state */
 enum soak_state { SOAK_IDLE, SOAK_OUT, SOAK_DONE, SOAK_REFUSED };
 
 struct soak_rec {
 	_Atomic uint8_t state; /* enum soak_state */
 	uint8_t route;
-	uint8_t slot;  /* SOAK_SLOTS: none */
+	uint8_t slot;  /* SOAK_SLOTS: no slot */
 	uint8_t op;    /* enum rpma_rt_op */
-	bool on_error; /* its success is silent */
+	bool on_error; /* a success is silent */
 };
 
 struct soak_route {
@@ -74,14 +74,14 @@ struct soak_route {
 	int queue;
 };
 
-/* what one queue has seen of one side of an end: its consumer's */
+/* items of a side of an end, as seen by the consumer of a queue */
 struct soak_seen {
 	uint32_t next; /* the least sequence number that may still come */
 	bool error;
 	bool made_up;
 };
 
-/* where items come to: a queue, or a function that the poller calls */
+/* destination of items: a queue, or a function called by the poller */
 struct soak_queue {
 	struct soak_epoch *epoch;
 	struct rpma_rt_queue *queue; /* NULL: a function */
@@ -92,35 +92,36 @@ struct soak_queue {
 	pthread_mutex_t turn;
 	pthread_t threads[2];
 	_Atomic uint64_t pushed;
-	uint64_t messages; /* its consumer's */
+	uint64_t messages; /* private to the consumer */
 	uint64_t random;
 };
 
 struct soak_side {
 	pthread_mutex_t lock;  /* of ordered posting */
 	_Atomic uint32_t next; /* sequence number */
-	uint32_t messages;     /* that take a receive of the peer; under lock */
-	uint32_t cap;	       /* work requests in its life */
+	uint32_t messages;     /* messages that take a receive of the peer;
+			        * under lock */
+	uint32_t cap;	       /* work requests in a life */
 	struct soak_rec *recs;
 	_Atomic uint64_t slots; /* free ones */
 	_Atomic bool starved;	/* a post found no free slot */
 	struct soak_route routes[SOAK_ROUTES];
 	_Atomic int routes_count;
-	_Atomic uint32_t first_error; /* sequence number; cap: none */
+	_Atomic uint32_t first_error; /* sequence number; cap: no error */
 	struct soak_seen seen[SOAK_DESTS];
 };
 
 struct soak_pair {
 	bool used;
 	uint32_t gen;
-	struct soak_end *ends[2]; /* active, passive; NULL: none (any more) */
+	struct soak_end *ends[2]; /* active, passive; NULL: no end (any more) */
 };
 
 struct soak_end {
 	/* under the epoch's lock */
 	bool used;
 	uint32_t gen;
-	struct soak_pair *pair; /* NULL: the peer of nobody */
+	struct soak_pair *pair; /* NULL: without a peer */
 
 	_Atomic uint32_t refs; /* last items to come, and callers */
 	_Atomic(struct rpma_rt_conn *) conn;
@@ -145,7 +146,7 @@ struct soak_end {
 	struct soak_side side[2];
 };
 
-/* what was seen in the whole run: it must not be nothing */
+/* totals of the whole run: must not be zero */
 struct soak_sum {
 	_Atomic uint64_t posted;
 	_Atomic uint64_t ticked;
@@ -158,7 +159,7 @@ struct soak_sum {
 	_Atomic uint64_t in_use;
 	_Atomic uint64_t reasons[8]; /* by enum rpma_rt_reason */
 	_Atomic uint64_t messages;
-	_Atomic uint64_t called;       /* items that came to functions */
+	_Atomic uint64_t called;       /* items for functions */
 	_Atomic uint64_t taken_shared; /* batches of shared queues */
 	_Atomic uint64_t faults;
 	uint64_t spilled, stale, recovered, sleeps;
@@ -176,9 +177,9 @@ struct soak_cfg {
 	uint64_t seed;
 	uint32_t epochs;
 	uint64_t patience_s; /* until a hang is reported */
-	bool manual;	     /* one thread does everything */
+	bool manual;	     /* a single thread does everything */
 	bool two;	     /* two runtimes on one device */
-	bool calm;	     /* no trouble but what the ends make themselves */
+	bool calm;	     /* no trouble except from the ends */
 	uint32_t only;	     /* 1 + the only kind of trouble; 0: all in turn */
 };
 
@@ -200,7 +201,7 @@ struct soak_epoch {
 	int pollers;
 	struct soak_site sites[SOAK_SITES];
 	uint32_t life; /* completions, about, of an end */
-	bool deaf;     /* a peer may not hear that the other end left */
+	bool deaf;     /* a peer may not notice that the other end left */
 	uint64_t target;
 	_Atomic uint64_t posted;
 	_Atomic bool closing;
@@ -215,8 +216,8 @@ struct soak_epoch {
 
 /* A number below n. */
 uint32_t soak_random(uint64_t *state, uint32_t n);
-/* Tells what is wrong with which work request, and aborts. side < 0: with the
- * end itself. */
+/* Prints the error and the work request, and aborts. side < 0: the end itself
+ * is wrong. */
 _Noreturn void soak_wrong(const struct soak_end *end, int side, uint32_t seq,
 			  int queue, const char *what);
 /* Says something went on. */
@@ -224,48 +225,54 @@ void soak_alive(void);
 
 /* --- soak_end.c */
 
-/* A record for a connection to be; NULL: none is free. refs: one, of its
- * CLOSED, and one for the caller. A pair that is not of that generation any
- * more is not joined. */
+/* Makes a record for a future connection; returns NULL if all records are in
+ * use. refs: one for CLOSED, and one for the caller. A pair of a later
+ * generation is not joined. */
 struct soak_end *soak_end_new(struct soak_epoch *epoch, int site,
 			      struct soak_pair *pair, uint32_t gen,
 			      bool passive);
-/* It never became a connection. */
+/* Removes an end that never became a connection. */
 void soak_end_undo(struct soak_end *end);
 void soak_end_put(struct soak_end *end);
-/* Its connection, as soon as anybody knows it; else NULL. */
+/*
+ * soak_conn() returns the connection, as soon as any thread knows the
+ * connection; else NULL.
+ */
 struct rpma_rt_conn *soak_conn(const struct soak_end *end);
 void soak_learn(struct soak_end *end, struct rpma_rt_conn *conn);
-/* Some end that lives, or NULL; to be put. */
+/* Return a living end, or NULL; the caller puts the end. */
 struct soak_end *soak_end_at(struct soak_epoch *epoch, int index);
 struct soak_end *soak_end_any(struct soak_epoch *epoch, uint64_t *random);
 /* The other end, or NULL; to be put. */
 struct soak_end *soak_end_peer(struct soak_end *end);
-/* The end of that connection, or NULL; to be put. */
+/* Returns the end of the connection, or NULL; the caller puts the end. */
 struct soak_end *soak_end_of(struct soak_epoch *epoch,
 			     const struct rpma_rt_conn *conn);
 void soak_end_close(struct soak_end *end);
-/* Opens one more route to some queue. */
+/* Opens another route to a random queue. */
 void soak_end_open_route(struct soak_end *end, int side, uint64_t *random);
-/* Prints those that are left. */
+/* Prints the remaining ends. */
 void soak_ends_print(struct soak_epoch *epoch);
 
 /* --- soak_post.c */
 
-/* Where its memory lies, in the region. */
+/* Returns the offset of the buffer in the region. */
 size_t soak_block(const struct soak_end *end, int side, uint32_t slot);
 size_t soak_words(const struct soak_end *end);
-/* The application, or nobody, may look into it. */
+/*
+ * soak_give() allows the application to read the memory, soak_take() forbids
+ * reads.
+ */
 void soak_give(const void *p, size_t size);
 void soak_take(const void *p, size_t size);
-/* Posts what is missing on a side. */
+/* Posts missing work requests of a side. */
 void soak_pump(struct soak_end *end, int side, uint64_t *random);
-/* Begins the end's end, for its cause. */
+/* Begins to end the end, by its cause. */
 void soak_trigger(struct soak_end *end, uint64_t *random);
 
 /* --- soak_item.c */
 
-/* Begins a pair, if there is a place for one. */
+/* Begins a pair, if there is a free place. */
 void soak_create(struct soak_epoch *epoch, uint64_t *random);
 /* An item of a queue. */
 void soak_item(struct soak_queue *queue, const struct rpma_rt_completion *item);
@@ -282,15 +289,15 @@ void soak_unmake(struct soak_epoch *epoch);
 
 /* --- soak_epoch.c */
 
-/* One epoch, from nothing to nothing. */
+/* Runs an epoch, from start to end. */
 void soak_epoch_run(struct soak_epoch *epoch);
 
 /* --- soak_trouble.c */
 
-/* The device begins, and ceases, to behave like that. */
+/* Starts and ends the trouble of the device. */
 void soak_trouble_begin(struct soak_epoch *epoch);
 void soak_trouble_end(struct soak_epoch *epoch);
-/* Posts with post, and raises QP_FATAL while that is under way. False: the
+/* Posts with post, and raises QP_FATAL during the post. Returns false if the
  * post did not come so far. */
 bool soak_trouble_fatal(struct soak_end *end,
 			int (*post)(struct soak_end *end, bool nowhere,

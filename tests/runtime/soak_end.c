@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak_end.c -- the ends of connections: their records, their holders, and the
- * judgement when the last item of one has been taken.
+ * soak_end.c -- the ends of connections: records, holders, and the judgement
+ * when the last item of an end has been taken.
  */
 
 #include "soak.h"
@@ -26,7 +26,7 @@ static void draw_side(struct soak_end *end, int which, uint64_t *random)
 		side->cap = 2 * life + 2 * SOAK_SLOTS;
 	side->recs = calloc(side->cap, sizeof(*side->recs));
 	CHECK(side->recs);
-	/* relaxed, all: nobody else knows the end yet */
+	/* relaxed, all: no other thread knows the end yet */
 	atomic_store_explicit(&side->first_error, side->cap,
 			      memory_order_relaxed);
 	atomic_store_explicit(&side->routes_count, 1, memory_order_relaxed);
@@ -42,14 +42,14 @@ static void draw(struct soak_end *end, uint64_t *random)
 {
 	int i;
 
-	/* both ends alike, for the one judges what the other sent */
+	/* both ends alike, because each end judges the messages of the other */
 	end->ordered = end->pair_gen % 4 != 0;
 	end->by_writable = soak_random(random, 3) == 0;
 	end->cause = (enum soak_cause)soak_random(random, SOAK_CAUSES);
 	end->when = 1 + soak_random(random, 4 * end->epoch->life);
 	end->own_queue = (int)soak_random(random, SOAK_QUEUES);
 	end->lasts = 1u << end->own_queue;
-	/* relaxed: nobody else knows the end yet */
+	/* relaxed: no other thread knows the end yet */
 	atomic_store_explicit(&end->reason, NEVER_CLOSED, memory_order_relaxed);
 	pthread_mutex_init(&end->lock, NULL);
 	for (i = 0; i < 2; i++)
@@ -86,7 +86,7 @@ struct soak_end *soak_end_new(struct soak_epoch *epoch, int site,
 	pthread_mutex_lock(&epoch->lock);
 	end = take_record(epoch);
 	if (end != NULL) {
-		/* relaxed: the lock publishes it */
+		/* relaxed: published by the lock */
 		atomic_store_explicit(&end->refs, 2, memory_order_relaxed);
 		end->epoch = epoch;
 		end->site = site;
@@ -142,7 +142,7 @@ static void judge(struct soak_end *end)
 	uint32_t seq;
 	int i;
 
-	/* relaxed, all: the last holder has seen what the others did */
+	/* relaxed, all: the last holder has seen the stores of the others */
 	if (atomic_load_explicit(&end->reason, memory_order_relaxed) ==
 	    NEVER_CLOSED)
 		soak_wrong(end, -1, 0, -1, "let go before CLOSED");
@@ -188,7 +188,7 @@ void soak_end_put(struct soak_end *end)
 {
 	struct rpma_rt_conn *conn;
 
-	/* acq_rel: the last one sees what every other did */
+	/* acq_rel: the last holder sees the stores of every other holder */
 	if (atomic_fetch_sub_explicit(&end->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	judge(end);
@@ -199,7 +199,7 @@ void soak_end_put(struct soak_end *end)
 
 /* --- finding; REQUIRES: the epoch's lock */
 
-/* Not one whose last holder is gone already. */
+/* Takes a reference, unless the last holder is gone already. */
 static struct soak_end *hold(struct soak_end *end)
 {
 	uint32_t refs;
@@ -276,7 +276,7 @@ struct soak_end *soak_end_of(struct soak_epoch *epoch,
 	return end;
 }
 
-/* --- what is done with one */
+/* --- actions on an end */
 
 void soak_end_close(struct soak_end *end)
 {
@@ -297,7 +297,7 @@ static void call(const struct rpma_rt_completion *item, void *arg)
 	soak_item(fn, item);
 }
 
-/* To a queue, or the side's function, which has one route only. */
+/* Draws a queue, or the function of the side, which has a single route. */
 static int draw_dest(const struct soak_end *end, int which, uint64_t *random)
 {
 	int queue = (int)soak_random(random, SOAK_QUEUES);
@@ -344,7 +344,8 @@ void soak_end_open_route(struct soak_end *end, int which, uint64_t *random)
 	is_new = !(end->lasts & (1u << queue));
 	if (is_new) {
 		end->lasts |= 1u << queue;
-		/* relaxed: the caller holds the end; one for ROUTE_CLOSED */
+		/* relaxed: the caller holds the end; a reference for
+		 * ROUTE_CLOSED */
 		atomic_fetch_add_explicit(&end->refs, 1, memory_order_relaxed);
 	}
 	route = &side->routes[count];
@@ -366,7 +367,7 @@ unlock:
 	pthread_mutex_unlock(&end->lock);
 }
 
-/* --- for whoever looks for what hangs */
+/* --- to find a hang */
 
 static void print_end(const struct soak_end *end)
 {
@@ -376,7 +377,7 @@ static void print_end(const struct soak_end *end)
 	uint32_t seq;
 	int i;
 
-	/* relaxed, all: a picture of what hangs */
+	/* relaxed, all: a picture of a hang */
 	fprintf(stderr,
 		"end %d.%u %s cause %d refs %u lasts %#x of %#x reason %d%s%s:",
 		end->index, end->gen, end->passive ? "passive" : "active",

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * soak_epoch.c -- one epoch: pairs are made and disturbed, consumers take
- * items, and at the end nothing is left, in whichever way it ends.
+ * soak_epoch.c -- an epoch: pairs are made and disturbed, consumers take items,
+ * and at the end nothing is left, in every kind of ending.
  */
 
 #include "soak.h"
@@ -23,7 +23,7 @@ static void nap_us(uint32_t us)
 	nanosleep(&ts, NULL);
 }
 
-/* A batch; false: there will be none. */
+/* Consumes a batch; returns false at the end of the queue. */
 static bool consume(struct soak_queue *queue, int timeout_ms)
 {
 	struct rpma_rt_completion items[ITEMS];
@@ -43,7 +43,7 @@ static bool consume(struct soak_queue *queue, int timeout_ms)
 	for (i = 0; i < got; i++)
 		soak_item(queue, &items[i]);
 	soak_alive();
-	/* a consumer that is behind: its lanes fill, spill, and are refused */
+	/* a slow consumer: its lanes fill, spill, and are refused */
 	if (queue->slow && soak_random(&queue->random, 16) == 0)
 		nap_us(500);
 	return true;
@@ -58,8 +58,8 @@ static void *consumer(void *arg)
 	return NULL;
 }
 
-/* Of a shared queue: both are woken, one at a time takes and does what is to be
- * done, so that a connection's items are handled in order. */
+/* Consumes a shared queue: both threads are woken, and one at a time takes and
+ * handles items, so that the items of a connection are handled in order. */
 static void *worker(void *arg)
 {
 	struct soak_queue *queue = arg;
@@ -112,7 +112,9 @@ static void push_message(struct soak_epoch *epoch, uint64_t *random)
 				&(struct rpma_rt_completion){.context = n}));
 }
 
-/* Only while its peer is there: it has to notice by itself that it left. */
+/*
+ * Closes the end only while its peer exists: the peer has to notice the close.
+ */
 static void close_some(struct soak_end *end)
 {
 	struct soak_end *peer = soak_end_peer(end);
@@ -124,7 +126,7 @@ static void close_some(struct soak_end *end)
 		soak_end_put(peer);
 }
 
-/* Something that a thread may do which has nothing to do with anything. */
+/* Calls a random function unrelated to the traffic. */
 static void disturb(struct soak_epoch *epoch, uint64_t *random)
 {
 	struct soak_end *end = soak_end_any(epoch, random);
@@ -145,7 +147,7 @@ static void disturb(struct soak_epoch *epoch, uint64_t *random)
 		soak_end_open_route(end, which, random);
 		break;
 	default:
-		/* relaxed: not before its user was set */
+		/* relaxed: not before the user pointer was set */
 		if (!end->passive || atomic_load_explicit(&end->established,
 							  memory_order_relaxed))
 			soak_pump(end, which, random);
@@ -180,7 +182,7 @@ static void close_all(struct soak_epoch *epoch)
 	}
 }
 
-/* --- how it ends */
+/* --- the ending */
 
 enum ending { CLOSE_ALL, STOP, PULL };
 
@@ -191,7 +193,7 @@ static enum ending draw_ending(struct soak_epoch *epoch)
 	return soak_random(&epoch->random, 2) ? CLOSE_ALL : STOP;
 }
 
-/* Stops what still lives; before that, all but a few of the last ones. */
+/* Stops living pairs; before, closes all but a few of the last. */
 static void begin_end(struct soak_epoch *epoch, enum ending ending)
 {
 	/* relaxed: an order to stop soon */
@@ -253,7 +255,7 @@ static void run_threads(struct soak_epoch *epoch)
 	begin_end(epoch, ending);
 	CHECK(!pthread_join(thread, NULL));
 	while (ending != STOP && !all_gone(epoch)) {
-		/* one may have been made, or requested, after close_all() */
+		/* an end may have been made, or requested, after close_all() */
 		if (ending == CLOSE_ALL)
 			close_all(epoch);
 		nap_us(2000);
@@ -328,7 +330,7 @@ void soak_epoch_run(struct soak_epoch *epoch)
 	else
 		run_threads(epoch);
 	soak_trouble_end(epoch);
-	/* relaxed, both: nobody else is left */
+	/* relaxed, both: no other thread is left */
 	atomic_fetch_add_explicit(
 		&epoch->sum->posted,
 		atomic_load_explicit(&epoch->posted, memory_order_relaxed),

@@ -3,7 +3,7 @@
 
 /*
  * soak_post.c -- the posts of the soak, from any thread: each work request gets
- * a record before it is posted, and a buffer that no code may read after its
+ * a record before the post, and a buffer that no code may read after its
  * completion was taken.
  */
 
@@ -27,7 +27,7 @@
 #define SIDE_SIZE ((size_t)SOAK_SLOTS * SOAK_BLOCK)
 #define END_SIZE  (2 * SIDE_SIZE + SOAK_WORDS)
 
-/* the second half of the words is what writes go to */
+/* the second half of the words is the destination of writes */
 #define WRITE_TO (SOAK_WORDS / 2)
 
 struct batch {
@@ -72,7 +72,7 @@ static uint32_t take_slot(struct soak_side *side)
 		if (slots == 0)
 			return SOAK_SLOTS;
 		slot = (uint32_t)__builtin_ctzll(slots);
-		/* acquire: pairs with the release of its former holder */
+		/* acquire: pairs with the release of the former holder */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&side->slots, &slots, slots & (slots - 1), memory_order_acquire,
 		memory_order_relaxed));
@@ -162,7 +162,7 @@ static void mark_out(struct soak_end *end, int which, uint32_t seq)
 		soak_wrong(end, which, seq, -1, "numbered twice: the test");
 }
 
-/* One of the send side into wr and its record. False: no buffer. */
+/* Prepares a send in wr and its record. Returns false without a buffer. */
 static bool build_send(struct soak_end *end, uint32_t seq, uint32_t number,
 		       uint64_t *random, struct rpma_rt_wr *wr)
 {
@@ -254,7 +254,7 @@ static void build(struct soak_end *end, int which, int n, uint64_t *random,
 		batch->count++;
 	}
 	for (; i < n && !end->ordered; i++)
-		/* relaxed: nobody else has them */
+		/* relaxed: no other thread has the records */
 		atomic_store_explicit(
 			&side->recs[batch->first + (uint32_t)i].state,
 			SOAK_REFUSED, memory_order_relaxed);
@@ -262,7 +262,10 @@ static void build(struct soak_end *end, int which, int n, uint64_t *random,
 
 /* --- posting */
 
-/* What was not taken never completes; its record and its buffer go back. */
+/*
+ * Takes refused work requests back: they never complete; record and buffer are
+ * free.
+ */
 static void take_back(struct soak_end *end, int which,
 		      const struct batch *batch, int posted)
 {
@@ -274,7 +277,7 @@ static void take_back(struct soak_end *end, int which,
 	for (i = posted; i < batch->count; i++) {
 		seq = batch->first + (uint32_t)i;
 		rec = &side->recs[seq];
-		/* relaxed: nobody else has it, or it is wrong */
+		/* relaxed: no other thread has the record, or the test fails */
 		if (atomic_exchange_explicit(&rec->state,
 					     end->ordered ? SOAK_IDLE
 							  : SOAK_REFUSED,
@@ -323,7 +326,7 @@ static int post(struct soak_end *end, int which, const struct batch *batch)
 	if (ret == batch->count)
 		return 0;
 	if (ret >= 0 && rpma_rt_again_reason() == RPMA_RT_AGAIN_NONE) {
-		/* a verb refused one of the chains before the last */
+		/* a verb refused a chain before the last */
 		if (end->epoch->trouble != SOAK_NONE)
 			return RPMA_RT_E_CLOSED;
 		soak_wrong(end, which, batch->first, -1, "not all were posted");
@@ -338,11 +341,15 @@ static int post(struct soak_end *end, int which, const struct batch *batch)
 	return ret;
 }
 
-/* Without a free buffer whoever gives one back posts. False: one came. */
+/*
+ * Marks a side without a free buffer: the thread that frees a buffer posts.
+ * Returns false if a buffer came.
+ */
 static bool starve(struct soak_side *side)
 {
-	/* seq_cst, all, here and in soak_item.c: of two that set one word and
-	 * look at the other's, one sees it */
+	/* seq_cst, all, here and in soak_item.c: two threads set a word each
+	 * and read the word of the other: at least one thread sees the other
+	 * word set */
 	atomic_store_explicit(&side->starved, true, memory_order_seq_cst);
 	if (atomic_load_explicit(&side->slots, memory_order_seq_cst) == 0)
 		return true;
@@ -407,7 +414,7 @@ void soak_pump(struct soak_end *end, int which, uint64_t *random)
 
 /* --- the end's end */
 
-/* One work request of the send side; into nowhere if that. */
+/* Posts a single send; nowhere: with an invalid remote address. */
 static int post_one(struct soak_end *end, bool nowhere, uint64_t *random)
 {
 	struct soak_side *side = &end->side[RPMA_RT_SEND_SIDE];
@@ -435,7 +442,7 @@ void soak_trigger(struct soak_end *end, uint64_t *random)
 	struct soak_epoch *epoch = end->epoch;
 	struct soak_end *peer;
 
-	/* relaxed: only the first one matters */
+	/* relaxed: only the first caller matters */
 	if (atomic_exchange_explicit(&end->triggered, true,
 				     memory_order_relaxed))
 		return;

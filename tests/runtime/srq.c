@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * srq.c -- connections that share receives: on two pollers with an SRQ
- * each, refilled by the poller; an SRQ of one receive, where most sends meet
- * an empty queue; a program that posts only when the limit event tells it to;
- * connections that die in the middle, after
- * which each buffer is accounted for: delivered, or back at the SRQ's end.
+ * srq.c -- connections that share receives: on two pollers with an SRQ each,
+ * refilled by the poller; an SRQ of one receive, where most sends meet an empty
+ * queue; a program that posts only at the limit event; connections that die in
+ * the middle, after which each buffer is accounted for: delivered, or back at
+ * the end of the SRQ.
  *
  * usage: runtime_srq [messages of each connection]
  */
@@ -24,26 +24,28 @@
 #define MSG_SIZE 32
 #define SOURCE	 (2 * BUFFERS * MSG_SIZE) /* behind both pools */
 
-/* an SRQ and its buffers; the context of a receive is its buffer's number */
+/*
+ * an SRQ and its buffers; the context of a receive is the number of its buffer
+ */
 struct pool {
 	struct stage *stage;
 	struct rpma_rt_srq *srq;
 	struct rpma_rt_queue *queue;
-	struct rpma_rt_queue *own; /* it, unless it is another's too */
+	struct rpma_rt_queue *own; /* its queue, unless shared with another */
 	uint32_t size;
-	size_t base; /* of its buffers in the stage's memory */
+	size_t base; /* of the buffers in the memory of the stage */
 	/* written by whoever posts or takes a buffer; free ones */
 	_Atomic uint32_t out[BUFFERS];
 	_Atomic uint32_t refills;
 	uint32_t next; /* of refill_next(): the poller's */
 };
 
-/* Posts that buffer, unless another thread has claimed it. */
+/* Posts the buffer, unless another thread has claimed the buffer. */
 static int pool_post(struct pool *pool, struct rpma_rt_srq *srq, uint32_t i)
 {
 	int ret;
 
-	/* relaxed: the queues that it went by order its holders */
+	/* relaxed: the queues of the buffer order its holders */
 	if (atomic_exchange_explicit(&pool->out[i], 1, memory_order_relaxed))
 		return 0;
 	ret = rpma_rt_srq_recv(srq, pool->stage->mr, pool->base + i * MSG_SIZE,
@@ -62,7 +64,7 @@ static void pool_took(struct pool *pool, uint64_t context)
 				       memory_order_relaxed) == 1);
 }
 
-/* Posts all that is not out; takers of a buffer post too, so both at once. */
+/* Posts all free buffers; threads that take a buffer post too, both at once. */
 static void refill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	struct pool *pool = arg;
@@ -87,7 +89,7 @@ static void refill_next(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 		pool->next++;
 }
 
-/* Its queue is a new one, unless it has one. */
+/* Opens a pool with a new queue, unless a queue is given. */
 static void pool_open(struct pool *pool, struct stage *s, int poller,
 		      uint32_t size, uint32_t limit, rpma_rt_refill_fn *fn)
 {
@@ -118,7 +120,9 @@ static bool is_limit(const struct rpma_rt_completion *item)
 	       item->opcode == RPMA_RT_EVENT_SRQ_LIMIT;
 }
 
-/* Every buffer that is out comes back, then SRQ_CLOSED, then nothing. */
+/*
+ * Asserts that every posted buffer comes back, then SRQ_CLOSED, then nothing.
+ */
 static void pool_close(struct pool *pool)
 {
 	struct rpma_rt_completion item;
@@ -138,7 +142,7 @@ static void pool_close(struct pool *pool)
 	CHECK(item.opcode == RPMA_RT_EVENT_SRQ_CLOSED);
 	CHECK(rpma_rt_queue_poll(pool->queue, &item, 1) == 0);
 	for (i = 0; i < pool->size; i++) {
-		/* relaxed: nobody else has buffers any more */
+		/* relaxed: no other thread has buffers any more */
 		CHECK(atomic_load_explicit(&pool->out[i],
 					   memory_order_relaxed) == 0);
 	}
@@ -154,7 +158,7 @@ struct traffic {
 	uint32_t sent[CONNS];
 	uint32_t got[CONNS];
 	uint32_t each;
-	bool reposts;  /* what was received */
+	bool reposts;  /* posts received buffers again */
 	uint32_t owed; /* to be posted, when there is a buffer */
 };
 
@@ -167,7 +171,7 @@ static struct rpma_rt_conn_cfg *passive_cfg(struct rpma_rt_srq **srqs, int n)
 	return cfg;
 }
 
-/* The passive end uses an SRQ, the active one does not. */
+/* Connects: the passive end uses an SRQ, the active end does not. */
 static void connect_shared(struct traffic *t, struct rpma_rt_conn_cfg *cfg,
 			   int i)
 {
@@ -220,7 +224,7 @@ static void received(struct traffic *t, const struct rpma_rt_completion *item)
 	CHECK(poller == 0 || poller == RPMA_E_AGAIN);
 }
 
-/* Is every message that was sent here? */
+/* Returns true if every message has arrived. */
 static bool all_arrived(const struct traffic *t)
 {
 	int i;
@@ -299,7 +303,9 @@ static void take_until_closed(struct traffic *t, struct rpma_rt_queue *queue,
 	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 }
 
-/* With sends outstanding: what was under way is lost, no buffer is. */
+/*
+ * Closes with sends outstanding: outstanding messages are lost, but no buffer.
+ */
 static void close_pair(struct traffic *t, int i)
 {
 	t->each++;
@@ -340,7 +346,7 @@ static void shared__by_all_connections(uint32_t size, uint32_t limit,
 	for (i = 0; i < CONNS; i++)
 		close_pair(&t, i);
 	for (i = 0; i < 2; i++) {
-		/* the first one at least: where the test reposts it may be the
+		/* at least the first: where the test reposts, the test may be
 		 * faster. Relaxed: a count */
 		CHECK(atomic_load_explicit(&pools[i].refills,
 					   memory_order_relaxed) > 0);
@@ -350,8 +356,8 @@ static void shared__by_all_connections(uint32_t size, uint32_t limit,
 	stage_close(&s);
 }
 
-/* Without a function: the event says when to post; a poller that has no SRQ is
- * not chosen, and refused when asked for. */
+/* Without a function: the event says when to post; a poller without an SRQ is
+ * not chosen, and is refused when requested. */
 static void limit__event_in_the_queue(void)
 {
 	struct stage_cfg cfg = {.pollers = 2, .depth = DEPTH};
@@ -380,7 +386,7 @@ static void limit__event_in_the_queue(void)
 		CHECK(poller == 1);
 	}
 	run_traffic(&t);
-	/* it was refused, so it is told; and fewer than four are out */
+	/* refused, therefore told; and fewer than four are outstanding */
 	for (i = 0; i < 2; i++) {
 		item = world_next(pools[1].queue);
 		CHECK(item.context == (uintptr_t)pools[1].srq);
@@ -397,7 +403,7 @@ static void limit__event_in_the_queue(void)
 	stage_close(&s);
 }
 
-/* Nobody but the poller posts: without a refill the next message waits. */
+/* Only the poller posts: without a refill the next message waits. */
 static void refill__nobody_else_posts(void)
 {
 	struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
@@ -426,7 +432,10 @@ static void refill__nobody_else_posts(void)
 	stage_close(&s);
 }
 
-/* Which it never does unasked: one event lost, and the traffic stands still. */
+/*
+ * The program posts only when told: after a lost event the traffic stands
+ * still.
+ */
 static void limit__program_that_posts_when_told(uint32_t each)
 {
 	struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
@@ -452,7 +461,7 @@ static void limit__program_that_posts_when_told(uint32_t each)
 	stage_close(&s);
 }
 
-/* The runtime stops with all of it in use. */
+/* The runtime stops with everything in use. */
 static void stop__everything_comes_back(void)
 {
 	struct stage_cfg cfg = {.pollers = 1, .depth = DEPTH};
@@ -490,8 +499,7 @@ static void stop__everything_comes_back(void)
 	stage_close(&s);
 }
 
-/* Connections end without LAST_WQE_REACHED, or with two: nobody waits for long.
- */
+/* Connections end without LAST_WQE_REACHED, or with two: no long wait. */
 static void last_wqe__never_or_twice(uint32_t each)
 {
 	static const char *const rules[] = {"knob:last_wqe=1",
@@ -534,7 +542,7 @@ static void last_wqe__counted_where_it_is_missing(void)
 	s.cfg->srqs = &srq;
 	s.cfg->srq_count = 1;
 	for (i = 0; i < 2; i++) {
-		/* as it is; without */
+		/* with the event; without */
 		if (i == 1)
 			CHECK(loop->fault("knob:last_wqe=1") == 0);
 		stage_connect(&s, &pair);

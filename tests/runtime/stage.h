@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * stage.h -- a world with the objects that most tests need besides: two queues,
- * a configuration for connections, a page of memory that both ends use.
+ * stage.h -- a world with more objects that most tests need: two queues, a
+ * configuration for connections, a page of memory for both ends.
  */
 
 #ifndef STAGE_H
@@ -16,7 +16,7 @@
 struct stage_cfg {
 	int pollers;
 	enum rpma_rt_mode mode;
-	const int32_t *cpus;  /* of the pollers, one each; NULL: any */
+	const int32_t *cpus;  /* of the pollers, a CPU each; NULL: any */
 	uint32_t cq_size;     /* 0: the default */
 	uint32_t depth;	      /* of send and receive queue */
 	uint32_t backstop_ms; /* 0: off */
@@ -38,8 +38,8 @@ struct stage {
 #define STAGE_SIZE 4096
 
 void stage_open(struct stage *s, const struct stage_cfg *cfg);
-/* Opens a stage for connections with futures, of one poller, which is the
- * caller's in manual mode. */
+/* Opens a stage for connections with futures, with one poller, which belongs to
+ * the caller in manual mode. */
 void stage_open_futures(struct stage *s, enum rpma_rt_mode mode, uint32_t depth,
 			uint32_t futures);
 /* Stops; nothing may be left in the queues. */
@@ -60,22 +60,22 @@ struct rpma_rt_pool *stage_pool(const struct stage *s, const char *name,
 				uint32_t count, uint32_t slot_size,
 				uint32_t sends);
 /* Takes every slot of a pool that fills no receive queue, each slot once, and
- * finds the pool empty then. Gives all slots back. */
+ * then finds the pool empty. Releases all slots. */
 void stage_all_free(struct rpma_rt_pool *pool, uint32_t count);
 
-/* Pushes an asynchronous event, its type as the context and the device as the
+/* Pushes an asynchronous event, with the type as context and the device as
  * user, into the queue at arg, a struct rpma_rt_queue **. Thread: events. */
 void stage_heard(struct ibv_context *ibv_ctx,
 		 const struct ibv_async_event *event, void *arg);
 
-/* A region that is known to nobody any more, as seen by the other end. */
+/* Returns a deregistered region, as seen by the other end. */
 struct rpma_mr_remote *stage_vanished(struct stage *s);
 
-/* One message there, both completions taken. */
+/* Sends a message, and takes both completions. */
 void stage_ping(struct stage *s, const struct world_pair *pair,
 		uint64_t context);
 
-/* The next item, which must be the completion of that context. */
+/* Returns the next item, asserted to be the completion with the context. */
 struct rpma_rt_completion stage_completion(struct rpma_rt_queue *queue,
 					   uint64_t context,
 					   enum ibv_wc_status status);

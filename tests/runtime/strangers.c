@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * strangers.c -- no thread waits for a stranger: one queue pair's destroy, or
- * its modify, does not return until the test lets it. Meanwhile other
- * connections of the same device (but for those modified or destroyed after
- * it), other devices, other runtimes and calls that need no device go on. A
- * thread that does wait never ends: an alarm is the failure.
+ * strangers.c -- no thread waits for a stranger: the destroy of a queue pair,
+ * or its modify, does not return until the test allows the return. Meanwhile
+ * other connections of the same device (except connections modified or
+ * destroyed later), other devices, other runtimes and calls that need no device
+ * go on. A thread that does wait never ends: an alarm is the failure.
  */
 
 #include <pthread.h>
@@ -27,15 +27,15 @@
 /* where a call of the victim's is held, as long as the gate is closed */
 static struct {
 	enum rpma_loopback_point point;
-	_Atomic(void *) posted; /* the queue pair that posted last */
-	_Atomic(void *) victim; /* a queue pair; NULL: nobody is held */
+	_Atomic(void *) posted; /* the queue pair of the last post */
+	_Atomic(void *) victim; /* a queue pair; NULL: no thread is held */
 	_Atomic bool is_inside;
 } gate;
 
 /* so many more queue pairs are modified before the next is held; -1: all */
 static _Atomic int modifies_left = -1;
 
-/* relaxed: nothing hangs on it but whether this thread goes on */
+/* relaxed: decides only whether this thread goes on */
 static void count_modify(void)
 {
 	int left;
@@ -71,7 +71,7 @@ static void hook(enum rpma_loopback_point point, const void *object, void *arg)
 		sched_yield();
 }
 
-/* The queue pair that posted last will be held at that point. */
+/* Holds the queue pair of the last post at the point. */
 static void close_gate(enum rpma_loopback_point point)
 {
 	gate.point = point;
@@ -103,7 +103,7 @@ struct scene {
 	const struct loop *loop;
 	struct stage stage;
 	struct world_pair victim;
-	struct rpma_rt_queue *queue; /* of both its ends */
+	struct rpma_rt_queue *queue; /* of both ends */
 	struct world_pair other;     /* of the same device and CQ */
 	struct rpma_rt_conn *idle;   /* of the other poller; READY */
 	struct world far;	     /* the same runtime, another device */
@@ -141,7 +141,7 @@ static void open_scene(struct scene *s)
 	world_connect(&s->stage.world, s->stage.cfg, 0, s->queue, s->queue,
 		      &s->victim);
 	s->idle = begin(s, 1);
-	/* so that it posted last */
+	/* so that this end posted last */
 	MUST(rpma_rt_recv(s->victim.active, s->stage.mr, 0, 64, 1));
 }
 
@@ -157,13 +157,13 @@ static void expect_closed(struct rpma_rt_queue *queue, int count)
 		world_event(queue, RPMA_RT_EVENT_CLOSED);
 }
 
-/* It closes, or both ends of it have begun to. */
+/* Ends the victim, or both ends of the victim. */
 static void end_victim(struct scene *s)
 {
 	struct rpma_rt_completion item;
 	int closed;
 
-	/* its receive comes back, and CLOSED of either end may be first */
+	/* the receive comes back, and CLOSED of either end may be first */
 	for (closed = 0; closed < 2; closed += item.kind == RPMA_RT_EVENT) {
 		item = world_next(s->queue);
 		CHECK(item.kind == RPMA_RT_EVENT
@@ -194,7 +194,7 @@ static void exchange(const struct world_pair *pair, struct rpma_rt_queue *aq,
 	stage_completion(aq, 2, IBV_WC_SUCCESS);
 }
 
-/* A connection there, from its beginning to its end. */
+/* Runs a connection from its beginning to its end. */
 static void whole_life(const struct scene *s, struct world *w)
 {
 	struct rpma_rt_queue *aq;
@@ -213,14 +213,14 @@ static void whole_life(const struct scene *s, struct world *w)
 	MUST(rpma_rt_queue_delete(&pq));
 }
 
-/* Calls on the same runtime that need no device. */
+/* Calls functions of the same runtime without need of a device. */
 static void calls_return(struct scene *s)
 {
 	struct rpma_rt_queue *queue;
 	int ret;
 
 	MUST(rpma_rt_queue_new(s->stage.world.rt, NULL, &queue));
-	/* it may be dying of a stop */
+	/* the connection may be dying of a stop */
 	ret = rpma_rt_conn_set_user(s->idle, s);
 	CHECK(ret == 0 || ret == RPMA_RT_E_CLOSED);
 	MUST(rpma_rt_queue_delete(&queue));
@@ -234,7 +234,7 @@ static void strangers_live(struct scene *s)
 	whole_life(s, &s->foreign);
 }
 
-/* What is left when the victim is gone. */
+/* Ends the rest when the victim is gone. */
 static void end_others(struct scene *s)
 {
 	stage_disconnect(&s->stage, &s->other);
@@ -245,7 +245,7 @@ static void end_others(struct scene *s)
 
 /* ---------------------------------------------------------------- the tests */
 
-/* A queue pair that takes its time to go. */
+/* A queue pair is slow to go. */
 static void slow_destroy(struct scene *s)
 {
 	struct world_pair late;
@@ -254,7 +254,8 @@ static void slow_destroy(struct scene *s)
 	MUST(rpma_rt_conn_close(s->victim.active));
 	wait_until_inside();
 	strangers_live(s);
-	/* a new one on the same device: all but its own destroy, behind it */
+	/* a new connection on the same device: everything but its own destroy,
+	 * which waits */
 	stage_connect(&s->stage, &late);
 	stage_ping(&s->stage, &late, 4);
 	MUST(rpma_rt_conn_close(late.active));
@@ -266,7 +267,7 @@ static void slow_destroy(struct scene *s)
 	end_others(s);
 }
 
-/* A queue pair that takes its time to be flushed. */
+/* A queue pair is slow to be flushed. */
 static void slow_modify(struct scene *s)
 {
 	close_gate(RPMA_LOOPBACK_MODIFY);
@@ -278,7 +279,7 @@ static void slow_modify(struct scene *s)
 	end_others(s);
 }
 
-/* Many that have begun to die do not stand before one that begins. */
+/* Many dying connections do not delay a new connection. */
 static void many_deaths(struct scene *s)
 {
 	struct world *w = &s->stage.world;
@@ -313,8 +314,8 @@ static void many_deaths(struct scene *s)
 	end_others(s);
 }
 
-/* A queue pair that takes its time to get ready: where the event of its
- * handshake is read. */
+/* A queue pair that is slow to get ready: on the thread that reads the event of
+ * its handshake. */
 static void slow_handshake(struct scene *s)
 {
 	struct world *w = &s->stage.world;
@@ -346,13 +347,13 @@ static void slow_handshake(struct scene *s)
 	end_others(s);
 }
 
-/* A CQ breaks, and all on it die, one after the other. */
+/* A CQ breaks, and all its connections die, one after the other. */
 static void broken_cq(struct scene *s)
 {
 	struct ibv_qp *qp;
 
 	close_gate(RPMA_LOOPBACK_MODIFY);
-	/* relaxed: this thread wrote it */
+	/* relaxed: written by this thread */
 	qp = atomic_load_explicit(&gate.posted, memory_order_relaxed);
 	CHECK(s->loop->raise(IBV_EVENT_CQ_ERR, qp->send_cq) == 0);
 	wait_until_inside();

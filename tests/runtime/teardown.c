@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * teardown.c -- everything ends at once: connections in every state are
- * closed by several threads, by their peers and inside functions that pollers
- * call, while two threads post on all of them, one takes from each queue, and
- * two stop the runtime. Each accepted work request is reported once, CLOSED
- * comes once and last, and nothing is left.
+ * teardown.c -- everything ends at once: connections in every state are closed
+ * by several threads, by their peers and inside functions called by pollers,
+ * while two threads post on all connections, a thread takes from each queue,
+ * and two threads stop the runtime. Each accepted work request is reported
+ * once, CLOSED comes once and last, and nothing is left.
  *
  * usage: runtime_teardown [rounds [seed]]
  */
@@ -29,7 +29,7 @@
 #define THREADS (POSTERS + CLOSERS + STOPS + TAKERS)
 #define SIDES	2
 
-/* one end of a connection */
+/* an end of a connection */
 struct end {
 	struct scene *scene;
 	struct rpma_rt_conn *conn;
@@ -138,13 +138,13 @@ static void hear_inside(const struct rpma_rt_completion *item, void *arg)
 	if (random_below(s, 200) == 0)
 		MUST(rpma_rt_conn_close(
 			s->ends[random_below(s, (uint32_t)s->count)].conn));
-	/* the form that waits is refused */
+	/* the waiting form of stop is refused */
 	CHECK(rpma_rt_stop(s->stage.world.rt) == RPMA_RT_E_THREAD);
 }
 
 /* -------------------------------------------------------------- threads --- */
 
-/* It holds what it posts on. */
+/* Posts on connections, holding each connection. */
 static void *poster(void *arg)
 {
 	struct scene *s = arg;
@@ -241,7 +241,7 @@ static struct end *end_new(struct scene *s)
 	return e;
 }
 
-/* An active end that resolves. */
+/* Begins an active end, which resolves. */
 static struct end *begin(struct scene *s)
 {
 	struct stage *stage = &s->stage;
@@ -261,7 +261,7 @@ static struct end *begin_ready(struct scene *s)
 	return e;
 }
 
-/* It asks; the end that is asked. */
+/* Requests to connect; returns the passive end. */
 static struct end *ask(struct scene *s, struct end *active)
 {
 	struct end *e = end_new(s);
@@ -288,8 +288,8 @@ static void establish(struct scene *s, bool inside)
 						 passive, &passive->route));
 }
 
-/* Established, every second one with a function; and one each that is asked
- * and not answered, ready, and only begun. */
+/* Opens established ends, every second with a function; and an unanswered end,
+ * a ready end and a beginning end. */
 static void open_ends(struct scene *s)
 {
 	struct rpma_rt_listener *listener =

@@ -2,18 +2,19 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thousands.c -- thousands of connections on two pollers, half of them made and
- * closed again and again while the other half exchanges messages: each work
- * request has one completion, in order, and each connection one CLOSED. What
- * the libraries allocate is counted (thousands_heap.c): the memory of an end is
- * bounded, no connection maps memory, and when all have gone, theirs has.
+ * thousands.c -- thousands of connections on two pollers, half of the
+ * connections made and closed again and again while the other half exchanges
+ * messages: each work request has one completion, in order, and each connection
+ * one CLOSED. The allocations of the libraries are counted (thousands_heap.c):
+ * the memory of an end is bounded, no connection maps memory, and when all
+ * connections have gone, their memory has gone.
  *
  * usage: runtime_thousands CONNECTIONS LIVES
  *
  * Two workers have a queue, a listener and half of the connections each; both
- * ends of a connection are its worker's. One end sends a number, the other
- * sends it back. Every second connection lives LIVES times, a few messages
- * each.
+ * ends of a connection have the same worker. One end sends a number, the other
+ * sends the number back. Every second connection lives LIVES times, a few
+ * messages each.
  */
 
 #include <pthread.h>
@@ -23,28 +24,27 @@
 #include "thousands_heap.h"
 
 /*
- * Of an end that is established, as malloc() counts: what the runtime has for
- * it, beside what the program configured, which is the ledgers, the slots of
- * what stands in line, and what is kept when the end dies; its place in lanes,
- * spills and the tables of CQs; and the private data of the program at the
- * other side. A KiB, and a step of malloc()'s, which aligns the record as its
- * heap is. And what librpma has.
+ * The memory of an established end, as malloc() counts: the runtime, except for
+ * what the program configured (the ledgers, the slots of the line, and the
+ * items kept when the end dies); its place in lanes, spills and the tables of
+ * CQs; and the private data of the other side. A KiB, and a step of malloc(),
+ * which aligns the record. And the memory of librpma.
  */
 #define END_BYTES     (1024 + 16)
 #define LIBRPMA_BYTES 208
-/* of a request, as librdmacm pads it, with malloc()'s word; half of the ends
- * have one */
+/* of a request, as librdmacm pads, with the word of malloc(); half of the ends
+ * have a request */
 #define SENT_BYTES ((56 + 8) / 2)
-#define LEFT_BYTES (64 << 10) /* when nobody is connected, likewise */
+#define LEFT_BYTES (64 << 10) /* without connections, by malloc() too */
 
 /* ------------------------------------------------------------- counting --- */
 
-/* The memory of an end: what count of them have allocated in between. */
+/* Checks the memory of an end, from the allocations of count ends. */
 static void check_end(const struct heap_count *before, uint32_t count,
 		      const char *when)
 {
 	struct heap_count now = heap_now();
-	/* a block of malloc()'s: a word before it, a multiple of two */
+	/* a block of malloc(): a word before the block, a multiple of two */
 	int64_t kept =
 		((2 * DEPTH + 1) * (int64_t)sizeof(struct rt_kept) + 8 + 15) &
 		~15;
@@ -68,8 +68,8 @@ static void check_end(const struct heap_count *before, uint32_t count,
 	CHECK(now.maps == before->maps);
 }
 
-/* The last connections, and the CQs that they leave, go by and by. A poller
- * keeps one CQ, a lane its spill. */
+/* Checks the rest: the last connections, and their CQs, go by and by. A poller
+ * keeps a CQ, a lane its spill. */
 static void check_left(const struct heap_count *before)
 {
 	uint64_t begin = world_now_ms();

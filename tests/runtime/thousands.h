@@ -75,9 +75,9 @@ struct soak {
 	pthread_barrier_t barrier;
 };
 
-/* Of the thread of a struct worker: connects WARM pairs, then the others, has
+/* Runs the thread of a struct worker: connects WARM pairs, then the others, has
  * messages sent and connections made again, closes all. Between the first steps
- * it meets the main thread at the barrier twice. */
+ * the worker meets the main thread at the barrier twice. */
 void *worker_main(void *arg);
 
 #endif /* THOUSANDS_H */

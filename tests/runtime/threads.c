@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * threads.c -- the threads that the library starts, as the system shows them in
- * /proc: their names; the signals that they block, so that a handler of the
- * program runs on a thread of the program; the CPUs that they may run on, which
- * are the process's, wherever the thread is pinned that makes the runtime. And
- * the way to stop on a signal: the handler wakes the consumer of a queue.
+ * threads.c -- the threads started by the library, as seen in /proc: names;
+ * blocked signals, so that a handler of the program runs on a thread of the
+ * program; allowed CPUs, which are the CPUs of the process, even if the thread
+ * that makes the runtime is pinned. And the way to stop on a signal: the
+ * handler wakes the consumer of a queue.
  */
 
 #define _GNU_SOURCE /* gettid, RTLD_NEXT */
@@ -30,7 +30,7 @@
 #define NAME_SIZE   16
 #define LAST_SIGNAL 64
 
-/* ---------------------------------------------------- what /proc says --- */
+/* ----------------------------------------------- the view of /proc --- */
 
 struct seen {
 	char name[NAME_SIZE];
@@ -70,7 +70,7 @@ static void look_at(const char *task, struct seen *seen)
 	CHECK(!sched_getaffinity(atoi(task), sizeof(seen->cpus), &seen->cpus));
 }
 
-/* Those whose names are the library's; how many. */
+/* Lists threads with names of the library; returns how many. */
 static int look(struct seen seen[MOST])
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -194,8 +194,8 @@ static void threads__named_and_every_signal_blocked(void)
 
 #ifdef __SANITIZE_THREAD__
 
-/* TSan keeps a signal back until its thread calls something of libc that TSan
- * knows: one that sleeps on a futex has its handler never. */
+/* TSan keeps a signal back until its thread calls a libc function known to
+ * TSan: the handler of a thread asleep on a futex never runs. */
 static void signals__on_the_programs_thread(struct stage *s)
 {
 	(void)s;
@@ -208,10 +208,10 @@ static void signals__on_the_programs_thread(struct stage *s)
 
 static struct {
 	struct rpma_rt_queue *queue;
-	pid_t tid; /* of the thread that waits on it */
+	pid_t tid; /* of the thread waiting on the queue */
 	sem_t waits;
 	sem_t handled;
-	atomic_int elsewhere; /* times that another thread had the handler */
+	atomic_int elsewhere; /* times that another thread ran the handler */
 	volatile sig_atomic_t stop;
 } worker;
 
@@ -219,7 +219,7 @@ static void on_signal(int number)
 {
 	worker.stop = number == SIGINT;
 	if (gettid() != worker.tid)
-		/* relaxed: the semaphore orders it */
+		/* relaxed: ordered by the semaphore */
 		atomic_fetch_add_explicit(&worker.elsewhere, 1,
 					  memory_order_relaxed);
 	if (number == SIGINT)
@@ -227,7 +227,7 @@ static void on_signal(int number)
 	sem_post(&worker.handled);
 }
 
-/* The one thread of the program that takes the signals. */
+/* The only thread of the program that takes the signals. */
 static void *work(void *arg)
 {
 	struct rpma_rt_completion item;
@@ -241,7 +241,7 @@ static void *work(void *arg)
 	sigaddset(&set, SIGUSR1);
 	CHECK(!pthread_sigmask(SIG_UNBLOCK, &set, NULL));
 	sem_post(&worker.waits);
-	do { /* also if it stops before the first: that takes the wake */
+	do { /* also for a stop before the first wait: takes the wake */
 		ret = rpma_rt_queue_wait(worker.queue, &item, 1, -1);
 	} while (ret == 0 && !worker.stop);
 	CHECK(ret == 0);
@@ -290,7 +290,7 @@ static void expect_cpus(const char *name, const cpu_set_t *cpus)
 	CHECK(CPU_EQUAL(&find(seen, count, name)->cpus, cpus));
 }
 
-/* The CPU that this thread is pinned to while it makes a runtime. */
+/* Pins this thread to a CPU while the thread makes a runtime. */
 static int pin(const cpu_set_t *all)
 {
 	cpu_set_t one;
@@ -348,7 +348,7 @@ int main(void)
 	named_cpu__there_and_nowhere_else(&all);
 	stage_open(&s, &cfg);
 	asking = ask_for_a_name(&s);
-	stage_connect(&s, &pair); /* behind it: its thread has its name */
+	stage_connect(&s, &pair); /* afterwards: the thread has its name */
 	pinned_caller__CPUs_of_the_process(&all);
 	threads__named_and_every_signal_blocked();
 	answer_the_question(&s, asking);

@@ -3,9 +3,8 @@
 
 /*
  * world.h -- the objects of every runtime test: a device, a peer, registered
- * memory, a runtime, a pair of connections made through it. Steps that must
- * not fail abort the test with file and line; a wait that reaches its bound is
- * a failure.
+ * memory, a runtime, a pair of connections. Steps that must not fail abort the
+ * test with file and line; a wait up to its bound is a failure.
  */
 
 #ifndef WORLD_H
@@ -46,21 +45,24 @@ struct world {
 
 _Noreturn void world_die(const char *file, int line, const char *what, int ret);
 
-/* The device at RPMA_TEST_ADDR, or 127.0.0.1. Exits with 77 without one. */
+/*
+ * Opens the device at RPMA_TEST_ADDR, or at 127.0.0.1. Exits with 77 without a
+ * device.
+ */
 void world_open(struct world *w);
 void world_close(struct world *w);
-/* A runtime of so many pollers, the back-stop switched off: it would hide a
- * lost wake-up. */
+/* Starts a runtime with so many pollers, and without the back-stop, which would
+ * hide a lost wake-up. */
 void world_start(struct world *w, int pollers, enum rpma_rt_mode mode);
 
-/* One work request: 0 or an error. */
+/* Post a single work request: 0 or an error. */
 int world_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr);
 int world_post_recv(struct rpma_rt_conn *conn,
 		    const struct rpma_rt_recv_wr *wr);
 
 /* The next item, which must come. */
 struct rpma_rt_completion world_next(struct rpma_rt_queue *queue);
-/* The next item, which must be that event. */
+/* Returns the next item, asserted to be the event. */
 struct rpma_rt_completion world_event(struct rpma_rt_queue *queue,
 				      enum rpma_rt_event event);
 
@@ -69,10 +71,13 @@ struct world_pair {
 	struct rpma_rt_conn *passive;
 };
 
-/* Sizes of both queues; free() it. */
+/*
+ * Returns a configuration with the sizes of both queues; the caller frees the
+ * configuration.
+ */
 struct rpma_rt_conn_cfg *world_cfg(uint32_t sq, uint32_t rq);
-/* rpma_rt_conn_new() with a copy of cfg that has the others in it; cfg NULL:
- * the defaults. */
+/* Calls rpma_rt_conn_new() with a copy of cfg that has the other arguments in
+ * its fields; cfg NULL: the defaults. */
 int world_conn_new(struct rpma_rt *rt, struct rpma_peer *peer, const char *addr,
 		   const char *port, const struct rpma_rt_conn_cfg *cfg,
 		   int poller, struct rpma_rt_queue *queue, void *user,
@@ -88,10 +93,10 @@ int world_listen_at(struct rpma_rt *rt, struct rpma_peer *peer,
 struct rpma_rt_listener *world_listen(struct world *w,
 				      const struct rpma_rt_conn_cfg *cfg,
 				      struct rpma_rt_queue *queue);
-/* Deletes it; LISTENER_CLOSED is the next item of its one queue. */
+/* Deletes a listener; LISTENER_CLOSED is the next item of its only queue. */
 void world_unlisten(struct rpma_rt_listener **listener,
 		    struct rpma_rt_queue *queue);
-/* Connects: active's events in aq, passive's in pq, both on that poller; both
+/* Connects: events of active in aq, of passive in pq, both on the poller; both
  * queues are empty before and after. */
 void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 		   int poller, struct rpma_rt_queue *aq,
@@ -100,19 +105,19 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 /* Gives both handles back. */
 void world_unref(struct world_pair *pair);
 
-/* What a peer would make of the region's descriptor. */
+/* Returns the region as a peer sees the region. */
 struct rpma_mr_remote *world_remote_of(const struct rpma_mr_local *mr);
 
-/* A shard and the thread that runs it: the first member of a test's own struct,
- * of which a test has an array. */
+/* A shard and its thread: the first member of the struct of a test, which has
+ * an array of such structs. */
 struct world_core {
 	struct rpma_rt_shard *shard;
 	pthread_t thread;
 	uint32_t index;
 };
 
-/* Makes the shards of the world's runtime, one for each poller, with count
- * structs of that size as arguments of their functions. */
+/* Makes the shards of the runtime of the world, a shard per poller, with count
+ * structs of the size as arguments of their functions. */
 struct rpma_rt_shards *world_shards(struct world *w,
 				    const struct rpma_rt_shards_cfg *cfg,
 				    struct world_core *cores, uint32_t count,

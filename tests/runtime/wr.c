@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wr.c -- what work requests can ask for, on a device: messages of several
- * pieces on both sides, atomics of remote memory, inline bytes,
- * links whose parts complete as one, or fail as one.
+ * wr.c -- the features of work requests, on a device: messages of several
+ * pieces on both sides, atomics of remote memory, inline bytes, links whose
+ * parts complete together, or fail together.
  */
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #define HEADER 64
 #define TAIL   1000
 
-/* where what stands in the page: sent, received */
+/* offsets in the page: sent, received */
 #define FROM 0
 #define TO   2048
 
@@ -99,7 +99,7 @@ static void write_and_read__of_two_pieces(struct stage *s,
 	CHECK(!memcmp(s->memory + FROM + 1600, s->memory + FROM, 8));
 }
 
-/* More pieces in a call than one chain has room for. */
+/* More pieces in a call than a chain has room for. */
 static void write__many_pieces_in_one_call(struct stage *s,
 					   struct world_pair *pair)
 {
@@ -145,7 +145,7 @@ static void atomics__answer_what_was_there(struct stage *s,
 	CHECK(*old == 42 && *there == 7);
 }
 
-/* The bytes are taken while it is posted. */
+/* Inline bytes are taken during the post. */
 static void inline__the_region_is_free_at_once(struct stage *s,
 					       struct world_pair *pair)
 {
@@ -163,7 +163,10 @@ static void inline__the_region_is_free_at_once(struct stage *s,
 
 #define PART (RPMA_RT_F_LINKED | RPMA_RT_F_PART)
 
-/* Write, flush, and the pointer to it: the transaction that storage wants. */
+/*
+ * Prepares a write, a flush, and the pointer to the data: the transaction of
+ * storage.
+ */
 static void prepare_transaction(struct rpma_rt_wr *wrs, struct stage *s,
 				const struct rpma_mr_remote *remote)
 {
@@ -192,7 +195,7 @@ static void link__parts_complete_as_one(struct stage *s,
 	}
 }
 
-/* Completions of the contexts from 0 on, and one WRITABLE where it may be. */
+/* Takes completions with contexts from 0 on, and a WRITABLE if there is one. */
 static void take_writable_among(struct stage *s, uint64_t completions)
 {
 	struct rpma_rt_completion item;
@@ -210,8 +213,8 @@ static void take_writable_among(struct stage *s, uint64_t completions)
 	CHECK(writable == 1);
 }
 
-/* Where there are places for two, three that are linked find none: in manual
- * mode nothing retires before somebody waits. */
+/* With places for two, a link of three finds no room: in manual mode nothing
+ * retires before a thread waits. */
 static void link__all_or_none(struct stage *s, struct world_pair *pair)
 {
 	struct rpma_rt_wr wrs[3];
@@ -231,7 +234,10 @@ static void link__all_or_none(struct stage *s, struct world_pair *pair)
 		stage_completion(s->aq, DEPTH + i, IBV_WC_SUCCESS);
 }
 
-/* Its first part fails: one completion, which says how; then CLOSED. */
+/*
+ * The first part of a link fails: a single completion, with the status; then
+ * CLOSED.
+ */
 static void link__fails_as_one(struct stage *s)
 {
 	struct rpma_mr_remote *nowhere = stage_vanished(s);
@@ -258,7 +264,8 @@ int main(void)
 	struct stage s;
 
 	stage_open(&s, &cfg);
-	/* the poller is this thread's from now on: its waits run it */
+	/* from now on the poller belongs to this thread: its waits run the
+	 * poller */
 	MUST(rpma_rt_poller_attach(s.world.rt, 0));
 	stage_register_all(&s);
 	s.cfg->max_sge = 16;

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * writable.c -- each refusal of a post is followed by one WRITABLE of its
- * side, no more and no less. Two posters, one a side, post until they are
- * refused and then wait for WRITABLE; the consumers of their queues, whose
- * lanes are short, take nothing until a poster is refused for that. So credits
- * run out, lanes are full, spills reach their limit, over and over, and a
- * missing WRITABLE is a poster that waits for ever.
+ * writable.c -- each refusal of a post is followed by a single WRITABLE of its
+ * side, no more and no less. Two posters, one per side, post until a refusal
+ * and then wait for WRITABLE; the consumers of their queues, whose lanes are
+ * short, take nothing until a poster is refused for a full lane. So credits run
+ * out, lanes are full, spills reach their limit, over and over, and after a
+ * missing WRITABLE a poster waits for ever.
  *
  * usage: runtime_writable [messages]
  */
@@ -28,7 +28,7 @@
 #define LIMIT	 4
 #define TAKE	 8
 
-/* a poster to one side of one end, and the queue where it completes */
+/* a poster to a side of an end, and the queue of its completions */
 struct poster {
 	struct stage *stage;
 	struct rpma_rt_conn *conn;
@@ -42,7 +42,8 @@ struct poster {
 	/* the poster's */
 	uint32_t by_credit;
 	uint32_t by_backlog;
-	_Atomic uint32_t stands; /* why: an enum rpma_rt_again; NONE: it goes */
+	_Atomic uint32_t stands; /* why: an enum rpma_rt_again; NONE: posting
+				  * goes on */
 	_Atomic bool done;
 
 	/* posted by the thread that takes a WRITABLE */
@@ -87,7 +88,7 @@ static void stand(struct poster *p)
 		p->by_credit++;
 	else
 		p->by_backlog++;
-	/* relaxed: the consumer may see it a little later */
+	/* relaxed: the consumer may see the store a little later */
 	atomic_store_explicit(&p->stands, reason, memory_order_relaxed);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WORLD_PATIENCE_MS / 1000;
@@ -127,7 +128,7 @@ static bool stands_for(struct poster *p, enum rpma_rt_again reason)
 	return atomic_load_explicit(&p->stands, memory_order_relaxed) == reason;
 }
 
-/* Is it time to make room? */
+/* Returns true if room should be made. */
 static bool is_wanted(struct poster *p)
 {
 	/* relaxed: as above */
@@ -161,7 +162,9 @@ static void *take_main(void *arg)
 	return NULL;
 }
 
-/* The connection's own queue: nothing but WRITABLE of that side to its end. */
+/*
+ * Checks the queue of the connection: only WRITABLE of the side until the end.
+ */
 static void *tell_main(void *arg)
 {
 	struct rpma_rt_completion item;
@@ -204,7 +207,7 @@ static void poster_start(struct poster *p)
 	CHECK(pthread_create(&p->consumer, NULL, take_main, p) == 0);
 }
 
-/* The poster has got all WRITABLEs: as many as its refusals. */
+/* Closes a poster that has got all WRITABLEs: as many as refusals. */
 static void poster_close(struct poster *p)
 {
 	world_event(p->queue, RPMA_RT_EVENT_ROUTE_CLOSED);

@@ -5,10 +5,10 @@
  * The whole life of a shared queue, many times: two pollers that sleep only
  * when their spill has no room, a thread that pushes, and workers that wait on
  * the futex, with and without a time, or poll, arm and sleep on the eventfd, or
- * both by turns. Every item is taken once; of each lane no worker sees the
- * order turned round; every worker gets the end; and no worker sleeps while
- * there are items: once all work is done and some workers still sleep, a
- * single item is sent at a time and has to be taken before the next.
+ * both in turn. Every item is taken once; no worker sees the items of a lane
+ * out of order; every worker gets the end; and no worker sleeps while there are
+ * items: once all work is done and some workers still sleep, a single item is
+ * sent at a time and has to be taken before the next.
  */
 
 #include <pthread.h>
@@ -148,7 +148,7 @@ static void check(struct actor *actor, const struct rpma_rt_completion *item)
 	STRESS_CHECK(source <= POLLERS && number < SHARE + SINGLES);
 	STRESS_CHECK(number >= actor->last[source]);
 	actor->last[source] = number + 1;
-	/* relaxed: the threads are joined before it is read otherwise */
+	/* relaxed: read after joining the threads */
 	STRESS_CHECK(atomic_fetch_add_explicit(&life->seen[source][number], 1,
 					       memory_order_relaxed) == 0);
 	/* release: to the waiting thread */
@@ -214,7 +214,7 @@ static void wait_until_taken(const struct life *life, uint64_t count)
 		sched_yield();
 }
 
-/* Everybody is asleep, or nearly: each of these wakes somebody. */
+/* All workers are asleep, or nearly: each item wakes a worker. */
 static void send_singles(struct life *life, uint64_t total)
 {
 	int i;

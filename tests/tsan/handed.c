@@ -2,20 +2,20 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * handed WAY: a program for ThreadSanitizer, whose threads hand data over by
- * the runtime and by nothing else. One thread writes a job, the runtime brings
- * the job to another thread, which writes it too. WAY says how:
+ * handed WAY: a program for ThreadSanitizer, whose threads hand data over only
+ * by the runtime. A thread writes a job, the runtime brings the job to another
+ * thread, which writes the job too. WAY says how:
  *   posted    the context of a send, to the thread that takes the completion
- *   chained   likewise, of sends that are posted together
+ *   chained   likewise, of sends posted together
  *   offered   the context of a receive, to the thread that takes the message
  *   srq       likewise, of a receive of a shared receive queue
- *   pushed    the context of a message that is pushed
+ *   pushed    the context of a pushed message
  *   shared    likewise, to a queue of two consumers
  *   received  the bytes of a message, to the thread that takes the message
  *   future    the argument of a function of a future, on the poller's thread
  *   pool      a slot, to the thread that takes the slot after it was given back
  *   shards    the context of a message to another shard, and back; a timer
- * These have no race. The others do:
+ * The ways above have no race. The ways below have a race:
  *   late      the job is written once more after it was posted
  *   reused    the buffer of a send is written before its completion
  */
@@ -39,7 +39,7 @@ const char *__tsan_default_suppressions(void)
 }
 
 #define JOBS  200
-#define SIZE  512 /* of a message: longer than what is copied in one access */
+#define SIZE  512 /* of a message: longer than the bytes copied in one access */
 #define DEPTH 64
 
 struct job {
@@ -124,8 +124,8 @@ static void taker_start(struct taker *taker, struct rpma_rt_queue *queue,
 	MUST(pthread_create(&taker->thread, NULL, take, taker));
 }
 
-/* Waits until so many were taken, and orders nothing: the calling thread must
- * not access what the taker has accessed. */
+/* Waits until so many jobs were taken, and orders nothing: the calling thread
+ * must not access jobs accessed by the taker. */
 static void taker_await(struct taker *taker, int jobs)
 {
 	/* relaxed: as above */
@@ -141,7 +141,7 @@ static void taker_end(struct taker *taker)
 /* the sender's half of the memory */
 #define OUT (STAGE_SIZE / 2)
 
-/* A post that finds no room is tried again. */
+/* Sends a job; a post without room is tried again. */
 static void send_job(uint64_t context)
 {
 	int ret;
@@ -208,8 +208,8 @@ static void way_chained(void)
 
 static _Atomic int offered;
 
-/* A message for each receive. A send orders nothing that the main thread did:
- * this thread does not know. */
+/* Sends a message for each receive. A send orders nothing done by the main
+ * thread, which is unknown to this thread. */
 static void *send_offered(void *arg)
 {
 	int i;
@@ -392,7 +392,7 @@ static void way_pool(void)
 static struct rpma_rt_shards *shards;
 static int jobs_back;
 
-/* Shard 0, in its first turn: all jobs to shard 1. */
+/* Shard 0, in its first turn: posts all jobs to shard 1. */
 static void on_timer(struct rpma_rt_shard *shard, struct rpma_rt_timer *timer)
 {
 	struct rpma_rt_shard_message message = {0};
@@ -468,7 +468,7 @@ static const struct way {
 	{"late", way_late},	    {"reused", way_reused},
 };
 
-/* Receives that were left come back ahead of CLOSED. */
+/* Takes items until the event; remaining receives come back ahead of CLOSED. */
 static void take_until(struct rpma_rt_queue *queue, int event)
 {
 	struct rpma_rt_completion item;
@@ -493,7 +493,7 @@ static void disconnect(void)
 	MUST(rpma_rt_conn_unref(&pair.passive));
 }
 
-/* A dump waits for a lock in its own way. */
+/* Dumps; a dump waits for a lock in a special way. */
 static void dump(void)
 {
 	int fd = open("/dev/null", O_WRONLY);

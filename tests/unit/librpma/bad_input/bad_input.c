@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Every exported function and the arguments that it has to refuse: NULL in each
- * pointer, values out of range, objects in the wrong state, a second delete,
- * invalid descriptors. The last test names the functions that were forgotten.
+ * Every exported function, and the arguments that the function has to refuse:
+ * NULL in each pointer, values out of range, objects in the wrong state, a
+ * second delete, invalid descriptors. The last test names forgotten functions.
  */
 
 #include "sweep.h"
@@ -117,11 +117,11 @@ static const char *const refuse_none[] = {
 	/* texts, of any number */
 	"rpma_err_2str",
 	"rpma_utils_conn_event_2str",
-	/* takes any function, NULL for its own */
+	/* takes any function; NULL stands for the default function */
 	"rpma_log_set_function",
-	/* what cannot be logged is not */
+	/* a message that cannot be logged is dropped */
 	"rpma_log_message",
-	/* a pair that ends and has not begun does nothing */
+	/* ending a pair that was never begun does nothing */
 	"rpma_log_hold",
 	"rpma_log_release",
 	NULL,
@@ -129,7 +129,7 @@ static const char *const refuse_none[] = {
 
 const struct sweep_ground sweep_ground = {
 	.map = RPMA_MAP,
-	.least = 150, /* 84 of 1.3, and what 1.4 adds */
+	.least = 150, /* 84 of release 1.3, and the additions of 1.4 */
 	.out = &out,
 	.out_size = sizeof(out),
 	.forget = forget,
@@ -221,7 +221,7 @@ static void regions(void **state)
 	world_end();
 }
 
-/* Each field, and the values that are none. */
+/* Sets each field to invalid values. */
 static void configurations(void **state)
 {
 	struct rpma_conn_cfg *conn_cfg = NULL;
@@ -389,7 +389,7 @@ static void listening(void **state)
 	event.id = NULL;
 	BAD(RPMA_E_INVAL, rpma_cm_event_reject, &event, NULL);
 	event.type = RDMA_CM_EVENT_ESTABLISHED;
-	/* an event that is acknowledged already */
+	/* an event acknowledged before */
 	BAD(0, rpma_cm_event_ack, &event);
 	DELETES(rpma_cm_channel_delete, rpma_cm_channel);
 	ok(rpma_cm_channel_delete(&channel));
@@ -419,7 +419,7 @@ static void requests(void **state)
 	NULLS(rpma_conn_req_new, world.peer, "host", "7204", 0, &out.req);
 	NULLS(rpma_conn_req_new_async, world.peer, "host", "7204", cfg, 0,
 	      &out.req);
-	/* it names no CM channel */
+	/* the configuration names no CM channel */
 	BAD_SAYS("no CM channel", RPMA_E_INVAL, rpma_conn_req_new_async,
 		 world.peer, "host", "7204", cfg, NULL, &out.req);
 	ok(rpma_conn_req_new(world.peer, "host", "7204", NULL, &req));
@@ -456,7 +456,7 @@ static void requests(void **state)
 		 rpma_conn_req_recv, req, world.mr, 0, 8, NULL);
 	ok(rpma_conn_req_release(req, &me));
 
-	/* what is connected without a connection to write to is taken */
+	/* a request connected without a connection to write to is consumed */
 	BAD(RPMA_E_INVAL, rpma_conn_req_connect, NULL, NULL, &out.conn);
 	assert_int_equal(rpma_conn_req_connect(&req, NULL, NULL), RPMA_E_INVAL);
 	assert_null(req);
@@ -596,7 +596,7 @@ static void operations(void **state)
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_post_recv, conn, &me, &recv_wr,
 	    &out.bad_recv);
 
-	/* no flags; no regions, but bytes of them; what is not aligned */
+	/* no flags; no regions, but bytes; misaligned offsets */
 	BAD(RPMA_E_INVAL, rpma_read, conn, mr, 0, remote, 0, 8, 0, NULL);
 	BAD(RPMA_E_INVAL, rpma_write, conn, remote, 0, mr, 0, 8, 0, NULL);
 	BAD(RPMA_E_INVAL, rpma_write_with_imm, conn, remote, 0, mr, 0, 8, 0, 7,
@@ -617,7 +617,8 @@ static void operations(void **state)
 	    0, 7, &out.send_wr);
 	BAD_SAYS("multiple of 8", RPMA_E_INVAL, rpma_wr_atomic_fetch_add, conn,
 		 mr, 0, remote, 4, 1, 1, 7, &out.send_wr);
-	/* flags that the operation does not have, and bytes beyond 8 inline */
+	/* flags that the operation does not take, and more than 8 bytes
+	 * inline */
 	BAD_SAYS("RPMA_F_INLINE: only sends and writes", RPMA_E_INVAL,
 		 rpma_read, conn, mr, 0, remote, 0, 8, RPMA_F_INLINE, NULL);
 	BAD_SAYS("RPMA_F_SOLICITED: only sends and writes", RPMA_E_INVAL,
@@ -643,7 +644,7 @@ static void operations(void **state)
 	BAD_SAYS("RPMA_F_SOLICITED: only sends and writes", RPMA_E_INVAL,
 		 rpma_wr_atomic_cmp_swp, conn, mr, 0, remote, 0, 1, 2,
 		 RPMA_F_SOLICITED, 7, &out.send_wr);
-	/* nobody said that the other side writes to it directly */
+	/* the peer has not announced direct writes to persistent memory */
 	BAD_SAYS("does not write directly", RPMA_E_NOSUPP, rpma_flush, conn,
 		 remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL);
 
@@ -663,7 +664,7 @@ static void operations(void **state)
 	world_end();
 }
 
-/* What is before 1.0. */
+/* The calls from before 1.0. */
 static void legacy(void **state)
 {
 	struct rpma_cq *cq = NULL;
@@ -718,7 +719,7 @@ static void logs_and_texts(void **state)
 			    "Unsupported connection event");
 }
 
-/* The last one: it knows what the others did. */
+/* Runs last: checks that the other tests called every function. */
 static void every_function_WAS_SWEPT(void **state)
 {
 	(void)state;

@@ -63,7 +63,7 @@ static bool is_name_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Does the text have these bytes as a whole word? */
+/* Returns true if the text has the bytes as a whole word. */
 static bool has_word(const char *text, const char *word, size_t len)
 {
 	const char *at;

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Calling functions with arguments that they must refuse. A refused call
- * returns the expected error, calls nothing below the library, leaves its
- * out-parameters, all of which lie in one place, as they were, and says why:
- * one message of the log, of the level that its error has, in which the words
- * of the row are, or the parameter that is wrong. What is refused for now, or
- * has nothing to give, logs nothing. The called functions are recorded.
+ * Calling functions with arguments that the function must refuse. A refused
+ * call returns the expected error, calls nothing below the library, leaves its
+ * out-parameters (all in one place) unchanged, and says why: with one log
+ * message, at the level of the error, containing the words of the row, or the
+ * wrong parameter. A call refused only for now, or a call with nothing to
+ * return, logs nothing. The called functions are recorded.
  */
 
 #ifndef SWEEP_H
@@ -22,21 +22,22 @@
 
 #include "librpma.h"
 
-/* What the program of the tests gives. */
+/* Parameters of a program of tests. */
 struct sweep_ground {
 	const char *map; /* the version script */
-	size_t least;	 /* functions that are in it, or more */
+	size_t least;	 /* functions in the script, at least */
 	void *out;	 /* where out-parameters point */
 	size_t out_size;
-	void (*forget)(void); /* what was called beneath, and logged */
+	void (*forget)(void); /* forgets the calls beneath, and the log */
 	const char *(*trace)(void);
 	const char *(*text)(int error);
 	/* the messages since then: how many, and the last */
 	int (*heard)(enum rpma_log_level *level, char *text, size_t size);
-	/* the level of an error's message; RPMA_LOG_DISABLED: none is logged */
+	/* the level of the message for an error; RPMA_LOG_DISABLED: no
+	 * message */
 	enum rpma_log_level (*level)(int error);
-	/* a parameter that is NULL has to be named as the header names it;
-	 * librpma's names differ from its header's here and there */
+	/* a NULL parameter has to be named as in the header; names in librpma
+	 * differ from its header in places */
 	bool names_parameters;
 	const char *const *headers;	/* with the prototypes; up to NULL */
 	const char *const *refuse_none; /* functions; up to NULL */
@@ -47,15 +48,16 @@ extern const struct sweep_ground sweep_ground;
 #define SWEEP_PARAMETER ""	 /* a name of a parameter */
 #define SWEEP_SILENCE	"(none)" /* nothing */
 
-/* Before and after a call of this function. words: "|" between them; each has
- * to be in the message. nth: instead, "NAME is NULL" of that parameter. */
+/* Run before and after a call of the function. words: alternatives are
+ * separated by "|"; each has to be in the message. nth: instead, "NAME is NULL"
+ * for the parameter. */
 void sweep_begin(const char *function);
 void sweep_end(const char *function, int line, int ret, int expected,
 	       const char *words, int nth);
-/* Only what is in the log, of a call that was refused. */
+/* Checks only the log of a refused call. */
 void sweep_log(const char *function, int line, int ret, const char *words);
-/* Fails if a function of the version script has not been called, or if none of
- * its calls was refused, unless it refuses none. */
+/* Fails if a function of the version script was not called, or if no call was
+ * refused, unless the function refuses nothing. */
 void sweep_expect_all(void);
 
 #define SWEEP(words, nth, expected, function, ...)                      \
@@ -65,17 +67,17 @@ void sweep_expect_all(void);
 			  expected, words, nth);                        \
 	} while (0)
 
-/* One call that has to be refused so, in these words. */
+/* A call that has to be refused with the error, in the words. */
 #define BAD_SAYS(words, expected, function, ...) \
 	SWEEP(words, -1, expected, function, __VA_ARGS__)
-/* In words that name a parameter. */
+/* A call refused in words that name a parameter. */
 #define BAD(expected, function, ...) \
 	BAD_SAYS(SWEEP_PARAMETER, expected, function, __VA_ARGS__)
 
 /*
- * NULLS(function, arguments...): with NULL in place of each argument that is a
- * pointer, one after the other, the call is E_INVAL. An argument that may be
- * NULL is written 0.
+ * NULLS(function, arguments...): with NULL in place of each pointer argument,
+ * one after the other, the call is E_INVAL. An argument allowed to be NULL is
+ * written 0.
  */
 #define NULLS(function, ...)                                                  \
 	NULLS_PICK(__VA_ARGS__, NULLS_10, NULLS_9, NULLS_8, NULLS_7, NULLS_6, \
@@ -84,7 +86,7 @@ void sweep_expect_all(void);
 #define NULLS_PICK(a, b, c, d, e, f, g, h, i, j, name, ...) name
 
 #define TYPE_OF(x)    __typeof__(((void)0, (x)))
-#define POINTER_CLASS 5 /* as __builtin_classify_type() says it */
+#define POINTER_CLASS 5 /* the value of __builtin_classify_type() */
 #define IS_POINTER(x) (__builtin_classify_type((TYPE_OF(x))0) == POINTER_CLASS)
 #define Z(x)	      ((TYPE_OF(x))0)
 /* clang-format off */
@@ -160,7 +162,7 @@ void sweep_expect_all(void);
 	TRY(fn, 9, j, a, b, c, d, e, f, g, h, i, Z(j))
 /* clang-format on */
 
-/* A delete function: no address, and nothing there, as often as one likes. */
+/* Calls a delete function with NULL, and with a pointer to NULL, repeatedly. */
 #define DELETES(function, type)                             \
 	do {                                                \
 		struct type *nothing = NULL;                \

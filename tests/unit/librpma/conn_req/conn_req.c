@@ -21,7 +21,7 @@ static int me, other;
 #define CLOSED	   "destroy_qp dereg_mr destroy_cq(10) destroy_ch "
 #define NEW_ACTIVE RESOLVED MADE "freeaddrinfo "
 
-/* ---- the side that asks ---- */
+/* ---- the active side ---- */
 
 static int new_req(void)
 {
@@ -72,7 +72,7 @@ static void new__EACH_FAILURE(void **state)
 	world_end();
 }
 
-/* Shared channel, CQ and RCQ: one channel for both. */
+/* Shared channel, CQ and RCQ: a channel for both. */
 static void new__shared_channel_EACH_FAILURE(void **state)
 {
 #define MADE_D                                                      \
@@ -102,7 +102,7 @@ static void new__shared_channel_EACH_FAILURE(void **state)
 	world_end();
 }
 
-/* Private channels: each CQ has its own. */
+/* Private channels: each CQ has a channel. */
 static void new__rcq_HAS_ITS_OWN_CHANNEL(void **state)
 {
 	(void)state;
@@ -227,7 +227,7 @@ static void new__every_value_REACHES_VERBS(void **state)
 	assert_int_equal(mock_qp_attr.comp_mask, IBV_QP_INIT_ATTR_PD);
 	assert_int_equal(mock_qp_attr.qp_type, IBV_QPT_RC);
 	assert_int_equal(mock_qp_attr.sq_sig_all, 0);
-	/* what is not set is zero, whatever a provider looks at */
+	/* fields not set are zero, whichever field a provider reads */
 	assert_null(mock_qp_attr.qp_context);
 	assert_null(mock_qp_attr.xrcd);
 	assert_null(mock_qp_attr.rwq_ind_tbl);
@@ -288,7 +288,7 @@ static void connect__active_EACH_FAILURE(void **state)
 	world_end();
 }
 
-/* ---- the side that is asked ---- */
+/* ---- the passive side ---- */
 
 static struct rpma_conn_req *take(void)
 {
@@ -324,7 +324,7 @@ static int accept_passive(void)
 	return ret;
 }
 
-/* The id is ready for its events before it is accepted; a failure refuses. */
+/* The id can get its events before the id is accepted; a failure refuses. */
 static void connect__passive_EACH_FAILURE(void **state)
 {
 	const struct failure failures[] = {
@@ -387,7 +387,7 @@ static void connect__passive_SETS_THE_RNR_TIMER(void **state)
 	world_end();
 }
 
-/* The log has every number that was asked for, and the device's limits. */
+/* The log has every requested number, and the limits of the device. */
 static void new__qp_refused_NAMES_LIMITS(void **state)
 {
 	const int max_qp_wr = mock_attr.orig_attr.max_qp_wr;
@@ -580,7 +580,7 @@ static void private_data__passive_IS_WHAT_CAME(void **state)
 	world_end();
 }
 
-/* ---- connect: what may be wrong with its arguments ---- */
+/* ---- connect: wrong arguments ---- */
 
 static void connect__bad_arguments_CONSUME_THE_REQUEST(void **state)
 {
@@ -912,7 +912,7 @@ static void async__arguments_INVAL(void **state)
 	async_end();
 }
 
-/* A passive request that died meanwhile has nobody to refuse. */
+/* A passive request that died meanwhile refuses no other side. */
 static void advance__passive_lost_IS_NOT_REFUSED(void **state)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_DISCONNECTED};
@@ -944,7 +944,7 @@ static void refused(const struct rpma_conn_cfg *cfg)
 		     "resolve_route(1000) destroy_id freeaddrinfo");
 }
 
-/* What one setting asks for and another makes impossible. */
+/* Settings that contradict other settings. */
 static void new__more_contradictions_INVAL(void **state)
 {
 	struct rpma_channel *a_channel = NULL;
@@ -968,7 +968,7 @@ static void new__more_contradictions_INVAL(void **state)
 	ok(rpma_conn_cfg_set_cq(cfg, NULL));
 	ok(rpma_conn_cfg_set_comp_vector(cfg, 2));
 	refused(cfg);
-	/* nothing is made: nobody asks for the vector */
+	/* no CQ is made: the vector is not used */
 	ok(rpma_conn_cfg_set_channel(cfg, NULL));
 	ok(rpma_conn_cfg_set_cq(cfg, a_cq));
 	world_conn(cfg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* faults.c -- calls that fail, events and messages that get lost. */
+/* faults.c -- failing calls, lost events and messages. */
 
 #include "fixture.h"
 
@@ -45,7 +45,7 @@ static void resolve__rule_ERROR_event(void **state)
 	rdma_destroy_event_channel(ch);
 }
 
-/* a lost request: nobody there */
+/* a lost request: no listener answers */
 static void request__lost_UNREACHABLE(void **state)
 {
 	struct rdma_cm_id *id;
@@ -102,7 +102,7 @@ static void ready__lost_DISCONNECTED(void **state)
 	pair_teardown(&p);
 }
 
-/* a lost disconnect: its sender gets an event that there was no answer */
+/* a lost disconnect: the sender gets an event for the missing answer */
 static void disconnect__lost_ETIMEDOUT(void **state)
 {
 	struct pair p;
@@ -113,13 +113,13 @@ static void disconnect__lost_ETIMEDOUT(void **state)
 	assert_int_equal(rdma_disconnect(p.client), 0);
 	take_status(p.cch, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
 	assert_quiet(p.lch);
-	/* the other side finds out by its own */
+	/* the other side notices without help */
 	assert_int_equal(rdma_disconnect(p.server), 0);
 	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
 	pair_teardown(&p);
 }
 
-/* every message twice: nobody sees a difference */
+/* every message twice: no difference is visible */
 static void messages__doubled_SAME(void **state)
 {
 	static const char *const messages[] = {"req", "mra",  "rep", "rtu",
@@ -146,7 +146,7 @@ static void messages__doubled_SAME(void **state)
 	pair_teardown(&p);
 }
 
-/* ESTABLISHED twice: the QP stays as it is */
+/* ESTABLISHED twice: the QP stays unchanged */
 static void established__doubled_TWICE(void **state)
 {
 	struct pair p;
@@ -164,7 +164,7 @@ static void established__doubled_TWICE(void **state)
 	pair_teardown(&p);
 }
 
-/* ESTABLISHED late: DISCONNECTED does not overtake it */
+/* ESTABLISHED late: DISCONNECTED does not overtake ESTABLISHED */
 static void established__late_IN_ORDER(void **state)
 {
 	struct pair p;
@@ -180,7 +180,7 @@ static void established__late_IN_ORDER(void **state)
 	pair_teardown(&p);
 }
 
-/* a late event of an identifier that is destroyed meanwhile never comes */
+/* a late event of an identifier destroyed meanwhile never comes */
 static void resolved__late_destroyed_QUIET(void **state)
 {
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
@@ -240,7 +240,7 @@ static void accept__qp_fails_EIO(void **state)
 	pair_teardown(&p);
 }
 
-/* create_qp: the QP cannot be initialised, nothing is left of it */
+/* create_qp: the QP cannot be initialised, nothing of the QP is left */
 static void create_qp__init_fails_EIO(void **state)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,

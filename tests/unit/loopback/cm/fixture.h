@@ -22,7 +22,7 @@
 
 #include "rpma_loopback.h"
 
-/* what the wire carries */
+/* sizes on the wire */
 #define REQ_PRIV 56
 #define REP_PRIV 196
 #define REJ_PRIV 148
@@ -44,7 +44,7 @@ struct sockaddr_in v4(const char *ip, uint16_t port);
 struct sockaddr_in6 v6(const char *ip, uint16_t port);
 #define SA(addr) ((struct sockaddr *)&(addr))
 
-/* A call that fails with -1 and errno. */
+/* Asserts that a call fails with -1 and errno. */
 #define assert_fails(call, err)                 \
 	do {                                    \
 		errno = 0;                      \
@@ -56,9 +56,12 @@ struct rdma_event_channel *new_channel(void);
 /* From now on reading an empty channel is EAGAIN. */
 void set_nonblock(const struct rdma_event_channel *ch);
 bool is_readable(const struct rdma_event_channel *ch);
-/* There is nothing to read on a channel; leaves it non-blocking. */
+/* Asserts that a channel has no event; leaves the channel non-blocking. */
 void assert_quiet(struct rdma_event_channel *ch);
-/* Read the next event, which must be of that type; take acknowledges it. */
+/*
+ * Read the next event, asserted to be of the type; take_event() acknowledges
+ * the event.
+ */
 struct rdma_cm_event *next_event(struct rdma_event_channel *ch,
 				 enum rdma_cm_event_type type);
 void take_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type);
@@ -79,11 +82,11 @@ enum ibv_qp_state state_of(const struct rdma_cm_id *id);
 void pair_setup(struct pair *p);
 /* the client has asked, the server has the request */
 void pair_request(struct pair *p);
-/* both are ESTABLISHED and know it */
+/* both are ESTABLISHED, and both know */
 void pair_connect(struct pair *p);
 void pair_teardown(struct pair *p);
 
-/* A fault rule that must be understood. */
+/* Adds a fault rule, which must be valid. */
 void add_rule(const char *rule);
 /* Runs before and after each test: no rules, no hook. */
 int reset(void **state);

@@ -3,8 +3,8 @@
 
 /*
  * remote.c -- connections between two processes: process 0 listens, process 1
- * connects. What each reads of its channel is what it would read of a peer in
- * its own process, also when the other one is killed.
+ * connects. Each process reads the same events as with a peer in the same
+ * process, also when the other process is killed.
  */
 
 #include "fixture.h"
@@ -34,7 +34,7 @@ static const struct rdma_conn_param param = {
 	.rnr_retry_count = 7,
 };
 
-/* What either side has. */
+/* The state of either side. */
 struct side {
 	const struct two_process *self;
 	struct rdma_event_channel *ch;
@@ -45,7 +45,7 @@ struct side {
 
 /* ---- steps ------------------------------------------------------------- */
 
-/* The server listens, the client has its port. */
+/* Begins: the server listens, the client has the port. */
 static void begin(struct side *s, const struct two_process *self, int backlog)
 {
 	uint16_t port = 0, theirs = 0;
@@ -142,7 +142,7 @@ static struct rdma_cm_id *mine(const struct side *s)
 
 /* ---- bytes ------------------------------------------------------------- */
 
-/* One message from the client to the server. */
+/* Sends a message from the client to the server. */
 static void move_bytes(struct side *s)
 {
 	char memory[8] = "8 bytes";
@@ -225,7 +225,7 @@ static void reject__by_another_REJECTED_WITH_WORDS(void **state)
 	run(reject_body);
 }
 
-/* The listener goes with one request read, one unread, one that waits. */
+/* The listener goes with a read, an unread and a waiting request. */
 static void listener_body(const struct two_process *self)
 {
 	struct rdma_cm_id *more[2];
@@ -267,10 +267,11 @@ static void listener__that_goes_REFUSES_ALL_REQUESTS(void **state)
 	struct two_process p[2] = {0};
 
 	(void)state;
-	two_run(p, listener_body); /* a late one finds nobody, and says so */
+	two_run(p, listener_body); /* a late client finds no listener, and says
+				    * so */
 }
 
-/* A port that another process has cannot be had, nor be had by chance. */
+/* A port of another process cannot be bound, nor chosen by chance. */
 static void port_body(const struct two_process *self)
 {
 	struct rdma_cm_id *id;
@@ -418,9 +419,9 @@ static void endpoint__of_two_processes_WAITS_FOR_THE_OTHER(void **state)
 }
 
 /*
- * A child that does nothing until its parent closes the pipe. It has lived when
- * this returns: until its fork handlers have run it holds the names of ports
- * that its parent had.
+ * Makes a child that does nothing until its parent closes the pipe. Returns
+ * when the child is alive: until its fork handlers have run, the child holds
+ * the names of ports of its parent.
  */
 static pid_t new_child(int pipes[2])
 {
@@ -479,13 +480,14 @@ static void fork_body(const struct two_process *self)
 	if (self->number == SERVER)
 		assert_int_equal(rdma_destroy_id(named), 0);
 	two_wait(self);
-	if (self->number == CLIENT) { /* the port is free: no child has it */
+	if (self->number == CLIENT) { /* the port is free: no child has the
+				       * port */
 		named = bind_to(s.ch, FORK_PORT);
 		assert_int_equal(rdma_destroy_id(named), 0);
 	}
 	two_wait(self);
 	end(&s);
-	end_child(connected, pipes); /* first: it has both pipes */
+	end_child(connected, pipes); /* first: the child has both pipes */
 	end_child(at_start, start_pipe);
 }
 
@@ -495,7 +497,7 @@ static void fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED(void **state)
 	run(fork_body);
 }
 
-/* ---- a process that is stopped ------------------------------------------ */
+/* ---- a stopped process ---------------------------------------------- */
 
 static void wait_until_stopped(pid_t pid)
 {
@@ -515,7 +517,9 @@ static void wait_until_stopped(pid_t pid)
 	} while (!strstr(text, ") T "));
 }
 
-/* The server gets the second request, once it goes on, and no other. */
+/*
+ * The server gets the second request, once the process goes on, and no other.
+ */
 static void stopped_body(const struct two_process *self)
 {
 	pid_t pid = getpid(), theirs;
@@ -525,7 +529,7 @@ static void stopped_body(const struct two_process *self)
 	begin(&s, self, 0);
 	two_swap(self, &pid, &theirs, sizeof(pid));
 	if (self->number == SERVER) {
-		/* or it would stay if the client fails */
+		/* or the process would stay if the client fails */
 		assert_int_equal(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
 		assert_int_equal(raise(SIGSTOP), 0);
 		take_request(&s, "hello");
@@ -559,7 +563,7 @@ static void connect__to_one_who_is_stopped_WAITS(void **state)
 
 enum step {
 	STEP_LISTENING, /* the server: the request is not read */
-	STEP_REQUESTED, /* the server: it is read */
+	STEP_REQUESTED, /* the server: has read the request */
 	STEP_ACCEPTED,	/* the server: RTU is not there yet, or is */
 	STEP_ESTABLISHED,
 	STEP_DISCONNECTED,
@@ -590,7 +594,9 @@ static void be_server(struct side *s)
 	die();
 }
 
-/* What a client reads whose server dies at a step; 0: nothing more. */
+/*
+ * Reads the events of a client whose server dies at a step; 0: no more events.
+ */
 static void survive_server(struct side *s)
 {
 	struct rdma_cm_event *event;
@@ -628,7 +634,7 @@ static void be_client(struct side *s)
 	die();
 }
 
-/* What a server reads whose client dies at a step. */
+/* Reads the events of a server whose client dies at a step. */
 static void survive_client(struct side *s)
 {
 	take_request(s, "hello");
@@ -636,7 +642,7 @@ static void survive_client(struct side *s)
 		struct rdma_conn_param p = param;
 
 		two_wait(s->self);
-		/* an accept that comes before the news is refused later */
+		/* an accept before the news is refused later */
 		if (!rdma_accept(s->server, &p))
 			take_status(s->ch, RDMA_CM_EVENT_REJECTED, 28);
 		else

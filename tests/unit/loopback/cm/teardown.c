@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* teardown.c -- every way a connection, or an attempt at one, ends. */
+/* teardown.c -- every way a connection, or an attempt to connect, ends. */
 
 #include "fixture.h"
 
@@ -30,7 +30,7 @@ static void disconnect__both_DISCONNECTED_once(void **state)
 	pair_teardown(&p);
 }
 
-/* disconnect: at any later time it does nothing, successfully */
+/* disconnect: at any later time without effect, successfully */
 static void disconnect__again_SUCCESS(void **state)
 {
 	struct pair p;
@@ -57,7 +57,7 @@ static void disconnect__crossing_DISCONNECTED_once(void **state)
 
 	(void)state;
 	pair_connect(&p);
-	/* the message is late, so that the other one crosses it */
+	/* the message is late, so that the other message crosses */
 	add_rule("event:of=cm.msg_dreq,action=late,delay_us=20000");
 	assert_int_equal(rdma_disconnect(p.client), 0);
 	assert_int_equal(rdma_disconnect(p.server), 0);
@@ -96,7 +96,7 @@ static void disconnect__unaccepted_SUCCESS(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy: the peer of a connection is disconnected; it need not wait long */
+/* destroy: the peer of a connection is disconnected, without a long wait */
 static void destroy__established_peer_DISCONNECTED(void **state)
 {
 	struct pair p;
@@ -112,7 +112,7 @@ static void destroy__established_peer_DISCONNECTED(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy: an id that is destroyed on a disconnect answers it */
+/* destroy: destroying an id after a disconnect answers the disconnect */
 static void destroy__disconnected_peer_DISCONNECTED(void **state)
 {
 	struct pair p;
@@ -129,7 +129,7 @@ static void destroy__disconnected_peer_DISCONNECTED(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy: a request that was read and not answered */
+/* destroy: a request that was read but not answered */
 static void destroy__request_peer_REJECTED_28(void **state)
 {
 	struct pair p;
@@ -143,7 +143,7 @@ static void destroy__request_peer_REJECTED_28(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy: a listener with a request that was not even read */
+/* destroy: a listener with an unread request */
 static void destroy__listener_unread_peer_REJECTED_28(void **state)
 {
 	struct pair p;
@@ -175,7 +175,7 @@ static void destroy__listener_connection_LIVES(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy: the client goes before it is accepted: no event, accept fails */
+/* destroy: the client goes before the accept: no event, accept fails */
 static void destroy__client_then_accept_EINVAL(void **state)
 {
 	struct pair p;
@@ -225,7 +225,7 @@ static void destroy__server_answered_CONNECT_ERROR(void **state)
 	/* the handshake is over */
 	assert_int_equal(rdma_init_qp_attr(p.client, &attr, &mask), -1);
 	assert_int_equal(errno, EINVAL);
-	/* the refusal that follows is not told as well */
+	/* the following refusal is not reported as well */
 	assert_quiet(p.cch);
 	pair_teardown(&p);
 }
@@ -250,7 +250,10 @@ static void destroy__with_qp_MISUSE(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy_event_channel: its identifiers are cut off, destroyable later */
+/*
+ * destroy_event_channel: its identifiers are cut off, and can be destroyed
+ * later
+ */
 static void destroy_channel__id_alive_peer_DISCONNECTED(void **state)
 {
 	struct pair p;
@@ -266,7 +269,7 @@ static void destroy_channel__id_alive_peer_DISCONNECTED(void **state)
 	pair_teardown(&p);
 }
 
-/* destroy_event_channel: requests on it are refused */
+/* destroy_event_channel: requests on the channel are refused */
 static void destroy_channel__requests_REJECTED_28(void **state)
 {
 	struct pair p;

@@ -40,7 +40,7 @@ struct pair {
 
 struct pair *pair_new(int with_srq);
 struct pair *pair_new_uc(void); /* unreliable connections */
-/* Of its end a the queue pair is an extended one, for these operations. */
+/* Makes a pair whose end a has an extended queue pair, for the operations. */
 struct pair *pair_new_ex(uint64_t ops);
 void pair_delete(struct pair *pair);
 
@@ -65,7 +65,7 @@ void end_to_rts(const struct end *end, uint32_t qpn);
 struct ibv_wc end_wait(const struct end *end);
 void end_expect(const struct end *end, uint64_t wr_id,
 		enum ibv_wc_status status);
-/* Is the channel readable now? */
+/* Returns true if the channel is readable now. */
 int end_has_event(const struct end *end);
 void end_take_event(const struct end *end);
 

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * handles.c -- every verb off the data path refuses a handle that is gone, one
- * whose number is damaged, and one with the context of another: it says so by
- * ENOENT or EINVAL, in errno too, before it follows the handle, which the
- * address sanitizer would see. Other failures are in errno as well.
+ * handles.c -- every verb off the data path refuses a destroyed handle, a
+ * handle with a damaged number, and a handle with the context of another: the
+ * verb fails with ENOENT or EINVAL, in errno too, before following the handle,
+ * as the address sanitizer would see. Other failures are in errno as well.
  */
 
 #include "fixture.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the calls need besides the handle. */
+/* Other arguments of the calls. */
 static struct end e;
 static struct ibv_context *other;
 static const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
@@ -26,15 +26,15 @@ static int of_pointer(const void *made)
 	return made ? 0 : errno;
 }
 
-/* Of verbs that return -1. */
+/* Returns the errno of verbs that return -1. */
 static int of_errno(int ret)
 {
 	return ret ? errno : 0;
 }
 
 /*
- * The device's part of a verb that is inline: the program's part would follow
- * the handle.
+ * Returns the functions of the device for inline verbs: the inline part would
+ * follow the handle.
  */
 static const struct verbs_context *ops(void)
 {
@@ -159,7 +159,7 @@ enum kind { CONTEXT, PD, MR, MW, AH, CHANNEL, CQ, SRQ, QP };
 static const struct {
 	void *(*make)(void);
 	int (*end)(void *h);
-	int number; /* where it is; -1: the kind has none */
+	int number; /* offset of the number; -1: the kind has no number */
 } kinds[] = {
 	[CONTEXT] = {make_context, end_context, -1},
 	[PD] = {make_pd, end_pd, offsetof(struct ibv_pd, handle)},
@@ -395,12 +395,12 @@ static int detach(void *h)
 	return ibv_detach_mcast(h, &group, 0);
 }
 
-/* The verbs that destroy are in the other table. */
+/* The destroying verbs are in the other table. */
 static const struct {
 	enum kind kind;
 	const char *name;
 	int (*call)(void *h);
-	bool is_inline; /* the program's part of it follows the handle */
+	bool is_inline; /* the inline part follows the handle */
 } calls[] = {
 	{CONTEXT, "query_device", query_device, false},
 	{CONTEXT, "query_device_ex", query_device_ex, false},
@@ -465,7 +465,7 @@ static void refuse(const char *name, int (*call)(void *h), void *h)
 		fail_msg("%s gives %d, errno %d", name, err, errno);
 }
 
-/* All calls that take such a handle, and the verb that destroys it. */
+/* Makes all calls with a handle of the kind, and the destroying verb. */
 static void refuse_all(enum kind kind, void *h, bool inline_too)
 {
 	for (size_t i = 0; i < CALLS; i++) {
@@ -509,7 +509,7 @@ static void handle__damaged_REFUSED(void **state)
 	finish();
 }
 
-/* Each kind but contexts begins with the pointer to its context. */
+/* Each kind except contexts begins with the pointer to its context. */
 static void handle__of_another_context_REFUSED(void **state)
 {
 	(void)state;

@@ -42,7 +42,8 @@ struct meet {
 /* Connected both ways when it returns, in both processes. */
 void meet_begin(struct meet *m, const struct two_process *self,
 		const struct meet_opts *opts);
-/* The same in steps: not connected; this end is. */
+/* Begin in steps: meet_make() does not connect, meet_connect() connects this
+ * end. */
 void meet_make(struct meet *m, const struct two_process *self,
 	       const struct meet_opts *opts);
 void meet_connect(struct meet *m, const struct meet_opts *opts);

@@ -83,7 +83,7 @@ static struct sample sample_take(const struct end *e)
 	return sample;
 }
 
-/* The same of a child, which begins with a copy of all that we have. */
+/* Takes the sample of a child, which begins with a copy of everything. */
 static struct sample sample_of_child(const struct end *e)
 {
 	struct sample sample;

@@ -3,7 +3,7 @@
 
 /*
  * remote.c -- connections between two processes: every operation, of lengths
- * around those where it is cut into parts, arrives as it was sent.
+ * around the limits of parts, arrives as sent.
  */
 
 #include "meet.h"
@@ -14,7 +14,7 @@
 
 enum { SENDER, RECEIVER };
 
-#define PART 16384u /* bytes of a message in one record of the wire */
+#define PART 16384u /* bytes of a message in a record of the wire */
 #define HALF (MEET_SIZE / 2)
 
 static const uint32_t lengths[] = {
@@ -150,7 +150,8 @@ static void write_and_read(const struct two_process *self)
 }
 
 /* The link thread looks seldom while a program polls and finds much: as soon as
- * that calls no verb, writes to it are executed all the same. */
+ * the program calls no verb, writes to the program are executed all the
+ * same. */
 #define STREAMS 5u
 #define LENGTH	2000u
 
@@ -295,7 +296,7 @@ static void read_many(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* A fenced request sends what the reads before it brought. */
+/* A fenced request sends the data of the reads before. */
 static void send_fenced(const struct two_process *self)
 {
 	struct meet m = {0};
@@ -378,7 +379,7 @@ static void sleep_in_turns(const struct two_process *self)
 
 #define UC_BYTES 100000u
 
-/* In parts or not: what finds a receive comes, and is whole. */
+/* In parts or not: a message with a receive comes, and is whole. */
 static void send_unreliably(const struct two_process *self)
 {
 	const struct meet_opts uc = {.is_uc = 1};
@@ -402,7 +403,7 @@ static void send_unreliably(const struct two_process *self)
 		expect(&m, i, IBV_WC_SEND);
 	}
 	two_wait(self);
-	/* nobody waits for this one, and nobody says so */
+	/* no receive waits for the message, and nothing is reported */
 	assert_int_equal(meet_post(&m, IBV_WR_SEND, 77, 0, 8, 0, 0), 0);
 	expect(&m, 77, IBV_WC_SEND);
 	two_wait(self);

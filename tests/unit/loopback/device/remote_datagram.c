@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * remote_datagram.c -- what is not sent reliably, between two processes: to one
- * that is stopped, and to multicast groups.
+ * remote_datagram.c -- unreliable messages between two processes: to a stopped
+ * process, and to multicast groups.
  */
 
 #include "fixture.h"
@@ -85,7 +85,7 @@ static void post_mail(struct side *s, struct ibv_ah *ah, uint32_t qpn,
 	assert_int_equal(ibv_post_send(s->mail.qp, &wr, &bad), 0);
 }
 
-/* One datagram, with a number; it has success, whatever becomes of it. */
+/* Sends a datagram with a number, successful in every case. */
 static void mail_by(struct side *s, struct ibv_ah *ah, uint32_t qpn,
 		    uint32_t number)
 {
@@ -113,7 +113,7 @@ static uint64_t lost(void)
 	return stats.lost;
 }
 
-/* Takes datagrams, and posts receives, until this one comes. */
+/* Takes datagrams, and posts receives, until the number comes. */
 static void take_until(struct side *s, uint32_t number)
 {
 	struct ibv_wc wc;
@@ -126,7 +126,7 @@ static void take_until(struct side *s, uint32_t number)
 	} while (ntohl(wc.imm_data) != number);
 }
 
-/* Sends until one is not lost: the peer goes on, as fast as it can. */
+/* Sends until a datagram is not lost: the peer goes on, as fast as possible. */
 static uint32_t mail_until_it_is_taken(struct side *s, uint32_t number)
 {
 	uint64_t before;
@@ -143,8 +143,8 @@ static void send_to_stopped(struct side *s)
 	uint64_t before;
 	uint32_t last;
 
-	kill(s->other.pid, SIGSTOP); /* it does soon */
-	/* the ring is full in the middle of one of these */
+	kill(s->other.pid, SIGSTOP); /* soon stopped */
+	/* the ring is full in the middle of a message */
 	do {
 		uc_send(s, 1);
 	} while (!lost());
@@ -205,7 +205,7 @@ static void stop_and_go_on(const struct two_process *self)
 
 /* --- groups */
 
-/* One that no other test has at the same time. */
+/* Returns a group that no other test has at the same time. */
 static union ibv_gid group_of(const struct side *s)
 {
 	pid_t pid = s->self->number == SENDER ? getpid() : s->other.pid;
@@ -246,7 +246,7 @@ static void post_receives(struct side *s)
 		assert_int_equal(end_recv(&s->mail, 1000, 0, GRH + MTU), 0);
 }
 
-/* The next that comes is this one. */
+/* Asserts the number of the next datagram. */
 static void take(struct side *s, uint32_t number)
 {
 	struct ibv_wc wc = end_wait(&s->mail);
@@ -262,7 +262,7 @@ static void take(struct side *s, uint32_t number)
 	assert_int_equal(end_recv(&s->mail, 1000, 0, GRH + MTU), 0);
 }
 
-/* The sender has what it sends to a group that it is in: odd numbers. */
+/* Takes own datagrams to a group with the sender as member: odd numbers. */
 static void take_own(struct side *s, struct ibv_ah *ah, uint32_t number)
 {
 	post_mail(s, ah, GROUP, number);
@@ -270,7 +270,7 @@ static void take_own(struct side *s, struct ibv_ah *ah, uint32_t number)
 	end_expect(&s->mail, number, IBV_WC_SUCCESS);
 }
 
-/* The one attaches first, or the other has its address first. */
+/* Either the first attaches first, or the second has its address first. */
 static void to_groups(const struct two_process *self, bool attach_first)
 {
 	struct ibv_ah *ah = NULL;
@@ -293,7 +293,7 @@ static void to_groups(const struct two_process *self, bool attach_first)
 		assert_int_equal(ntohl(wc.imm_data), 5);
 		detach(&s);
 		two_wait(self);
-		/* what was sent to the group before it does not come */
+		/* datagrams sent to the group before do not come */
 		wc = end_wait(&s.mail);
 		assert_int_equal(ntohl(wc.imm_data), 8);
 	} else {
@@ -325,7 +325,7 @@ static void send_and_attach(const struct two_process *self)
 	to_groups(self, false);
 }
 
-/* Members of its own process get each datagram, and get it once. */
+/* Members in the process of the sender get each datagram, once. */
 static void group_with_a_stopped(const struct two_process *self)
 {
 	struct side s;

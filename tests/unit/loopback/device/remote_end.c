@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * remote_end.c -- connections between two processes that do not go well: what
- * is refused, who is not there, who goes away, and who ends.
+ * remote_end.c -- connections between two processes with trouble: refused
+ * operations, missing peers, leaving peers, ended processes.
  */
 
 #include "meet.h"
@@ -81,7 +81,7 @@ static void post_no_receive(const struct two_process *self)
 		post(&m, IBV_WR_SEND, 1, 8);
 		assert_int_equal(end_wait(&m.end).status,
 				 IBV_WC_RNR_RETRY_EXC_ERR);
-		/* and the next one is flushed, whenever it was posted */
+		/* and the next request is flushed, whenever posted */
 		post(&m, IBV_WR_SEND, 2, 8);
 		end_expect(&m.end, 2, IBV_WC_WR_FLUSH_ERR);
 	}
@@ -140,7 +140,10 @@ static void send_too_much(const struct two_process *self)
 	fail_once(self, IBV_WR_SEND, 100000, 0, IBV_WC_REM_INV_REQ_ERR);
 }
 
-/* Of what the requester must not read: it fails, behind what goes well. */
+/*
+ * Sends memory that the requester must not read: the send fails, after earlier
+ * successes.
+ */
 static void send_what_is_not_mine(const struct two_process *self)
 {
 	struct meet m = {0};
@@ -162,7 +165,7 @@ static void send_what_is_not_mine(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* --- nobody there */
+/* --- no peer */
 
 static void send_to_destroyed(const struct two_process *self)
 {
@@ -175,7 +178,7 @@ static void send_to_destroyed(const struct two_process *self)
 		end_expect(&m.end, 1, IBV_WC_RETRY_EXC_ERR);
 	} else {
 		assert_int_equal(ibv_destroy_qp(m.end.qp), 0);
-		m.end.qp = end_qp(&m.end); /* it has another number */
+		m.end.qp = end_qp(&m.end); /* another number */
 		two_wait(self);
 	}
 	two_wait(self);
@@ -205,7 +208,7 @@ static void send_before_connected(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* The two do not agree on the numbers of packets: nobody waits for ever. */
+/* The two ends do not agree on packet numbers: no end waits for ever. */
 static void send_out_of_sequence(const struct two_process *self)
 {
 	const struct meet_opts gap = {.rnr_retry = 7, .psn_gap = 1};
@@ -222,8 +225,8 @@ static void send_out_of_sequence(const struct two_process *self)
 }
 
 /*
- * A request that found no receive belongs to a life that has ended: in the next
- * one, whose numbers the other one does not expect, nobody waits for ever.
+ * A request without a receive belongs to an ended life: in the next life, whose
+ * numbers are unexpected, no end waits for ever.
  */
 static void send_out_of_sequence_after_rnr(const struct two_process *self)
 {
@@ -247,7 +250,7 @@ static void send_out_of_sequence_after_rnr(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* One whose process is not there, or not for this connection. */
+/* A peer whose process does not exist, or not for this connection. */
 static void send_to_nobody(const struct two_process *self)
 {
 	uint32_t own;
@@ -284,7 +287,7 @@ static void begin_again(const struct two_process *self)
 		meet_fill(&m, 0, 40000, life);
 		for (uint64_t i = 0; i < 4; i++)
 			post(&m, IBV_WR_SEND, i, 40000);
-		/* the first one that comes is of this life */
+		/* the first completion that comes is of this life */
 		do {
 			wc = end_wait(&m.end);
 			assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -302,7 +305,7 @@ static void begin_again(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* SQ_DRAINED comes when what was sent is answered. */
+/* SQ_DRAINED comes when all sends are answered. */
 static void drain_sends(const struct two_process *self)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD,
@@ -330,11 +333,11 @@ static void drain_sends(const struct two_process *self)
 /* --- a message that is cut off */
 
 #define LONG  2000000u /* more than is under way at once */
-#define SHORT 300000u  /* in parts, one of which begins where LONG stops */
+#define SHORT 300000u  /* in parts, and a part begins where LONG stops */
 
 static const struct meet_opts unreliable = {.is_uc = 1};
 
-/* Do all threads of the process stand still? */
+/* Returns true if all threads of the process stand still. */
 static int is_stopped(pid_t pid)
 {
 	char path[300], line[200], *state;
@@ -382,13 +385,13 @@ static void send_and_cut_off(struct meet *m, pid_t other)
 	post(m, IBV_WR_SEND, 3, SHORT);
 	kill(other, SIGCONT);
 	end_expect(&m->end, 3, IBV_WC_SUCCESS);
-	m->mem[0] = 3; /* behind all of it */
+	m->mem[0] = 3; /* after everything else */
 	assert_int_equal(
 		meet_post(m, IBV_WR_RDMA_WRITE, 4, 0, 1, MEET_SIZE - 1, 0), 0);
 	end_expect(&m->end, 4, IBV_WC_SUCCESS);
 }
 
-/* A receive that has completed is the program's, and does not do so again. */
+/* A completed receive belongs to the program, and does not complete again. */
 static void cut_off_a_write(const struct two_process *self)
 {
 	struct meet m = {0};
@@ -409,7 +412,7 @@ static void cut_off_a_write(const struct two_process *self)
 		end_expect(&m.end, 1, IBV_WC_SUCCESS);
 		memset(m.mem + HALF, 0, SHORT);
 		two_wait(self);
-		/* acquire: the other process writes it, through the device */
+		/* acquire: written by the other process, through the device */
 		while (!atomic_load_explicit(last, memory_order_acquire))
 			;
 		assert_int_equal(ibv_poll_cq(m.end.cq, 1, &wc), 0);
@@ -443,7 +446,7 @@ static void write_to_dying_region(const struct two_process *self)
 		const _Atomic uint64_t *end =
 			(const _Atomic uint64_t *)(void *)(m.mem + AREA) - 1;
 
-		/* acquire: the other process writes it, through the device */
+		/* acquire: written by the other process, through the device */
 		while (!atomic_load_explicit(end, memory_order_acquire))
 			;
 		assert_int_equal(ibv_dereg_mr(m.mr), 0);
@@ -457,7 +460,7 @@ static void write_to_dying_region(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* --- the other one ends */
+/* --- the other process ends */
 
 static void send_to_killed(const struct two_process *self)
 {
@@ -479,7 +482,7 @@ static void send_to_killed(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* What was published before the end is there. */
+/* Everything published before the end has arrived. */
 static void receive_from_killed(const struct two_process *self)
 {
 	struct meet m = {0};
@@ -495,7 +498,7 @@ static void receive_from_killed(const struct two_process *self)
 		return;
 	}
 	two_wait(self);
-	/* when it is answered, nothing that is posted has to wait any more */
+	/* after the answer, posted work no longer waits */
 	post(&m, IBV_WR_SEND, 0, 8);
 	end_expect(&m.end, 0, IBV_WC_SUCCESS);
 	for (uint64_t i = 1; i < 9; i++)
@@ -503,7 +506,7 @@ static void receive_from_killed(const struct two_process *self)
 	raise(SIGKILL);
 }
 
-/* A process that is stopped is waited for, however few tries there are. */
+/* A stopped process is waited for, with any number of tries. */
 static void send_to_stopped(const struct two_process *self)
 {
 	struct meet m = {0};
@@ -522,7 +525,7 @@ static void send_to_stopped(const struct two_process *self)
 		kill(other, SIGSTOP);
 		for (uint64_t i = 0; i < 8; i++)
 			post(&m, IBV_WR_SEND, i, 100000);
-		/* more than all tries of a peer that does not answer take */
+		/* longer than all tries of a silent peer */
 		assert_int_equal(poll(NULL, 0, 400), 0);
 		kill(other, SIGCONT);
 		for (uint64_t i = 0; i < 8; i++)
@@ -551,9 +554,11 @@ static void run_killed(two_body_fn *body, int who)
 	two_run(p, body);
 }
 
-/* --- a link that ends, and its processes do not */
+/* --- a link that ends, while its processes live */
 
-/* Some have arrived, one is silent, the rest is flushed. */
+/*
+ * Asserts that some requests have arrived, one is silent, the rest is flushed.
+ */
 static void expect_break(struct meet *m)
 {
 	struct ibv_wc wc = end_wait(&m->end);

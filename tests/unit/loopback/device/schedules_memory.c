@@ -3,9 +3,9 @@
 
 /*
  * schedules_memory.c -- memory under the scheduler: a write, an atomic write or
- * a flush meets the end of the window or the region that lets it in, by each
- * call and request that ends one, in every order of their steps, and at random
- * also in slices of the progress thread.
+ * a flush meets the end of its window or region, by each call and request that
+ * ends a window or region, in every order of their steps, and at random also in
+ * slices of the progress thread.
  */
 
 #include "fixture.h"
@@ -15,7 +15,7 @@
 
 #define SIZE 4096u
 
-/* How end a reaches end b's memory, and what takes that away. */
+/* The way of end a to the memory of end b, and the end of the way. */
 struct row {
 	const char *name;
 	void (*open)(void *arg); /* the setup of a run */
@@ -23,10 +23,10 @@ struct row {
 };
 
 struct world {
-	uint64_t ops; /* end a's queue pair is an extended one for these */
+	uint64_t ops; /* end a has an extended queue pair for these */
 	struct pair *p;
-	struct ibv_mr *mr; /* all of end b's memory; NULL when it is gone */
-	struct ibv_mw *mw; /* NULL: none */
+	struct ibv_mr *mr; /* all memory of end b; NULL when gone */
+	struct ibv_mw *mw; /* NULL: no window */
 	uint32_t rkey;
 	/* of a run */
 	bool is_own;	  /* the memory is, again, end b's */
@@ -103,7 +103,7 @@ static void open_type_1(void *arg)
 	w->rkey = w->mw->rkey;
 }
 
-/* A request of end b about its window of type 2. */
+/* Posts a request of end b about its window of type 2. */
 static int post_of_window(const struct world *w, enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr *bad, wr = {.wr_id = 3,
@@ -182,7 +182,7 @@ static const struct row rows[] = {
 	{"a window of type 2, ibv_dealloc_mw()", open_type_2, dealloc},
 };
 
-/* --- what end a does */
+/* --- the actions of end a */
 
 static void write_all(void *arg)
 {
@@ -212,12 +212,15 @@ static int check(void *arg)
 	if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR)
 		return 1;
 	w->ways[wc.status == IBV_WC_SUCCESS]++;
-	/* a request that is refused breaks the queue pair that invalidates */
+	/* a refused request breaks the queue pair that invalidates */
 	return !is_all(w->p->b.buf, 1) ||
 	       (wc.status == IBV_WC_SUCCESS && !w->is_own);
 }
 
-/* Each row, and in some orders it is let in and in some it is not. */
+/*
+ * Asserts for each row that access is allowed in some orders and refused in
+ * some.
+ */
 static void meet_each_end(void (*body)(void *arg), uint64_t ops)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

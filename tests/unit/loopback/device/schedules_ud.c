@@ -3,9 +3,9 @@
 
 /*
  * schedules_ud.c -- datagrams and multicast under the scheduler: a datagram
- * that meets its receive, the end of its receiver, the end of the address
- * handle that it was posted with, and a receiver that joins a group and leaves
- * it, in every order of their steps, and at random in the thread mode.
+ * meets its receive, the end of its receiver, the end of its address handle,
+ * and a receiver that joins and leaves a group, in every order of the steps,
+ * and at random in the thread mode.
  */
 
 #include "fixture.h"
@@ -28,12 +28,12 @@ struct world {
 	bool posted;	 /* the receive, */
 	bool was_posted; /* before the datagram was */
 	bool is_own;	 /* the memory is, again, end b's */
-	bool is_member;	 /* b's attach is over, and its detach not begun */
+	bool is_member;	 /* the attach of b is over, and the detach not begun */
 	bool is_past;	 /* b's detach is over */
-	uint64_t must;	 /* bits: datagrams that b has to get */
+	uint64_t must;	 /* bits: datagrams due at b */
 	uint64_t must_not;
-	unsigned ways[2]; /* runs in which some were missing, and none */
-	unsigned musts, must_nots; /* runs that had some */
+	unsigned ways[2]; /* runs with missing datagrams, and without */
+	unsigned musts, must_nots; /* runs with such datagrams */
 };
 
 static struct ibv_ah *ah_to(const struct end *e, const union ibv_gid *gid)
@@ -116,7 +116,7 @@ static void search(struct world *w, struct rpma_loopback_sched *sched)
 	search_thread(sched);
 }
 
-/* The sender has success whatever becomes of them; false: it has not. */
+/* Returns true if all sends succeeded, which must happen in every case. */
 static bool all_left(const struct world *w, uint64_t n)
 {
 	for (uint64_t id = 1; id <= n; id++) {
@@ -128,7 +128,7 @@ static bool all_left(const struct world *w, uint64_t n)
 	return true;
 }
 
-/* --- a datagram and its receive */
+/* --- a datagram and the receive */
 
 static void mail_one(void *arg)
 {
@@ -197,7 +197,10 @@ static void mail_two(void *arg)
 	mail_by(w, w->ah, 2);
 }
 
-/* Its memory is its own behind the call, and its successor gets nothing. */
+/*
+ * After the call the memory belongs to the program, and the successor gets
+ * nothing.
+ */
 static void replace_receiver(void *arg)
 {
 	struct world *w = arg;
@@ -217,7 +220,7 @@ static int check_replaced(void *arg)
 
 	if (!all_left(w, 2))
 		return 1;
-	/* completions of one that was destroyed may stay */
+	/* completions of a destroyed receiver may stay */
 	while (ibv_poll_cq(w->p->b.cq, 1, &wc)) {
 		if (wc.wr_id == 7 || wc.status != IBV_WC_SUCCESS)
 			return 1;
@@ -239,7 +242,7 @@ static void ud__datagrams_meet_a_destroy_NO_BYTE_MOVES_AFTER_IT(void **state)
 		.body = {mail_two, replace_receiver},
 		.setup = begin_receiver,
 		.check = check_replaced,
-		/* it has many steps of its own */
+		/* with many internal steps */
 		.points = 1u << RPMA_LOOPBACK_POST_SEND |
 			  1u << RPMA_LOOPBACK_POST_SEND_DONE |
 			  1u << RPMA_LOOPBACK_DESTROY |
@@ -312,7 +315,7 @@ static void ud__handle_destroyed_behind_the_post_ARRIVES(void **state)
 	end_world(&w);
 }
 
-/* --- datagrams to a group, and a member that comes and goes */
+/* --- datagrams to a group, and a joining and leaving member */
 
 static void begin_group(void *arg)
 {
@@ -323,7 +326,7 @@ static void begin_group(void *arg)
 		recv_one(&w->p->b, i);
 }
 
-/* In the thread mode a post says nothing about when it leaves. */
+/* In the thread mode a post says nothing about the time of sending. */
 static void mail_group(void *arg)
 {
 	struct world *w = arg;
@@ -390,9 +393,9 @@ static void mcast__member_comes_and_goes_GETS_WHAT_IS_BETWEEN(void **state)
 	end_world(&w);
 }
 
-/* --- a group of which the only member goes and another one comes */
+/* --- a group whose only member goes while another comes */
 
-/* The group of the last member is given back, while another one is made. */
+/* Leaves the group as the last member, while another group is made. */
 static void swap_members(void *arg)
 {
 	struct world *w = arg;
@@ -410,7 +413,7 @@ static void begin_swap(void *arg)
 {
 	struct world *w = arg;
 
-	/* both are gone from it: a queue pair in a group cannot be destroyed */
+	/* both have left: a queue pair in a group cannot be destroyed */
 	if (w->p && w->is_member)
 		assert_int_equal(ibv_detach_mcast(w->p->b.qp, &group, 0), 0);
 	begin_group(arg);
@@ -423,7 +426,7 @@ static int check_swap(void *arg)
 	struct ibv_wc wc;
 	uint64_t seen = 0;
 
-	/* a posts no receive: what it would get itself is dropped */
+	/* a posts no receive: datagrams for a are dropped */
 	if (!w->is_member || !all_left(w, SENT))
 		return 1;
 	while (ibv_poll_cq(w->p->b.cq, 1, &wc)) {

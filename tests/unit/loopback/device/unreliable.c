@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * unreliable.c -- unreliable connections, datagrams and multicast, as only
- * this device shows them: dropped by a fault rule, torn down under load, with
- * members that fail all at once, in the strict mode.
+ * unreliable.c -- unreliable connections, datagrams and multicast, in
+ * situations only of this device: dropped by a fault rule, torn down under
+ * load, with members that fail all at once, in the strict mode.
  */
 
 #include "fixture.h"
@@ -95,7 +95,7 @@ static void *write_on(void *arg)
 	return NULL;
 }
 
-/* In slices or not: what is cut off is dropped, and the sender goes on. */
+/* In slices or not: a cut-off message is dropped, and the sender goes on. */
 static void peer__reset_under_load_SENDER_SUCCEEDS(void **state)
 {
 	(void)state;
@@ -125,7 +125,7 @@ static void peer__reset_under_load_SENDER_SUCCEEDS(void **state)
 
 /* --- multicast */
 
-/* one that no other process has at the same time: main() */
+/* a group that no other process has at the same time: main() */
 static union ibv_gid group = {.raw = {0xff, 0x15}};
 
 static struct pair *ud_new(void)
@@ -190,7 +190,7 @@ static void *mail_on(void *arg)
 	return NULL;
 }
 
-/* One that is destroyed after it was detached gets nothing any more. */
+/* A member destroyed after its detach gets nothing any more. */
 static void member__leaves_under_load_MEMORY_IS_ITS_OWN(void **state)
 {
 	(void)state;
@@ -240,7 +240,7 @@ static void members__fail_together_ALL_ARE_FLUSHED(void **state)
 		end_swap_qp(&member[i], IBV_QPT_UD);
 		end_to_rts(&member[i], 0);
 		assert_int_equal(ibv_attach_mcast(member[i].qp, &group, 0), 0);
-		/* too short, and the one that is flushed */
+		/* too short, and the flushed receive */
 		assert_int_equal(end_recv(&member[i], 5, 0, GRH), 0);
 		assert_int_equal(end_recv(&member[i], 6, 64, GRH), 0);
 	}
@@ -272,7 +272,10 @@ static void call__attach_and_detach_FAIL(void **state)
 	pair_delete(p);
 }
 
-/* A child's datagram stays away from its copy of its parent's members. */
+/*
+ * A datagram of the child does not reach the copies of the members of its
+ * parent.
+ */
 static bool child_reaches_nobody(const struct pair *parents)
 {
 	struct pair *p = ud_new();
@@ -373,7 +376,7 @@ static void strict__wr_start_too_early_MISUSE(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* first: it forks, and the others start threads */
+		/* first: forks, and the others start threads */
 		FRESH(fork__child_is_in_no_group),
 		FRESH(wr__uc_without_a_receive_DROPPED),
 		FRESH(wr__uc_status_FAILS_THE_SENDER_ONLY),

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * death.c -- a process is killed behind each word that it publishes: the other
- * one takes all that was published, learns that it is dead, and goes on.
+ * death.c -- a process is killed after each published word: the other process
+ * takes everything published, learns of the death, and goes on.
  *
- * death [SEED [ROUNDS]]: of the kills at any time.
+ * death [SEED [ROUNDS]]: for the kills at any time.
  */
 
 #include "fixture.h"
@@ -25,10 +25,11 @@
 
 #define SEED 3u
 
-/* What the process that dies tells, by memory that outlives it. */
+/* The diary of the dying process, in memory that outlives the process. */
 struct diary {
-	_Atomic uint32_t begun; /* both ends are up: it may ask, and die */
-	_Atomic uint32_t published[LB_POINTS]; /* how often it was there */
+	_Atomic uint32_t begun; /* both ends are up: the process may ask, and
+				 * die */
+	_Atomic uint32_t published[LB_POINTS]; /* times the point was reached */
 	enum lb_point last;
 	uint32_t times; /* the kill is at this time of being there */
 };
@@ -37,9 +38,9 @@ static struct diary *diary;
 static uint64_t seed, rounds;
 
 /*
- * Behind a tail the lock is held already. Another thread may be between a tail
- * and its entry in the diary: it is waited for, so that all that was published
- * is written down.
+ * After a tail the lock is held already. Another thread may be between a tail
+ * and the entry in the diary: the thread is waited for, so the diary has
+ * everything published.
  */
 static void die(enum lb_point point, struct lb_link *link)
 {
@@ -61,7 +62,7 @@ static void at(enum lb_point point, struct lb_link *link)
 		die(point, link);
 }
 
-/* The process that dies: asks and answers until it is killed. */
+/* Lives as the dying process: asks and answers until killed. */
 static void live(int from_parent, int to_parent)
 {
 	struct end self;
@@ -80,7 +81,7 @@ static void live(int from_parent, int to_parent)
 		struct lb_record record = end_record(self.sent, SEED);
 
 		if (!end_request(&self, &record))
-			_exit(2); /* the other one died first */
+			_exit(2); /* the other process died first */
 		lb_nic_arm(self.nic, NULL);
 	}
 }
@@ -121,7 +122,7 @@ static uint32_t published(enum lb_point point)
 	return end_count(&diary->published[point]);
 }
 
-/* Ask until the other one is dead. */
+/* Asks until the other process is dead. */
 static void ask(struct end *end)
 {
 	uint32_t rooms;
@@ -135,7 +136,7 @@ static void ask(struct end *end)
 			return;
 		case LB_PUT_NO_ROOM:
 			lb_nic_look(end->nic, NULL);
-			end_wait(&end->rooms, rooms + 1); /* or it is dead */
+			end_wait(&end->rooms, rooms + 1); /* or dead */
 			break;
 		default:
 			break;
@@ -164,7 +165,7 @@ static void killed_at(enum lb_point point, uint32_t times)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGKILL);
-	/* each that was published, and no other */
+	/* each published request, and no other */
 	assert_int_equal(end_count(&end.requests),
 			 published(LB_POINT_REQ_TAIL));
 	assert_int_equal(end_count(&end.answers), published(LB_POINT_ANS_TAIL));
@@ -192,7 +193,7 @@ static void kill__at_any_time(void **state)
 		pthread_join(asker, NULL);
 		end_wait(&end.deads, 1);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
-		/* what it published last it may not have written down */
+		/* the last published request may be missing in the diary */
 		n = published(LB_POINT_REQ_TAIL);
 		assert_in_range(end_count(&end.requests), n, n + 1);
 		n = published(LB_POINT_ANS_TAIL);
@@ -236,7 +237,7 @@ static void kill__behind_ans_head(void **state)
 	killed_at(LB_POINT_ANS_HEAD, 5);
 }
 
-/* It has no room, for it asks for more than it gets. */
+/* The process has no room, because the process asks for more than there is. */
 static void kill__behind_want(void **state)
 {
 	(void)state;

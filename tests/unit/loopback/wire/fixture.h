@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fixture.h -- an end of a link: a NIC with a layer above it that knows what
- * comes next. Requests are numbered, by their PSN; each byte of a request, and
- * of an answer, follows from its number.
+ * fixture.h -- an end of a link: a NIC with a layer above that knows the next
+ * request. Requests are numbered, by their PSN; each byte of a request, and of
+ * an answer, follows from its number.
  */
 
 #ifndef WIRE_FIXTURE_H
@@ -32,13 +32,13 @@ struct end {
 	struct lb_waiter waiter;
 	bool acknowledges; /* as the device does; else each by itself */
 	uint32_t sent;	   /* requests; the number of the next */
-	uint32_t ended;	   /* requests that the last answer is behind */
+	uint32_t ended;	   /* requests before the last answer */
 
-	/* what came, under link.in */
+	/* arrivals, under link.in */
 	_Atomic uint32_t requests;
 	_Atomic uint32_t answers;
-	struct lb_record last[8]; /* of these */
-	/* answers that this end did not give, on purpose */
+	struct lb_record last[8]; /* the last records */
+	/* answers deliberately not given by this end */
 	_Atomic uint32_t silences;
 	_Atomic uint32_t rooms;
 	_Atomic uint32_t ups;
@@ -49,33 +49,36 @@ struct end {
 
 void end_init(struct end *end);
 void end_fini(struct end *end);
-/* Of requests that nobody answers; an hour if not called. No link yet. */
+/*
+ * Sets the patience for unanswered requests; by default an hour. Before there
+ * is a link.
+ */
 void end_patience(struct end *end, uint64_t ns);
 /* Make contact, from a; return once both are up. */
 void end_meet(struct end *a, struct end *b);
 
-/* The nth request: its type and length follow from its number. */
+/* Returns the nth request: type and length follow from the number. */
 struct lb_record end_record(uint32_t number, uint32_t seed);
-/* Put it; room is waited for if there is none. False: the link is dead. */
+/* Puts a record; waits for room. Returns false if the link is dead. */
 bool end_request(struct end *end, const struct lb_record *record);
-/* The same, once. */
+/* Tries once to put a record. */
 enum lb_put_result end_try(struct end *end, const struct lb_record *record);
-/* All that a has sent has come to b, and its answers have come. */
+/* Waits until everything sent by a has come to b, with all answers. */
 void end_arrive(struct end *a, struct end *b);
 
-/* A peer that is made by hand, process 254: its hello, with 1 device, 42. */
+/* A hand-made peer, process 254: its hello, with 1 device, 42. */
 struct lb_hello hand_hello(unsigned kind);
 int hand_connect(unsigned number);
-/* What it gets, within seconds; 0: the end. */
+/* Receives within seconds; 0: the end. */
 ssize_t hand_receive(int fd, struct lb_hello *answer, int *passed);
 
 /* Wait until a count is at least n. */
 void end_wait(const _Atomic uint32_t *count, uint32_t n);
 uint32_t end_count(const _Atomic uint32_t *count);
 
-/* From here on stderr is kept: what was said, until the next call. */
+/* Keeps stderr from here on; said_end() returns the text. */
 void said_begin(void);
-/* Wait until these words are among what was said. */
+/* Waits until stderr has the words. */
 void said_wait(const char *words);
 const char *said_end(void);
 

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * garbage.c -- a peer that writes nonsense, into each word of its segment, into
- * records, into the socket: the survivor drops the link, says which word it
- * was, and lives. The nonsense follows from a seed, which is printed.
+ * garbage.c -- a peer writes nonsense, into each word of its segment, into
+ * records, into the socket: the survivor drops the link, names the word, and
+ * lives. The nonsense follows from a seed, which is printed.
  */
 
 #include "fixture.h"
@@ -30,7 +30,7 @@ struct pair {
 	struct end a, b;
 };
 
-/* Two ends, some traffic behind them, and nothing on its way. */
+/* Makes two ends, with some past traffic, and nothing on the way. */
 static void begin(struct pair *p)
 {
 	end_init(&p->a);
@@ -46,13 +46,13 @@ static void begin(struct pair *p)
 	end_arrive(&p->b, &p->a);
 }
 
-/* a has dropped the link, has said so in these words, and can do more. */
+/* Asserts a dropped link at a, with these words, and a working NIC. */
 static void dropped(struct pair *p, const char *words)
 {
 	char line[100];
 	const char *said;
 
-	lb_link_arm(p->a.link, NULL); /* the look that finds it */
+	lb_link_arm(p->a.link, NULL); /* the look that finds the nonsense */
 	end_wait(&p->a.deads, 1);
 	said = said_end();
 	snprintf(line, sizeof(line), "process %u: its %s is wrong",
@@ -88,7 +88,7 @@ static _Atomic uint64_t *req_head(struct lb_segment *segment)
 	return &segment->req_head;
 }
 
-/* b's word has a value that it must not have. */
+/* Gives a word of b a forbidden value. */
 static void word(word_fn of, uint64_t value, const char *words)
 {
 	struct pair p;
@@ -143,7 +143,7 @@ static void req_head__wrong_DROPPED(void **state)
 	each_wrong_value(req_head, "req_head");
 }
 
-/* A head inside a record that is on its way. */
+/* A head inside a record on the way. */
 static void req_head__inside_a_record_DROPPED(void **state)
 {
 	struct lb_record record = {.type = LB_RECORD_SEND,
@@ -170,7 +170,7 @@ static void req_head__inside_a_record_DROPPED(void **state)
 	dropped(&p, "req_head");
 }
 
-/* These two promise nothing: any value is one that a peer may have. */
+/* These two words promise nothing: a peer may have any value. */
 static void sleep_and_want__anything_LIVES(void **state)
 {
 	struct pair p;
@@ -187,7 +187,7 @@ static void sleep_and_want__anything_LIVES(void **state)
 		assert_true(end_request(&p.a, &record));
 		assert_int_equal(lb_link_state(p.a.link), LB_LINK_UP);
 	}
-	/* b may sleep over what it was not rung for */
+	/* b may sleep: no ring was sent */
 	lb_link_arm(p.b.link, NULL);
 	end_fini(&p.a);
 	end_fini(&p.b);
@@ -282,7 +282,7 @@ static void record__by_chance_LIVES(void **state)
 		}
 		end_wait(&p.a.deads, 1);
 		said_end();
-		/* its layer above has seen numbers that were none */
+		/* the layer above has seen invalid numbers */
 		atomic_store_explicit(&p.a.wrongs, 0, memory_order_release);
 		end_fini(&p.a);
 		end_fini(&p.b);
@@ -290,8 +290,8 @@ static void record__by_chance_LIVES(void **state)
 }
 
 /*
- * A requester that does not take its answers, and asks for more; what it says
- * about its head is so far from the truth.
+ * A requester takes no answers, and asks for more; the published head is wrong
+ * by so much.
  */
 static void cheat(uint64_t by, const char *words)
 {
@@ -305,7 +305,7 @@ static void cheat(uint64_t by, const char *words)
 
 	begin(&p);
 	said_begin();
-	lb_lock_get(&p.b.link->in); /* it takes nothing */
+	lb_lock_get(&p.b.link->in); /* takes nothing */
 	atomic_fetch_add_explicit(&p.b.link->mine->ans_head, by,
 				  memory_order_relaxed);
 	for (i = 0; i < 20; i++) {

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hello.c -- how a link is made, and why it is not: contacts from both sides at
- * once, nobody, another version, other devices, memory that is no segment, a
- * socket that is held by nobody who answers.
+ * hello.c -- how a link is made, and why a link is refused: contacts from both
+ * sides at once, no peer, another version, other devices, memory that is no
+ * segment, a socket held by a process that does not answer.
  */
 
 #include "fixture.h"
@@ -52,7 +52,7 @@ static void contact__of_both_at_once_ONE_LINK(void **state)
 	}
 }
 
-/* A request that is put before there is a link waits, and is told. */
+/* A request put before there is a link waits, and the waiter is told. */
 static void request__before_the_link_NOT_YET(void **state)
 {
 	struct end a, b;
@@ -74,7 +74,7 @@ static void request__before_the_link_NOT_YET(void **state)
 	end_fini(&b);
 }
 
-/* A number that only this test has taken and given back. */
+/* Returns a number that only this test has taken and released. */
 static unsigned number_of_nobody(void)
 {
 	struct end gone;
@@ -101,7 +101,7 @@ static void nobody__is_DEAD_and_said_once(void **state)
 	end_wait(&a.deads, 1);
 	assert_int_equal(end_try(&a, &record), LB_PUT_DEAD);
 	assert_int_equal(lb_link_send(a.link, "hello", 5), ENOTCONN);
-	/* soon after: it is not asked again */
+	/* soon after: no second contact */
 	lb_link_put(lb_nic_link(a.nic, number));
 	said = said_end();
 	snprintf(words, sizeof(words), "no process %u in this network", number);
@@ -122,9 +122,12 @@ static void number__of_this_process_NO_LINK(void **state)
 	end_fini(&a);
 }
 
-/* --- a peer that is made by hand */
+/* --- a hand-made peer */
 
-/* A hello with these bytes is refused for this reason, in these words. */
+/*
+ * Asserts that a hello with these bytes is refused for the reason, in the
+ * words.
+ */
 static void refused(const void *bytes, size_t size, int pass,
 		    enum lb_hello_reason reason, const char *words)
 {
@@ -134,7 +137,8 @@ static void refused(const void *bytes, size_t size, int pass,
 	int fd, passed;
 
 	end_init(&a);
-	while (lb_nic_number_of(a.nic) == 254) { /* that of hand_hello() */
+	while (lb_nic_number_of(a.nic) == 254) { /* the number of
+						  * hand_hello() */
 		end_fini(&a);
 		end_init(&a);
 	}
@@ -167,7 +171,7 @@ static void hello__of_another_version_REFUSED(void **state)
 	hello.version = 4;
 	refused(&hello, sizeof(hello), -1, LB_HELLO_VERSIONS,
 		"has version 4 of the wire, this one");
-	/* of a length that this version does not know */
+	/* of a length unknown to this version */
 	refused(&newer, 80, -1, LB_HELLO_VERSIONS, "has version 9 of the wire");
 }
 
@@ -203,7 +207,7 @@ static void hello__of_nonsense_REFUSED(void **state)
 		"what is no hello");
 }
 
-/* Memory that could shrink, or that is of another size, is not mapped. */
+/* Memory that could shrink, or of another size, is not mapped. */
 static void hello__without_a_segment_REFUSED(void **state)
 {
 	const off_t size = sizeof(struct lb_segment);
@@ -234,7 +238,7 @@ static void hello__without_a_segment_REFUSED(void **state)
 	close(fd);
 }
 
-/* More descriptors than anybody sends: none of them stays open. */
+/* More descriptors than any peer sends: no descriptor stays open. */
 static void record__with_many_descriptors_REFUSED(void **state)
 {
 	union {
@@ -268,7 +272,7 @@ static void record__with_many_descriptors_REFUSED(void **state)
 	close(fd[1]);
 }
 
-/* A peer says hello and never READY: the next one gets the link. */
+/* A peer says hello and never READY: the next peer gets the link. */
 static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;
@@ -295,7 +299,7 @@ static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 	hello.kind = LB_HELLO_READY;
 	assert_int_equal(lb_socket_send(fd[1], &hello, sizeof(hello)), 0);
 	end_wait(&a.ups, 1);
-	/* it is up: another life of the number has to come again */
+	/* up: another life of the number has to come again */
 	hello.kind = LB_HELLO_HELLO;
 	hello.cookie = 100;
 	close(fd[0]);
@@ -305,7 +309,7 @@ static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 	assert_int_equal(hand_receive(fd[0], &answer, &passed), sizeof(answer));
 	assert_int_equal(answer.kind, LB_HELLO_REFUSAL);
 	assert_int_equal(answer.reason, LB_HELLO_COME_AGAIN);
-	/* and gets the link once the former one has died */
+	/* and gets the link once the former life has died */
 	close(fd[0]);
 	close(fd[1]);
 	end_wait(&a.deads, 1);
@@ -321,7 +325,7 @@ static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 	lb_segment_unmap(mine);
 }
 
-/* A peer that says that it refuses, for no reason, is no peer. */
+/* A peer that refuses without a reason is no peer. */
 static void refusal__without_a_reason_NO_LINK(void **state)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_REFUSAL), theirs;
@@ -361,7 +365,7 @@ static void refusal__without_a_reason_NO_LINK(void **state)
 	lb_segment_unmap(mine);
 }
 
-/* What a peer has mapped it can neither store to nor cut. */
+/* A peer can neither store to a mapped segment nor truncate the segment. */
 static void segment__is_READ_ONLY_to_others(void **state)
 {
 	int fd;
@@ -382,8 +386,8 @@ static void segment__is_READ_ONLY_to_others(void **state)
 }
 
 /*
- * A process has ended, and a child of it still holds the socket of its name:
- * connect() succeeds, to nobody.
+ * A process has ended, and its child still holds the socket of its name:
+ * connect() succeeds, without a peer.
  */
 static void socket__held_by_a_child_NOBODY(void **state)
 {
@@ -429,13 +433,13 @@ static void socket__held_by_a_child_NOBODY(void **state)
 
 /* --- no descriptor is left */
 
-static _Atomic int refusals;	    /* that accept4() still makes */
+static _Atomic int refusals;	    /* remaining refusals of accept4() */
 static _Atomic uint64_t refused_at; /* the first, lb_clock_real_now() */
 
-/* Stands before that of the C library; the link thread calls it. */
+/* Replaces the function of the C library; called by the link thread. */
 int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *restrict length, int flags)
 {
-	(void)addr, (void)length; /* nobody asks for the address */
+	(void)addr, (void)length; /* no caller asks for the address */
 	if (atomic_load_explicit(&refusals, memory_order_acquire) == 0)
 		return (int)syscall(SYS_accept4, fd, NULL, NULL, flags);
 	if (atomic_load_explicit(&refused_at, memory_order_acquire) == 0)
@@ -476,7 +480,7 @@ static void guest__no_descriptor_GETS_IN_LATER(void **state)
 	lb_segment_unmap(mine);
 }
 
-/* One refusal less, if there is one left: two threads never take the last. */
+/* Takes a refusal, if there is one left: two threads never take the last. */
 static bool is_refused(_Atomic int *left)
 {
 	int n = atomic_load_explicit(left, memory_order_acquire);
@@ -488,9 +492,9 @@ static bool is_refused(_Atomic int *left)
 	return n > 0;
 }
 
-static _Atomic int memfd_refusals; /* that memfd_create() still makes */
+static _Atomic int memfd_refusals; /* remaining refusals of memfd_create() */
 
-/* Stands before that of the C library, as accept4() above. */
+/* Replaces the function of the C library, like accept4() above. */
 int memfd_create(const char *name, unsigned flags)
 {
 	if (!is_refused(&memfd_refusals))
@@ -499,7 +503,10 @@ int memfd_create(const char *name, unsigned flags)
 	return -1;
 }
 
-/* What refuses three times is tried again, by whichever side needs it. */
+/*
+ * A step that fails three times is tried again, by the side that needs the
+ * step.
+ */
 static void made_later(_Atomic int *refusals_of)
 {
 	struct end a, b;
@@ -524,9 +531,9 @@ static void segment__no_descriptor_IS_MADE_LATER(void **state)
 
 /* --- no memory is left */
 
-static _Atomic int mmap_refusals; /* of shared memory, that are to come */
+static _Atomic int mmap_refusals; /* of shared memory, remaining */
 
-/* Stands before that of the C library, or the sanitizer, as those above. */
+/* Replaces the function of the C library, or of the sanitizer, as above. */
 void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
 	void *(*real)(void *, size_t, int, int, int, off_t);
@@ -545,7 +552,7 @@ static void segment__no_memory_IS_MADE_LATER(void **state)
 	made_later(&mmap_refusals);
 }
 
-/* As another process makes it: no page of it is mapped here. */
+/* Makes a segment as another process would: no page is mapped here. */
 static int foreign_segment(void)
 {
 	int fd = memfd_create("foreign", MFD_ALLOW_SEALING);
@@ -559,7 +566,10 @@ static int foreign_segment(void)
 	return fd;
 }
 
-/* Theirs cannot be mapped: they hear it; the next time it is. */
+/*
+ * The segments of peers cannot be mapped: peers are told; the next time mapping
+ * succeeds.
+ */
 static void hello__no_memory_for_a_segment_REFUSED(void **state)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * link.c -- a link with both ends in this process: whatever is put arrives
- * whole, in order and one time, whoever drains and whoever sleeps; a sender
- * without room gets a call when there is some.
+ * link.c -- a link with both ends in this process: everything put arrives
+ * whole, in order and once, whichever end drains or sleeps; a sender without
+ * room is called when there is room.
  */
 
 #include "fixture.h"
@@ -37,7 +37,7 @@ static void *stream(void *arg)
 	return NULL;
 }
 
-/* A thread that polls, as ibv_poll_cq() does. */
+/* A polling thread, like ibv_poll_cq(). */
 static void *poller(void *arg)
 {
 	struct stream *s = arg;
@@ -94,10 +94,10 @@ static void records__both_ways_both_poll(void **state)
 	streams(2000, 2000, true);
 }
 
-/* Would a ring for a record to b that comes now? */
+/* Returns true if a record to b at this moment would need a ring. */
 static bool is_asleep(struct end *a, struct end *b)
 {
-	/* relaxed: a bell for it orders what is read then */
+	/* relaxed: a bell orders the reads afterwards */
 	uint32_t sleep = atomic_load_explicit(&b->link->mine->sleep,
 					      memory_order_relaxed);
 	bool is_rung;
@@ -135,7 +135,7 @@ static void record__wakes_a_SLEEPER(void **state)
 	end_fini(&b);
 }
 
-/* One bell for many records, as long as the receiver does not wake up. */
+/* A single bell for many records, as long as the receiver does not wake up. */
 static void arm__rings_once(void **state)
 {
 	struct end a, b;
@@ -161,7 +161,10 @@ static void arm__rings_once(void **state)
 	end_fini(&b);
 }
 
-/* The ring is filled while nobody drains: it is told, and all arrives. */
+/*
+ * The ring is filled without draining: the sender is told, and everything
+ * arrives.
+ */
 static void room__is_TOLD(void **state)
 {
 	struct end a, b;
@@ -195,13 +198,13 @@ static void room__is_TOLD(void **state)
 	end_fini(&b);
 }
 
-/* --- a bell that comes too early */
+/* --- an early bell */
 
 static struct {
 	struct end a, b;
 	_Atomic uint32_t stage; /* of the stops below */
 	_Atomic uint32_t go;
-	uint32_t sleep; /* of a, odd, before it hears the bell */
+	uint32_t sleep; /* of a, odd, before a hears the bell */
 } early;
 
 static uint32_t sleep_of_a(void)
@@ -210,7 +213,7 @@ static uint32_t sleep_of_a(void)
 				    memory_order_acquire);
 }
 
-/* b stops behind its first head, and behind the bell that it rings then. */
+/* Stops b after its first head, and after the bell rung then. */
 static void stop_early(enum lb_point point, struct lb_link *link)
 {
 	uint32_t stage = end_count(&early.stage);
@@ -249,9 +252,9 @@ static uint64_t lost(struct end *end)
 }
 
 /*
- * The peer takes nothing: the request that has waited for some time is lost,
- * and those behind it are at once; not one that is to be answered. Once it
- * takes something they wait again.
+ * The peer takes nothing: a request that has waited for some time is lost, and
+ * following requests are lost at once; but no request that gets an answer. Once
+ * the peer takes something, requests wait again.
  */
 static void room__of_one_who_takes_nothing_LOST(void **state)
 {
@@ -275,7 +278,7 @@ static void room__of_one_who_takes_nothing_LOST(void **state)
 	assert_int_equal(ret, LB_PUT_NO_ROOM);
 	assert_int_equal(lost(&a), 0);
 	lb_nic_look(a.nic, NULL);
-	end_wait(&a.rooms, 1); /* it need not wait any more */
+	end_wait(&a.rooms, 1); /* no further wait is needed */
 	assert_int_equal(mail(&a), LB_PUT_LOST);
 	assert_int_equal(mail(&a), LB_PUT_LOST);
 	assert_int_equal(lost(&a), 2);
@@ -290,7 +293,7 @@ static void room__of_one_who_takes_nothing_LOST(void **state)
 	end_fini(&b);
 }
 
-/* The same, of one who does not answer the hello. */
+/* A peer that does not answer the hello: the link is lost. */
 static void link__of_one_who_does_not_answer_LOST(void **state)
 {
 	struct end a, b;
@@ -323,8 +326,8 @@ static bool has_covered(struct end *end)
 }
 
 /*
- * A head is covered, then somebody waits for room, then the bell for that head
- * comes: there is another bell for the heads behind it.
+ * A head is covered, then a thread waits for room, then the bell for the head
+ * comes: there is another bell for later heads.
  */
 static void room__bell_for_an_OLD_HEAD_is_not_the_only_one(void **state)
 {
@@ -341,7 +344,8 @@ static void room__bell_for_an_OLD_HEAD_is_not_the_only_one(void **state)
 	atomic_store_explicit(&early.stage, 1, memory_order_release);
 	assert_int_equal(mail(a), LB_PUT_OK);
 	end_wait(&early.stage, 2);
-	while (!has_covered(a)) /* a's thread may be in a look before that */
+	while (!has_covered(a)) /* the thread of a may be in a look before the
+				 * cover */
 		lb_nic_drain(a->nic, NULL);
 	do {
 		ret = mail(a);
@@ -359,7 +363,7 @@ static void room__bell_for_an_OLD_HEAD_is_not_the_only_one(void **state)
 	end_fini(b);
 }
 
-/* Credits of requests that nobody answers come back all the same. */
+/* Credits of unanswered requests come back all the same. */
 static void credits__of_the_SILENT_come_back(void **state)
 {
 	struct end a, b;
@@ -400,7 +404,7 @@ static uint64_t group(uint8_t number)
 	return lb_record_group((const uint8_t[16]){0xff, [15] = number});
 }
 
-/* Of so many requests in a row, which come in one round. */
+/* Sends n requests of the type in a row, which come in one round. */
 static void ask(struct end *end, uint8_t type, uint32_t from, uint32_t n)
 {
 	while (n--) {
@@ -428,8 +432,8 @@ static void is_answer(const struct end *end, uint32_t index, uint8_t type,
 	assert_int_equal(answer->psn, last);
 }
 
-/* Behind each other of one queue pair; others, and other answers, have their
- * own, in their order. */
+/* Requests of a queue pair come one after the other; other queue pairs, and
+ * other answers, have a separate order. */
 static void acknowledgements__of_a_round_ARE_ONE(void **state)
 {
 	struct end a, b;
@@ -456,7 +460,10 @@ static void acknowledgements__of_a_round_ARE_ONE(void **state)
 	end_fini(&b);
 }
 
-/* Known before the link is up, and as soon as it changes: nothing is sent. */
+/*
+ * Known before the link is up, and as soon as the group changes: nothing is
+ * sent.
+ */
 static void group__without_members_there_NOBODY(void **state)
 {
 	struct end a, b;
@@ -490,7 +497,8 @@ static void messages__in_order(void **state)
 	end_init(&a);
 	end_init(&b);
 	a.link = lb_nic_link(a.nic, lb_nic_number_of(b.nic));
-	for (uint32_t i = 0; i < 1000; i++) { /* the first before it is up */
+	for (uint32_t i = 0; i < 1000; i++) { /* the first before the link is
+					       * up */
 		memcpy(bytes, &i, sizeof(i));
 		assert_int_equal(lb_link_send(a.link, bytes,
 					      i % LB_LINK_MESSAGE + 1 > 4
@@ -532,7 +540,7 @@ static void deny__everything_ARRIVES(void **state)
 	streams_under("link:action=deny,every=3");
 }
 
-/* Nothing arrives that was put behind the break; a new link is made. */
+/* Nothing put after the break arrives; a new link is made. */
 static void break__ENDS_AT_BOTH(void **state)
 {
 	struct end a, b;

@@ -3,8 +3,8 @@
 
 /*
  * processes.c -- processes that cannot have a link, and say so: of another
- * user, in another network namespace, where no socket is allowed; and a child,
- * which is another process than its parent.
+ * user, in another network namespace, without sockets; and a child, which is
+ * another process than its parent.
  */
 
 #include "fixture.h"
@@ -28,8 +28,9 @@
 #define ANOTHER_USER 65533
 
 /*
- * A child runs it; what it has said, in `said`. With an end, that is made when
- * the child is there, which has no lock of its threads then, and its number.
+ * Runs body in a child; returns the result, and the text of the child in
+ * `said`. An end, if given, is made when the child exists, which then has no
+ * lock of the threads of the end, and the number of the end.
  */
 static unsigned in_child(void (*prepare)(void), unsigned (*body)(unsigned),
 			 struct end *end, unsigned number, char *said,
@@ -70,7 +71,7 @@ static unsigned in_child(void (*prepare)(void), unsigned (*body)(unsigned),
 	return (unsigned)WEXITSTATUS(status);
 }
 
-/* It wants a link to this number, which it does not get: 0. */
+/* Wants a link to the number, in vain: returns 0. */
 static unsigned want_link(unsigned number)
 {
 	struct end end;
@@ -92,7 +93,7 @@ static void become_another(void)
 		_exit(98);
 }
 
-/* It wants links as two users by turns. */
+/* Wants links as two users in turn. */
 static unsigned want_links(unsigned number)
 {
 	unsigned i, ups = 0;
@@ -137,7 +138,7 @@ static void user__another_is_REFUSED_by_both(void **state)
 	assert_int_equal(
 		in_child(become_another, want_link, &a, 0, said, sizeof(said)),
 		0);
-	/* another thread answers it and says so afterwards */
+	/* another thread answers, and prints the message afterwards */
 	said_wait("a process of user 65534 wants a link to this one");
 	said_end();
 	if (!strstr(said, "is of user 0, this one") ||
@@ -158,7 +159,7 @@ static unsigned count(const char *text, const char *words)
 	return n;
 }
 
-/* Nobody fills the log of a process that refuses him. */
+/* A refused process does not fill the log of the other process. */
 static void users__by_turns_are_SAID_ONCE(void **state)
 {
 	char said[4096];
@@ -171,7 +172,7 @@ static void users__by_turns_are_SAID_ONCE(void **state)
 	assert_int_equal(
 		in_child(be_the_same, want_links, &a, 0, said, sizeof(said)),
 		0);
-	/* guests come in one after the other: b behind all of the child */
+	/* guests come in one after the other: b after all of the child */
 	end_init(&b);
 	b.link = lb_nic_link(b.nic, lb_nic_number_of(a.nic));
 	end_wait(&a.ups, 1);
@@ -219,7 +220,7 @@ static const struct lb_nic_ops ops = {
 };
 static const struct lb_nic_config config = {1, 42};
 
-/* As it is where the system allows nothing: a number all the same. */
+/* Simulates a system that allows nothing: a number all the same. */
 static void no_descriptors(void)
 {
 	struct rlimit none = {0, 0};
@@ -268,8 +269,11 @@ static void child(void)
 	lb_nic_fork(LB_FORK_CHILD);
 }
 
-static unsigned the_test; /* its number */
-/* its end, in memory that the children see: its threads count, they look */
+static unsigned the_test; /* the number of the test */
+/*
+ * the end of the test, in memory seen by the children: threads of the test
+ * count, children look
+ */
 static struct end *test_end;
 
 static void new_test_end(void)
@@ -286,8 +290,8 @@ static void delete_test_end(void)
 }
 
 /*
- * A link of the process's own NIC to the test, up on both sides: a process that
- * ends before is taken for one that was never there.
+ * A link of the NIC of the process to the test, up on both sides: a process
+ * that ends before counts as never there.
  */
 static struct lb_link *link_to_test(uint32_t ups)
 {
@@ -309,7 +313,7 @@ static unsigned be_a_child(unsigned number)
 	if (lb_link_state(inherited) != LB_LINK_DEAD || lb_nic_has_links())
 		return 1;
 	if (lb_nic_link(lb_nic_self(), the_test))
-		return 2; /* it has no number yet */
+		return 2; /* without a number yet */
 	if (lb_nic_number() == number)
 		return 3;
 	return lb_link_state(link_to_test(2)) == LB_LINK_UP ? 0 : 4;
@@ -337,7 +341,7 @@ static unsigned forks(unsigned number)
 	return 0;
 }
 
-/* The link of the parent lives on while its child has one of its own. */
+/* The link of the parent lives on while its child has another link. */
 static void fork__child_IS_ANOTHER(void **state)
 {
 	char said[4096];
@@ -354,9 +358,9 @@ static void fork__child_IS_ANOTHER(void **state)
 
 /* --- a fork in the middle of two handshakes */
 
-static int go[2], tell[2]; /* pipes, to the process and from it */
+static int go[2], tell[2]; /* pipes, to the process and from the process */
 
-/* It begins one with the number, and is the guest of another. */
+/* Begins a link with the number, and is the guest of another. */
 static void be_midway(unsigned number)
 {
 	unsigned self;
@@ -391,7 +395,7 @@ static pid_t start_midway(unsigned number, unsigned *self)
 	return pid;
 }
 
-/* HELLO, ANSWER: what it gets, of this kind, with a segment. */
+/* Receives HELLO or ANSWER: asserts the kind, with a segment. */
 static void expect(int fd, unsigned kind)
 {
 	struct lb_hello theirs;

@@ -11,7 +11,7 @@
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 
-/* a connection made elsewhere: a CQ, an RCQ, one channel */
+/* a connection made elsewhere: a CQ, an RCQ, a channel for both */
 struct plain {
 	struct rpma_channel *channel;
 	struct rpma_conn conn;
@@ -25,7 +25,7 @@ static void plain_open(struct plain *p)
 	ok(rpma_cq_new(&fake_ctx, 8, p->channel, 0, NULL, &p->conn.rcq));
 }
 
-/* Also finds an event that was not, or doubly, acknowledged. */
+/* Closes a connection; also finds events acknowledged not at all or twice. */
 static void plain_close(struct plain *p)
 {
 	ok(rpma_cq_delete(&p->conn.rcq));
@@ -150,7 +150,7 @@ static void adopt__no_place_on_its_poller_NOMEM(void **state)
 		a[i] = adopted(f, &p[i]);
 	assert_int_equal(f->poller->cqs_count, f->poller->cqs_max);
 	memory = fake_memory();
-	fake_fail("malloc", 2, 1); /* behind its own record */
+	fake_fail("malloc", 2, 1); /* after the record of the adopted CQ */
 	assert_int_equal(rpma_rt_adopt(f->rt, &p[2].conn, 0, f->queue, f, &out),
 			 RPMA_E_NOMEM);
 	assert_true(fake_failed());
@@ -205,7 +205,10 @@ static void poll__raw(void **state)
 	plain_close(&p);
 }
 
-/* What was read is acknowledged, what was not is the program's. */
+/*
+ * Release acknowledges the events that were read; other events belong to the
+ * program.
+ */
 static void release__acknowledged_exactly_and_armed(void **state)
 {
 	struct fake *f = *state;
@@ -238,7 +241,10 @@ static void release__acknowledged_exactly_and_armed(void **state)
 	plain_close(&p);
 }
 
-/* Armed and polled with the others: what comes while it is armed is found. */
+/*
+ * Arms and polls the CQ with the others: finds a completion that arrives while
+ * the CQ is armed.
+ */
 static void arm__between_poll_and_arm_found(void **state)
 {
 	struct fake *f = *state;
@@ -258,8 +264,8 @@ static void arm__between_poll_and_arm_found(void **state)
 	plain_close(&p);
 }
 
-/* While its consumer is behind, completions wait in the CQ; all come, in
- * order, and the spill that was reserved is enough. */
+/* Completions wait in the CQ while the consumer is behind; all arrive, in
+ * order, and the reserved spill suffices. */
 static void poll__backlogged_left_in_the_cq(void **state)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
@@ -321,7 +327,7 @@ static void poll__a_broken_cq_is_left_alone(void **state)
 	plain_close(&p);
 }
 
-/* A budget of one serves both kinds of CQs. */
+/* A budget of 1 serves both kinds of CQs. */
 static void poll__small_budget_starves_nobody(void **state)
 {
 	struct fake *f = *state;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Asynchronous events on the real event thread and a made-up device: each goes
- * to the owner of its object, or to handlers; it is acknowledged once; and none
- * is mistaken for one of a later object of the same address.
+ * Asynchronous events on the real event thread and a made-up device: each event
+ * goes to the owner of its object, or to handlers, is acknowledged once, and is
+ * never mistaken for an event of a later object at the same address.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define PATIENCE_MS 300000
 
-/* an owner that counts its events on an eventfd that can be waited for */
+/* an owner that counts events on an eventfd, to be waited for */
 struct owner {
 	struct rt_async_object object;
 	struct rt_async_device device;
@@ -28,7 +28,7 @@ struct owner {
 	int fd;
 	enum ibv_event_type type;
 	const void *element;
-	const void *last; /* the thing that told */
+	const void *last; /* the object with the last event */
 	uint32_t acked;	  /* when a handler ran */
 	atomic_bool is_stopped;
 };
@@ -91,14 +91,14 @@ static void owner_own(struct owner *owner, const void *object)
 	rt_async_own(&owner->object);
 }
 
-/* Ends an owner that watches. */
+/* Ends a watching owner. */
 static void owner_end(struct owner *owner)
 {
 	rt_async_unwatch(&owner->device);
 	close(owner->fd);
 }
 
-/* Waits until the owner gets one more event. */
+/* Waits until the owner gets another event. */
 static void wait_for(struct owner *owner)
 {
 	struct pollfd fd = {.fd = owner->fd, .events = POLLIN};
@@ -119,7 +119,8 @@ static void expect_quiet(struct owner *owner)
 {
 	struct pollfd fd = {.fd = owner->fd, .events = POLLIN};
 
-	/* the first may find the thread before it looks at the source */
+	/* the first call may find the thread before the thread looks at the
+	 * source */
 	ok(rt_events_call(nothing, NULL));
 	ok(rt_events_call(nothing, NULL));
 	assert_int_equal(poll(&fd, 1, 0), 0);
@@ -169,8 +170,8 @@ static void event__told_to_the_owner_of_its_object(void **state)
 	owner_end(&b);
 }
 
-/* An event that was read when the object was the old owner's is the old
- * owner's; one read later, of the same address, is the new one's. */
+/* An event read while the old owner had the object goes to the old owner; an
+ * event read later, for the same address, goes to the new owner. */
 static void event__address_used_again_only_the_owner_of_then(void **state)
 {
 	struct owner old;
@@ -185,7 +186,8 @@ static void event__address_used_again_only_the_owner_of_then(void **state)
 	rt_async_own(&old.object);
 	fake_async_event(IBV_EVENT_QP_FATAL, &qp);
 	wait_for(&old);
-	rt_async_disown(&old.object); /* then it is destroyed, another made */
+	rt_async_disown(&old.object); /* then destroy the object and make
+				       * another */
 	rt_async_own(&new.object);
 	expect_quiet(&new);
 	fake_async_event(IBV_EVENT_QP_ACCESS_ERR, &qp);
@@ -197,7 +199,9 @@ static void event__address_used_again_only_the_owner_of_then(void **state)
 	close(new.fd);
 }
 
-/* Whatever lies where a pointer would: it is not looked at. */
+/*
+ * The element of an unknown event is never followed, whatever the element is.
+ */
 static void event__newer_than_the_list_SHOWN(void **state)
 {
 	struct owner a;
@@ -214,7 +218,7 @@ static void event__newer_than_the_list_SHOWN(void **state)
 	owner_end(&a);
 }
 
-/* A device that is gone: not silence, but its end. */
+/* A lost device: the handler gets the end of the device. */
 static void read__broken_for_good_FATAL(void **state)
 {
 	uint64_t one = 1;
@@ -222,7 +226,7 @@ static void read__broken_for_good_FATAL(void **state)
 
 	(void)state;
 	owner_init(&a, true);
-	/* relaxed, both: the event publishes it, and it stays */
+	/* relaxed, both: the event publishes the value, which stays */
 	atomic_store_explicit(&fake_async_errno, EIO, memory_order_relaxed);
 	assert_int_equal(write(fake_ctx.async_fd, &one, sizeof(one)),
 			 sizeof(one)); /* readable for ever */
@@ -260,7 +264,7 @@ static void event__of_nobody_shown_to_handlers(void **state)
 	wait_for(&b);
 	assert_int_equal(b.type, IBV_EVENT_PORT_ERR);
 	expect_quiet(&a);
-	/* one leaves, the other still hears */
+	/* after an owner leaves, the other still gets events */
 	rt_async_unwatch(&a.device);
 	rt_async_unwatch(&again);
 	b.rt.cfg.async_fn = NULL;
@@ -291,7 +295,7 @@ static void watch__refused_nothing_left(void **state)
 	close(a.fd);
 }
 
-/* The program reads; what it feeds in has the same effect. */
+/* The program reads events; an event fed in has the same effect. */
 static void feed__as_if_it_had_been_read(void **state)
 {
 	struct ibv_async_event event = {.event_type = IBV_EVENT_CQ_ERR};
@@ -312,7 +316,7 @@ static void feed__as_if_it_had_been_read(void **state)
 	a.rt.cfg.async_feed = true;
 	assert_int_equal(rpma_rt_feed_async_event(&a.rt, &fake_ctx, &event),
 			 RPMA_E_UNKNOWN);
-	/* nobody reads the context */
+	/* no thread reads the context */
 	ok(rt_async_watch(&a.device));
 	fake_async_event(IBV_EVENT_PORT_ERR, NULL);
 	expect_quiet(&a);
@@ -334,7 +338,7 @@ static void feed__as_if_it_had_been_read(void **state)
 	owner_end(&a);
 }
 
-/* What a handler may not do is refused, not a deadlock. */
+/* Forbidden calls of a handler are refused, and do not deadlock. */
 static void stopping_handler(struct ibv_context *ibv_ctx,
 			     const struct ibv_async_event *event, void *arg)
 {
@@ -364,7 +368,7 @@ static void handler__may_not_stop(void **state)
 	close(b.fd);
 }
 
-/* Each event brings the next one, until it is stopped. */
+/* Each event causes the next event, until the handler stops. */
 static void flooding_handler(struct ibv_context *ibv_ctx,
 			     const struct ibv_async_event *event, void *arg)
 {
@@ -383,7 +387,7 @@ static int stop_flood(void *arg)
 	return 0;
 }
 
-/* A device whose events never end: what others ask of the thread is done. */
+/* A device with endless events: other requests to the thread are done. */
 static void flood__others_have_their_turn(void **state)
 {
 	struct owner owner;

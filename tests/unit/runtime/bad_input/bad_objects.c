@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Queues, connections, routes, posts and SRQs; see bad_input.c. Each in each
- * state that it can be in.
+ * Queues, connections, routes, posts and SRQs; see bad_input.c. Each object in
+ * each state.
  */
 
 #include "bad_input.h"
@@ -44,7 +44,10 @@ void queues(void **state)
 	      sizeof(out.queue_stats));
 }
 
-/* The same calls, and all that would lead somewhere new into it. */
+/*
+ * The calls of a_new_queue() on a closed queue, and all calls leading more
+ * items into the queue.
+ */
 void a_closed_queue(void **state)
 {
 	struct rpma_rt_srq_cfg srq_cfg;
@@ -79,7 +82,7 @@ void a_closed_queue(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Users of the queue, and a consumer inside, keep it from being deleted. */
+/* A queue with users, or with a consumer inside, cannot be deleted. */
 void a_queue_in_use(void **state)
 {
 	struct fake *f = *state;
@@ -88,7 +91,7 @@ void a_queue_in_use(void **state)
 
 	BAD_SAYS("a connection", RPMA_RT_E_BUSY, rpma_rt_queue_delete, &queue);
 	fake_bury(f, &conn);
-	/* relaxed: another thread would do it; there is none here */
+	/* relaxed: in place of another thread */
 	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
 			      memory_order_relaxed);
 	BAD_SAYS("a thread takes", RPMA_RT_E_BUSY, rpma_rt_queue_delete,
@@ -146,7 +149,7 @@ void adoption(void **state)
 	struct rpma_rt *rt = NULL;
 	struct rpma_rt_queue *foreign = foreign_queue(&rt);
 	struct rpma_conn conn = {0};
-	struct rpma_srq srq = {0}; /* has no RCQ of its own */
+	struct rpma_srq srq = {0}; /* has no RCQ */
 
 	NULLS(rpma_rt_adopt, f->rt, &conn, 0, f->queue, 0, &out.adopted);
 	NULLS(rpma_rt_adopt_srq, f->rt, &srq, 0, f->queue, 0, &out.adopted);
@@ -200,7 +203,10 @@ void connections(void **state)
 	foreign_end(rt, foreign);
 }
 
-/* Before its address is known, and once that is decided. */
+/*
+ * Calls on a connection too early, before its address is known, or too late,
+ * after the decision.
+ */
 void connections_too_early_or_late(void **state)
 {
 	struct fake *f = *state;
@@ -209,8 +215,8 @@ void connections_too_early_or_late(void **state)
 	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	fake_finish_down(f);
 	BAD(RPMA_E_INVAL, rpma_rt_conn_connect, conn, NULL);
-	BAD(RPMA_E_INVAL, rpma_rt_conn_accept, conn, NULL); /* its own */
-	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* its own */
+	BAD(RPMA_E_INVAL, rpma_rt_conn_accept, conn, NULL); /* active */
+	BAD(RPMA_E_INVAL, rpma_rt_conn_reject, conn, NULL); /* active */
 	BAD(RPMA_E_INVAL, rpma_rt_conn_get_qp_num, conn, &out.u32);
 	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
@@ -223,7 +229,10 @@ void connections_too_early_or_late(void **state)
 	fake_bury(f, &conn);
 }
 
-/* A route is closed once, and to one of its own connection and side. */
+/*
+ * A route can be closed once, and only into a route of the same connection and
+ * side.
+ */
 void routes_to_be_closed(void **state)
 {
 	struct fake *f = *state;
@@ -248,7 +257,7 @@ void routes_to_be_closed(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Closed, and nobody but the holder knows of it. */
+/* A closed connection, known only to the holder of the handle. */
 void a_closed_connection(void **state)
 {
 	struct fake *f = *state;
@@ -273,7 +282,7 @@ void a_closed_connection(void **state)
 		 ALWAYS, 1);
 	BAD_SAYS("closed", RPMA_RT_E_CLOSED, rpma_rt_recv, held, NULL, 0, 0, 1);
 	ok(rpma_rt_conn_get_user(held, &user));
-	assert_ptr_equal(user, f); /* as it was */
+	assert_ptr_equal(user, f); /* unchanged */
 	ok(rpma_rt_conn_unref(&held));
 }
 
@@ -301,7 +310,7 @@ void routes(void **state)
 	foreign_end(rt, foreign);
 }
 
-/* Mistakes whose words have to say what to do, and not only what is wrong. */
+/* Mistakes whose log text has to name the remedy besides the mistake. */
 void posts_in_words(void **state)
 {
 	static const struct {
@@ -324,7 +333,7 @@ void posts_in_words(void **state)
 	const struct rpma_rt_recv_wr recv_wr = {0};
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
-	/* as rpma_rt_completion_conn() returns it */
+	/* as rpma_rt_completion_conn() returns for such items */
 	struct rpma_rt_conn *none = NULL;
 	size_t i;
 
@@ -341,7 +350,7 @@ void posts_in_words(void **state)
 	fake_bury(f, &conn);
 }
 
-/* One field each that cannot be; nothing of it is posted. */
+/* A single impossible field in each post; nothing is posted. */
 void posts(void **state)
 {
 	const uint64_t wide = UINT64_C(1) << RPMA_RT_CONTEXT_BITS;
@@ -427,7 +436,7 @@ void posts(void **state)
 	fake_bury(f, &conn);
 }
 
-/* As many as there is room for, and one more. */
+/* As many posts as there is room for, and another. */
 void posts_beyond_credit(void **state)
 {
 	struct fake *f = *state;
@@ -443,7 +452,7 @@ void posts_beyond_credit(void **state)
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
 	BAD(RPMA_E_AGAIN, rpma_rt_recv, conn, NULL, 0, 0, 1);
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
-	/* what can never be posted is not told to wait */
+	/* an impossible post is not told to wait */
 	BAD_SAYS("work request 0", RPMA_E_INVAL, rpma_rt_send, conn, NULL, 0, 0,
 		 4, 1);
 	fake_bury(f, &conn);
@@ -524,7 +533,7 @@ void srqs(void **state)
 		 &f->rt_cfg, &out.conn);
 	f->rt_cfg.srqs = twice;
 	f->rt_cfg.srq_count = 1;
-	/* one that shares has no receives of its own */
+	/* a sharing connection has no receives alone */
 	conn = fake_established(f);
 	BAD_SAYS("names no object", RPMA_E_INVAL, rpma_rt_next_future,
 		 &from_conn, &future);
@@ -610,7 +619,10 @@ void pools(void **state)
 	ok(rpma_rt_pool_delete(&pool));
 }
 
-/* What needs the connection's queue, of one that was made without. */
+/*
+ * Calls that need the queue of a connection, on a connection made without a
+ * queue.
+ */
 static void use_no_queue(struct fake *f, struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_recv_wr plain = {.context = 1};

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Posts beside a thread that is in the middle of a post: inside the verb, or
- * between the preparation of work requests and their publication. No post is
- * refused for that; all are posted in order, or end as NOT_POSTED when the
- * connection ends meanwhile, and nobody who was refused is forgotten.
+ * Posts beside a thread in the middle of a post: inside the verb, or between
+ * the preparation of work requests and their publication. No post is refused
+ * because of the other thread; all are posted in order, or end as NOT_POSTED
+ * when the connection ends meanwhile, and every refused poster gets WRITABLE.
  */
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static void expect(const struct meanwhile *m, int i, uint64_t context,
 			 flags);
 }
 
-/* A work request that librpma may refuse. */
+/* Posts a work request that librpma may refuse. */
 static int flush(const struct meanwhile *m, uint64_t context)
 {
 	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_FLUSH,
@@ -78,7 +78,7 @@ static int flush(const struct meanwhile *m, uint64_t context)
 
 /* ----------------------------------------------------- inside the verb --- */
 
-/* Contexts from 1 on; the last two are one call. */
+/* Posts contexts from 1 on; the last two in a single call. */
 static void post_some(void *arg)
 {
 	const struct meanwhile *m = arg;
@@ -166,8 +166,8 @@ static void verb__others_take_all_places(void **state)
 	fake_bury(m.f, &m.conn);
 }
 
-/* Two complete, which the poller counts, while a thread is inside: that one
- * finds the room. */
+/* Two sends complete, counted by the poller, while a thread is inside: the
+ * thread finds the room. */
 static void post_and_complete(void *arg)
 {
 	struct meanwhile *m = arg;
@@ -209,7 +209,7 @@ static void post_many(void *arg)
 }
 
 /* A thread goes on for others up to a bound, then the poller does; in manual
- * mode, where nobody may run the poller, without a bound. */
+ * mode, where perhaps no thread runs the poller, without a bound. */
 static void hold__ends_and_the_poller_goes_on(void **state)
 {
 	struct fake *f = *state;
@@ -264,7 +264,7 @@ static struct rpma_rt_wr a_part(uint64_t context, uint32_t more)
 }
 
 /* In the verb of the holder that posts the line: the device completes all, and
- * a link that needs two places finds one. */
+ * a link that needs two places finds only one. */
 static void complete_and_be_refused(void *arg)
 {
 	struct meanwhile *m = arg;
@@ -302,8 +302,8 @@ static void fill_first(void *arg)
 	fake_when_posting(fill_and_await, arg);
 }
 
-/* A place that is missing only because a holder has not given its slots back
- * yet: no completion will tell who was refused. */
+/* A place is missing only because a holder has not yet given its slots back: no
+ * completion will tell the refused poster. */
 static void refused__slots_come_back_WRITABLE(void **state)
 {
 	struct meanwhile m;
@@ -317,8 +317,8 @@ static void refused__slots_come_back_WRITABLE(void **state)
 	fake_bury(m.f, &m.conn);
 }
 
-/* The verb refuses: what others published meanwhile has the same end, in order,
- * also what wants no completion otherwise. */
+/* The verb refuses: work requests published meanwhile end the same way, in
+ * order, also if they want no completion otherwise. */
 static void verb__refuses_all_are_NOT_POSTED(void **state)
 {
 	struct meanwhile m;
@@ -338,7 +338,7 @@ static void verb__refuses_all_are_NOT_POSTED(void **state)
 	assert_int_equal(m.f->items[4].status, RPMA_RT_REASON_FAILED);
 }
 
-/* A holder refuses in the middle of what others published. */
+/* A holder refuses in the middle of the published work requests of others. */
 static void verb__refuses_others_NOT_POSTED(void **state)
 {
 	struct meanwhile m;
@@ -358,8 +358,8 @@ static void verb__refuses_others_NOT_POSTED(void **state)
 		expect(&m, i, (uint64_t)i, i < 2 ? 0 : RPMA_RT_C_NOT_POSTED);
 }
 
-/* A link of which the device has the first part: the outcome of its last is not
- * known, and comes once. */
+/* The device has the first part of a link: the outcome of the last part is
+ * unknown, and is delivered once. */
 static void verb__cuts_a_link_SYNTHESIZED(void **state)
 {
 	struct rpma_rt_wr wrs[4] = {
@@ -388,7 +388,7 @@ static void verb__cuts_a_link_SYNTHESIZED(void **state)
 	}
 }
 
-/* Of a link of which the device has nothing, nothing was posted. */
+/* A link of which the device has nothing: nothing was posted. */
 static void verb__refuses_a_whole_link_NOT_POSTED(void **state)
 {
 	struct rpma_rt_wr wrs[2] = {
@@ -424,8 +424,8 @@ static void post_and_break(void *arg)
 	assert_int_equal(fake_send(m->conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
 }
 
-/* Closed, or broken, while a thread is inside: the device has what that thread
- * posted, and nothing else. */
+/* The connection is closed, or broken, while a thread is inside: the device has
+ * the work requests of the thread, and nothing else. */
 static void verb__ended_meanwhile_NOT_POSTED(void **state)
 {
 	struct meanwhile m;
@@ -451,7 +451,10 @@ static void verb__ended_meanwhile_NOT_POSTED(void **state)
 	}
 }
 
-/* A drain that begins while a thread is inside posts what was published. */
+/*
+ * A drain begins while a thread is inside: the drain posts published work
+ * requests.
+ */
 static void drain_it(void *arg)
 {
 	const struct meanwhile *m = arg;
@@ -485,7 +488,10 @@ static void close_route(void *arg)
 	ok(rpma_rt_route_close(m->route, NULL));
 }
 
-/* The route is closed while a thread prepares: nothing is posted along it. */
+/*
+ * The route is closed while a thread prepares: nothing is posted along the
+ * route.
+ */
 static void prepare__route_closed_meanwhile_CLOSED(void **state)
 {
 	struct meanwhile m;
@@ -555,7 +561,7 @@ static void post_one(void *arg)
 	m->ret = fake_send(m->conn, 7, ALWAYS);
 }
 
-/* A thread that prepares delays nobody. */
+/* A thread that prepares delays no other thread. */
 static void prepare__another_posts_AT_ONCE(void **state)
 {
 	struct meanwhile m;
@@ -569,8 +575,9 @@ static void prepare__another_posts_AT_ONCE(void **state)
 	fake_bury(m.f, &m.conn);
 }
 
-/* A post is refused because another thread has all places, and that thread
- * gives them back without a post: no completion will tell who was refused. */
+/* A post is refused because another thread has all places, and the other thread
+ * gives the places back without a post: no completion will tell the refused
+ * poster. */
 static void prepare__refused_places_are_TOLD(void **state)
 {
 	struct rpma_rt_wr wrs[FAKE_SQ];
@@ -610,8 +617,8 @@ static void refuse_another_then_cancel(void *arg)
 	ok(rpma_rt_future_cancel(&m->future, &cancelled));
 }
 
-/* A poster that is refused, and sees a place at the second look, leaves the
- * want of the side alone: another poster was refused before the place came. */
+/* A refused poster that sees a place at the second look leaves the want of the
+ * side alone: another poster was refused before the place came. */
 static void prepare__refused_beside_one_that_finds_room_WRITABLE(void **state)
 {
 	struct rpma_rt_wr wrs[2] = {{.op = RPMA_RT_OP_FLUSH,

@@ -3,8 +3,8 @@
 
 /*
  * Routes to functions on a made-up device: a function is called once for each
- * work request, in order, with the credit back, never inside another; the calls
- * that it may make; refusals inside; the last item.
+ * work request, in order, after the credit is back, never inside another
+ * function; the calls allowed in a function; refusals inside; the last item.
  */
 
 #include <string.h>
@@ -14,14 +14,14 @@
 #define ALWAYS RPMA_F_COMPLETION_ALWAYS
 #define LARGE  200
 
-/* what a function got, and what it does when called */
+/* the items of a function, and the action of each call */
 struct ear {
 	struct fake *f;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_route *route;
 	struct rpma_rt_completion items[FAKE_QUEUE];
 	int got;
-	int depth; /* calls it is inside of */
+	int depth; /* nesting of calls */
 	void (*act)(struct ear *ear, const struct rpma_rt_completion *cmpl);
 };
 
@@ -153,7 +153,7 @@ static void call__finds_the_credit_of_what_completed(void **state)
 	ear_close(f, ear);
 }
 
-/* Posts until it is refused, whenever it is called. */
+/* Posts until a post is refused, in every call. */
 static void act_flood(struct ear *ear, const struct rpma_rt_completion *cmpl)
 {
 	int ret;
@@ -181,7 +181,8 @@ static void refused__inside_WRITABLE_to_the_function_once(void **state)
 	assert_int_equal(ear->got, 1);
 	fake_sent(conn, 1, IBV_WC_SUCCESS);
 	fake_round(f);
-	/* its completion, refused again, and the answer to the first refusal */
+	/* the completion of the function, refused again, and WRITABLE for the
+	 * first refusal */
 	assert_int_equal(ear->got, 3);
 	assert_int_equal(ear->items[1].kind, RPMA_RT_COMPLETION);
 	assert_int_equal(ear->items[2].kind, RPMA_RT_WRITABLE);
@@ -195,7 +196,7 @@ static void refused__inside_WRITABLE_to_the_function_once(void **state)
 	free(deaf);
 }
 
-/* ------------------------------------------------------- what it may do --- */
+/* ------------------------------------------------------ allowed calls --- */
 
 static void act_forbidden(struct ear *ear,
 			  const struct rpma_rt_completion *cmpl)
@@ -242,7 +243,7 @@ static void act_allowed(struct ear *ear, const struct rpma_rt_completion *cmpl)
 	ok(fake_recv(conn, 3));
 	ok(rpma_rt_conn_ref(conn));
 	ok(rpma_rt_conn_unref(&conn));
-	/* a thread that waits for this poller may hold the runtime's lock */
+	/* a thread waiting for this poller may hold the lock of the runtime */
 	pthread_mutex_lock(&ear->f->rt->lock);
 	ok(rpma_rt_conn_close(ear->conn));
 	pthread_mutex_unlock(&ear->f->rt->lock);
@@ -261,7 +262,7 @@ static void inside(void **state,
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	fake_round(f);
 	assert_int_equal(ear->got, 1);
-	fake_take(f, f->queue); /* what it pushed */
+	fake_take(f, f->queue); /* the item pushed by the function */
 	ear_close(f, ear);
 }
 
@@ -362,8 +363,8 @@ static void round_of(void *arg)
 	fake_round(arg);
 }
 
-/* Another thread is inside the verb: what the function posts goes on behind
- * that, and the function is not asked to try again. */
+/* Another thread is inside the verb: posts of the function go behind the posts
+ * of the thread, and the function is not asked to try again. */
 static void call__beside_another_poster_TAKEN(void **state)
 {
 	struct fake *f = *state;
@@ -403,7 +404,7 @@ static void act_answer_too_early(struct ear *ear,
 	ear->act = act_answer;
 }
 
-/* A message overtakes the end of the handshake: the function answers it after
+/* A message overtakes the end of the handshake: the function answers after
  * WRITABLE. */
 static void call__before_ESTABLISHED_WRITABLE_behind_it(void **state)
 {
@@ -444,7 +445,10 @@ static void close_and_round(void *arg)
 	fake_round(ear->f);
 }
 
-/* Closed is closed, also when somebody is inside: nobody tries again. */
+/*
+ * A closed connection is closed, also while a thread is inside: no call tries
+ * again.
+ */
 static void call__beside_another_in_what_is_closed_CLOSED(void **state)
 {
 	struct fake *f = *state;

@@ -72,7 +72,7 @@ static void expect_free(pthread_mutex_t *lock)
 	pthread_mutex_unlock(lock);
 }
 
-/* Likewise the right to post. */
+/* Asserts that no thread has the right to post. */
 static void expect_left(const struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	assert_false(rt_turn_look(&conn->gate[side].turn) & RT_TURN_HELD);

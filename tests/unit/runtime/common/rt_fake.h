@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Fakes of all that the runtime uses: a device whose completion queues hold
- * the completions that the test puts there, librpma's objects as counters, an
- * allocator and system calls that fail on demand. And a runtime without
- * threads: the test runs the inboxes of the device's threads and the poller's
- * rounds by hand, so that every interleaving of them is a plain sequence of
+ * Fakes of everything that the runtime uses: a device whose completion queues
+ * hold the completions put there by the test, objects of librpma as counters,
+ * an allocator and system calls that fail on demand. And a runtime without
+ * threads: the test runs the inboxes of the threads of the device and the
+ * rounds of the poller by hand, so every interleaving is a plain sequence of
  * calls.
  */
 
@@ -38,12 +38,12 @@
 #include "base/runtime.h"
 #include "events/events.h"
 
-/* a call that must answer 0 */
+/* a call that must return 0 */
 #define ok(call) assert_int_equal(call, 0)
 
-#define FAKE_QUEUE 512 /* WRs, WCs, events that a fake holds */
+#define FAKE_QUEUE 512 /* WRs, WCs, events in a fake */
 
-/* a queue pair: what was posted to it */
+/* a queue pair: the work requests posted */
 struct fake_qp {
 	struct ibv_qp ibv; /* first */
 	uint64_t sq[FAKE_QUEUE];
@@ -76,7 +76,7 @@ struct rpma_cq {
 	uint32_t arms;
 	uint32_t events; /* read */
 	uint32_t acked;
-	/* one completion that appears while the CQ is being armed */
+	/* a completion that appears while the CQ is being armed */
 	bool on_arm;
 	struct ibv_wc wc_on_arm;
 };
@@ -88,7 +88,7 @@ struct rpma_channel {
 	uint32_t head;
 	uint32_t tail;
 	int errno_next;	 /* of the next reading, once */
-	int errno_empty; /* when there is none: EAGAIN, or another */
+	int errno_empty; /* without an event: EAGAIN, or another error */
 };
 
 struct rpma_conn_req {
@@ -100,7 +100,7 @@ struct rpma_conn_req {
 struct rpma_conn {
 	struct fake_qp *qp;
 	const void *owner;
-	/* one made elsewhere */
+	/* a connection made elsewhere */
 	struct rpma_cq *cq;
 	struct rpma_cq *rcq;
 	bool direct_write; /* of the peer: a persistent flush may be posted */
@@ -108,11 +108,11 @@ struct rpma_conn {
 
 struct rpma_srq {
 	struct ibv_srq ibv;  /* first */
-	struct rpma_cq *rcq; /* of one made elsewhere */
+	struct rpma_cq *rcq; /* of a connection made elsewhere */
 	uint64_t posted[FAKE_QUEUE];
 	uint32_t count;
 	uint32_t limit;
-	uint32_t max_sge; /* that its configuration asked for */
+	uint32_t max_sge; /* as requested by the configuration */
 };
 
 extern struct ibv_context fake_ctx;
@@ -124,48 +124,52 @@ extern struct rpma_peer fake_peer;
 extern struct rpma_mr_local *const fake_local;
 extern struct rpma_mr_remote *const fake_remote;
 extern struct ibv_device_attr fake_attr;
-/* The most bytes inline that a queue pair may be asked for. */
+/* The most inline bytes that a queue pair may have. */
 extern uint32_t fake_max_inline;
-/* With which reading asynchronous events fails; 0: it does not. */
+/* The error of reading asynchronous events; 0: no error. */
 extern _Atomic int fake_async_errno;
 
-/* The nth call of that name from now on, counted from 1, fails once: with
- * that return value of librpma, with that errno of verbs and the system.
- * Reading a CM event fails with an errno. */
+/* Makes the nth call of the name from now on, counted from 1, fail once: with
+ * value as result of librpma, as errno of verbs and the system. Reading a CM
+ * event fails with an errno. */
 void fake_fail(const char *call, int nth, int value);
-/* What a call leaves in errno that fails with RPMA_E_PROVIDER: EIO at first. */
+/* The errno left by calls failing with RPMA_E_PROVIDER: EIO at first. */
 extern int fake_errno;
-/* Has every failure that was asked for happened? */
+/* Returns true if every requested failure has happened. */
 bool fake_failed(void);
-/* Messages of the runtime since the last look, of trouble; the last one that is
- * only news. */
+/* The number of messages of trouble since the last call, and the last message
+ * of mere news. */
 int fake_logged(void);
 const char *fake_news(void);
 /* How many messages of any level came since they were forgotten, and the
  * last. */
 int fake_messages(enum rpma_log_level *level, char *text, size_t size);
 void fake_forget_messages(void);
-/* Does the calling thread hold what librpma logs? */
+/* Returns true if the calling thread holds log messages of librpma. */
 bool fake_log_is_held(void);
-/* Librpma may write a message: as where one is written. */
+/* Checks that librpma may write a message, as where a message is written. */
 void fake_may_log(void);
-/* From now on no lock of this runtime and its connections may be held where a
- * message is logged. No other thread may hold one. NULL: no runtime. */
+/* Checks from now on that no lock of this runtime and its connections is held
+ * where a message is logged. No other thread may hold such a lock. NULL: no
+ * runtime. */
 void fake_watch_locks(struct rpma_rt *rt);
-/* Are these words in the last of them? */
+/* Returns true if the last message has the words. */
 bool fake_said(const char *words);
-/* Calls that make, move or unmake something, in order, a space between. */
+/*
+ * The calls that make, move or delete an object, in order, separated by a
+ * space.
+ */
 const char *fake_trace(void);
 void fake_forget_trace(void);
-/* Pieces of memory, and objects of librpma, that exist. */
+/* The number of pieces of memory, and of objects of librpma. */
 int fake_memory(void);
 int fake_objects(void);
 
-/* ---- what happens on the device ---- */
+/* ---- events of the device ---- */
 
 void fake_wc(struct rt_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 	     enum ibv_wc_opcode opcode, uint32_t qp_num);
-/* While a CQ is made next: fn is called, once, by its maker. */
+/* Calls fn once, from the maker, while the next CQ is made. */
 void fake_when_made(void (*fn)(void *arg), void *arg);
 /* While a listener is put on the network next: likewise. */
 void fake_when_listening(void (*fn)(void *arg), void *arg);
@@ -173,9 +177,9 @@ void fake_when_listening(void (*fn)(void *arg), void *arg);
 void fake_cq_event(struct rt_cq *cq);
 struct rpma_cq *fake_cq(struct rt_cq *cq);
 struct rpma_channel *fake_channel(struct rt_channel *channel);
-/* The id of what has none of its own: tests give it an address. */
+/* The id for events without an id: tests give the address. */
 extern struct rdma_cm_id fake_id;
-/* The number that the next queue pair gets. */
+/* The number of the next queue pair. */
 extern uint32_t fake_qp_num;
 struct fake_qp *fake_qp(const struct rpma_rt_conn *conn);
 /* The next async event; element is the ibv_cq or ibv_qp. */
@@ -183,7 +187,7 @@ void fake_async_event(enum ibv_event_type type, void *element);
 uint32_t fake_async_acked(void);
 /* The next CM event of the runtime's channel. */
 void fake_cm_event(struct rpma_rt *rt, int type, void *context);
-/* The same, of an id. */
+/* A CM event, of an id. */
 void fake_cm_event_of(struct rpma_rt *rt, int type, void *context,
 		      struct rdma_cm_id *id);
 uint32_t fake_cm_acked(void);
@@ -205,7 +209,7 @@ struct fake {
 #define FAKE_SQ 8
 #define FAKE_RQ 8
 
-/* One poller, one queue; sizes FAKE_SQ and FAKE_RQ for connections. */
+/* Makes one poller, one queue; sizes FAKE_SQ and FAKE_RQ for connections. */
 int fake_setup(void **state);
 /* Nothing may be left. */
 int fake_teardown(void **state);
@@ -215,80 +219,88 @@ int fake_teardown(void **state);
 /* Runs the inboxes of the device's threads, control and destroyer, until both
  * are empty. */
 void fake_control(struct fake *f);
-/* The control thread: reads the CM events that are there. */
+/* Runs the control thread: reads the pending CM events. */
 void fake_cm_ready(struct fake *f);
-/* When a poller has answered next, fn is called, once, before the caller that
- * waits goes on. That caller may hold the runtime's lock. */
+/* Calls fn once, after the next answer of a poller, before the waiting caller
+ * goes on. The caller may hold the lock of the runtime. */
 void fake_when_answered(void (*fn)(void *arg), void *arg);
-/* When an inbox is found empty next, before its owner goes on: likewise. Set
- * before the owner's thread begins. */
+/* Calls fn once when an inbox is next found empty, before its owner goes on.
+ * Set before the thread of the owner begins. */
 void fake_when_empty(void (*fn)(void *arg), void *arg);
-/* One round of the poller. */
+/* Runs a round of the poller. */
 int fake_round(struct fake *f);
 /* Both, until neither has anything to do. */
 void fake_finish_down(struct fake *f);
 /* Everything in the queue into items, got = how many. */
 int fake_take(struct fake *f, struct rpma_rt_queue *queue);
 
-/* The listener takes rt_cfg over, as fake_request() lets it. */
+/* Lets the listener take rt_cfg over, as in fake_request(). */
 void fake_configure(struct fake *f);
-/* A request of the other side; its handle, from EVENT_REQUEST. */
+/* A request of the other side; returns its handle, from EVENT_REQUEST. */
 struct rpma_rt_conn *fake_request(struct fake *f);
-/* The same, accepted and established; nothing is in the queue. */
+/* A request, accepted and established; the queue is empty. */
 struct rpma_rt_conn *fake_established(struct fake *f);
 void fake_conn_event(struct rpma_rt_conn *conn, int type, int status);
-/* Lets it die, asserts that CLOSED is the last item, puts the handle. */
+/*
+ * Lets the connection die, asserts that CLOSED is the last item, puts the
+ * handle.
+ */
 void fake_bury(struct fake *f, struct rpma_rt_conn **conn);
 
-/* One work request: 0 or an error. */
+/* Posts a single work request: 0 or an error. */
 int fake_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr);
 int fake_post_recv(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr);
 int fake_send(struct rpma_rt_conn *conn, uint64_t context, int flags);
 int fake_recv(struct rpma_rt_conn *conn, uint64_t context);
-/* The wr_id that a send or receive of that context got. */
+/* Returns the wr_id of a send or receive, by index. */
 uint64_t fake_sq_id(const struct rpma_rt_conn *conn, uint32_t index);
 uint64_t fake_rq_id(const struct rpma_rt_conn *conn, uint32_t index);
-/* When the device is given work requests next, fn is called, once, before the
- * device takes the first: what other threads do while one is in the verb. */
+/* Calls fn once when the device next gets work requests, before the device
+ * takes the first: stands for other threads while a thread is in the verb. */
 void fake_when_posting(void (*fn)(void *arg), void *arg);
-/* When the device has the sends that it is given next: likewise, while the
- * thread has not come back from the verb. */
+/* Calls fn once when the device has the next sends, before the thread returns
+ * from the verb. */
 void fake_when_posted(void (*fn)(void *arg), void *arg);
-/* When librpma prepares a send next: likewise, while one has not posted yet. */
+/*
+ * Calls fn once when librpma next prepares a send, before the send is posted.
+ */
 void fake_when_preparing(void (*fn)(void *arg), void *arg);
-/* Completion of what was posted there as the index-th. */
+/* Completes the index-th work request posted there. */
 void fake_sent(struct rpma_rt_conn *conn, uint32_t index,
 	       enum ibv_wc_status status);
 void fake_received(struct rpma_rt_conn *conn, uint32_t index,
 		   enum ibv_wc_status status);
-/* That queue pair took what was posted to the SRQ as the index-th. */
+/* Completes the index-th receive of the SRQ, taken by the queue pair. */
 void fake_srq_wc(const struct rpma_rt_conn *conn, const struct rpma_rt_srq *srq,
 		 uint32_t index, enum ibv_wc_status status);
-/* What happens elsewhere before a post to an SRQ returns from the device; NULL,
- * the default: nothing. */
+/* Called before a post to an SRQ returns from the device; NULL, the default:
+ * nothing is called. */
 extern void (*fake_srq_posted)(void);
 int fake_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
-/* The device says that the limit was passed. */
+/* Reports that the limit of the SRQ was passed. */
 void fake_srq_limit(struct rpma_rt_srq *srq);
-/* What it waits for to drain has not come in time. */
+/* Reports that draining took too long. */
 void fake_drain_time_over(struct fake *f, struct rpma_rt_conn *conn);
-/* The device takes no receive of its SRQ any more. */
+/* Reports that the device takes no further receive of the SRQ. */
 void fake_last_wqe(struct rpma_rt_conn *conn);
 /* Both markers come in, as flushed. */
 void fake_markers(struct rpma_rt_conn *conn);
-/* The newest connection of struct fake *arg is closed, until its last items are
+/* Closes the newest connection of struct fake *arg, until its last items are
  * written and the control thread is about to be told. */
 void fake_die(void *arg);
 
-/* Another thread, which does something and then stays until it is ended. */
+/*
+ * Another thread, which does something and then stays until the test ends the
+ * thread.
+ */
 struct fake_thread {
 	pthread_t thread;
 	sem_t stays;
 	sem_t ends;
 };
 
-/* Starts fn(arg) and waits until it stays. */
+/* Starts fn(arg) and waits until the thread stays. */
 void fake_thread_begin(struct fake_thread *thread, void *(*fn)(void *),
 		       void *arg);
 /* Stays, in the thread, until fake_thread_end(). */
@@ -297,9 +309,12 @@ void fake_thread_end(struct fake_thread *thread);
 
 /* ---- for the fakes themselves ---- */
 
-/* The value that this call is to fail with, or 0; the second writes it down. */
+/*
+ * fake_failing() returns the value for the call to fail with, or 0;
+ * fake_enter() also records the call.
+ */
 int fake_failing(const char *call);
-/* Calls what fake_when_posting() was given. */
+/* Calls the function given to fake_when_posting(). */
 void fake_in_verb(void);
 int fake_enter(const char *call);
 void *fake_object_new(size_t size);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A connection as the control thread and the application lead it: each step
- * that fails, each event in each state, the order of release, and the changes
- * that the application may still make.
+ * A connection, from the side of the control thread and of the application:
+ * each step that fails, each event in each state, the order of release, and the
+ * changes still allowed to the application.
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct rpma_rt_conn *begun(struct fake *f)
 	return conn;
 }
 
-/* Active, and so far that it may connect. */
+/* Makes an active connection, ready to connect. */
 static struct rpma_rt_conn *ready(struct fake *f)
 {
 	struct rpma_rt_conn *conn = begun(f);
@@ -39,7 +39,7 @@ static struct rpma_rt_conn *ready(struct fake *f)
 	return conn;
 }
 
-/* It dies by itself; the only item is CLOSED, with that reason. */
+/* The connection dies alone; the only item is CLOSED, with the reason. */
 static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 			 enum rpma_rt_reason reason, int status)
 {
@@ -144,7 +144,7 @@ static void resolve__fails_for_the_status(void **state)
 				cases[i].status);
 		expect_death(f, &conn, cases[i].reason, cases[i].status);
 	}
-	/* it is claimed when it has a queue pair */
+	/* the request is claimed once there is a queue pair */
 	assert_non_null(strstr(fake_trace(), "req_delete"));
 	assert_null(strstr(fake_trace(), "req_release"));
 }
@@ -199,7 +199,9 @@ static void connect__refused_flush_first_still_REJECTED(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
 }
 
-/* The peer accepted and left at once: librdmacm reports its own failure. */
+/*
+ * The peer accepted and left at once: librdmacm reports a failure of its own.
+ */
 static void connect__peer_leaves_meanwhile_DISCONNECTED(void **state)
 {
 	struct fake *f = *state;
@@ -224,7 +226,7 @@ static void connect__answer_cannot_be_taken_FAILED(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_FAILED, 0);
 }
 
-/* Once it was established the first cause remains the reason. */
+/* After ESTABLISHED the first cause remains the reason. */
 static void death__a_later_cause_changes_nothing(void **state)
 {
 	struct fake *f = *state;
@@ -248,7 +250,7 @@ static void connect__verb_fails_FAILED(void **state)
 	fake_fail("req_connect", 1, RPMA_E_PROVIDER);
 	ok(rpma_rt_conn_connect(conn, NULL));
 	fake_control(f);
-	/* the queue pair went with it: nobody posts to it any more */
+	/* the queue pair is gone too: no thread posts there any more */
 	assert_int_equal(fake_recv(conn, 2), RPMA_RT_E_CLOSED);
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
@@ -337,7 +339,10 @@ static void event__each_cause_its_reason(void **state)
 
 /* ------------------------------------------------------- the destroyer --- */
 
-/* Everything but the destroyer, until the connection waits for that. */
+/*
+ * Runs everything but the destroyer, until the connection waits for the
+ * destroyer.
+ */
 static void run_without_destroyer(struct fake *f)
 {
 	int done;
@@ -356,7 +361,7 @@ static void close_and_drain(struct fake *f, struct rpma_rt_conn *conn)
 	run_without_destroyer(f);
 }
 
-/* Reading an event might move its queue pair: the id leaves the channel first,
+/* Reading an event might move the queue pair: the id leaves the channel first,
  * and the control thread destroys nothing. */
 static void destroy__handshake_under_way_id_silenced(void **state)
 {
@@ -469,7 +474,7 @@ static void request__peer_gives_up_before_the_answer(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 1);
 }
 
-/* ------------------------------------------------ what may still change --- */
+/* ---------------------------------------------------- allowed changes --- */
 
 static void set_queue__moves_and_gives_back(void **state)
 {
@@ -497,7 +502,9 @@ static void set_queue__moves_and_gives_back(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
-/* The poller has moved it and answered; the caller is slow to go on. */
+/*
+ * The poller has moved the connection and answered; the caller goes on slowly.
+ */
 static void set_queue__dies_meanwhile(void **state)
 {
 	struct fake *f = *state;
@@ -508,7 +515,7 @@ static void set_queue__dies_meanwhile(void **state)
 	fake_when_answered(fake_die, f);
 	ok(rpma_rt_conn_set_queue(conn, other));
 	fake_finish_down(f);
-	/* CLOSED and nothing else, in the new one; nobody holds either */
+	/* CLOSED and nothing else, in the new queue; neither queue has users */
 	assert_int_equal(fake_take(f, f->queue), 0);
 	assert_int_equal(fake_take(f, other), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
@@ -520,7 +527,7 @@ static void set_queue__dies_meanwhile(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
-/* All that its end takes happens, but for its being DONE. */
+/* Runs the end of the connection, except for DONE. */
 static void die_to_the_end(void *arg)
 {
 	struct fake *f = arg;
@@ -551,7 +558,7 @@ static void change__keeps_it_from_being_done(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-/* Whoever reserved after it may rely on the larger spill. */
+/* Reservations made later may rely on the larger spill. */
 static void change__refused_its_spill_stays(void **state)
 {
 	struct fake *f = *state;
@@ -586,11 +593,11 @@ static void set_queue__invalid_or_dying(void **state)
 	assert_int_equal(rpma_rt_conn_set_queue(conn, NULL), RPMA_E_INVAL);
 	fake_fail("malloc", 1, 1);
 	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_E_NOMEM);
-	/* dying: its routes are final */
+	/* dying: the routes are final */
 	ok(rpma_rt_conn_close(conn));
 	fake_finish_down(f);
 	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_RT_E_CLOSED);
-	ok(rpma_rt_queue_delete(&other)); /* nothing holds it */
+	ok(rpma_rt_queue_delete(&other)); /* no connection holds the queue */
 	fake_bury(f, &conn);
 }
 
@@ -625,7 +632,7 @@ static void route_open__refused(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Of what a connection is not, or newer than this library. */
+/* Events that a connection never gets, or newer than this library. */
 static void cm_event__says_nothing_GOES_ON(void **state)
 {
 	static const int types[] = {
@@ -650,8 +657,8 @@ static void cm_event__says_nothing_GOES_ON(void **state)
 	fake_bury(f, &conn);
 }
 
-/* A message came before the last word of the handshake: the CM is told, while
- * it waits for that. */
+/* A message arrived before the end of the handshake: the CM is told, while
+ * waiting for the end. */
 static void comm_est__told_while_connecting(void **state)
 {
 	struct fake *f = *state;
@@ -700,7 +707,10 @@ static void user__dying_CLOSED(void **state)
 	assert_ptr_equal(f->items[0].user, f);
 }
 
-/* It dies while the poller is asked, before the poller has the message. */
+/*
+ * The connection dies while the poller is asked, before the poller has the
+ * message.
+ */
 static void user__dies_meanwhile_CLOSED(void **state)
 {
 	struct fake *f = *state;
@@ -738,7 +748,7 @@ static void user__of_the_items_from_then_on(void **state)
 	assert_ptr_equal(f->items[0].user, &here);
 }
 
-/* a REQUEST that nobody took carries a handle that nobody else would put */
+/* a REQUEST never taken carries a handle, which only the drop puts */
 static void drop_item__a_request_put(void **state)
 {
 	struct fake *f = *state;
@@ -783,7 +793,7 @@ static void getters__invalid_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-/* The handle outlives CLOSED, and what is asked of it then goes nowhere. */
+/* The handle outlives CLOSED, and later calls have no effect. */
 static void handle__after_CLOSED(void **state)
 {
 	struct fake *f = *state;
@@ -800,7 +810,7 @@ static void handle__after_CLOSED(void **state)
 	assert_null(held);
 }
 
-/* The peer's leaving is seen before the WR that failed; flushed ones do not
+/* The leaving of the peer is seen before the failed WR; flushed WRs do not
  * count. */
 static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
 {
@@ -830,8 +840,8 @@ static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
 	}
 }
 
-/* Reading that the peers left is over before what they leave is dealt with, a
- * connection between two looks at what else there is to do. */
+/* Reading events of leaving peers ends before the events are handled: between
+ * two connections the thread looks for other work. */
 static void die__peers_that_leave_one_at_a_time(void **state)
 {
 	struct fake *f = *state;
@@ -860,7 +870,7 @@ static void die__peers_that_leave_one_at_a_time(void **state)
 		ok(rpma_rt_conn_unref(&conns[i]));
 }
 
-/* What the device does itself has the same opcode failed as done. */
+/* Operations done by the device itself have the same opcode failed as done. */
 static void die__opcode_of_what_failed(void **state)
 {
 	static const struct {

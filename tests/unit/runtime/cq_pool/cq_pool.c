@@ -17,7 +17,7 @@
 #define USERS 16
 static struct rt_cq_user users[USERS];
 static int users_count;
-static struct rt_cq_user *told[USERS]; /* that their CQ has failed */
+static struct rt_cq_user *told[USERS]; /* users with a report of a failed CQ */
 static int told_count;
 
 static void failed(struct rt_cq_user *user)
@@ -94,7 +94,7 @@ static void reserve__shared_while_there_is_room(void **state)
 	assert_ptr_not_equal(second, first);
 	assert_ptr_equal(second->channel, first->channel);
 	unreserve(f, first, 1);
-	/* the newer one is asked first, the older one has room again */
+	/* the newer CQ is asked first, the older CQ has room again */
 	assert_ptr_equal(reserve(f, 127, 0), second);
 	assert_ptr_equal(reserve(f, 24, 0), first);
 	fake_round(f);
@@ -131,14 +131,14 @@ static void reserve__next_cq_TWICE_AS_LARGE(void **state)
 	fake_attr.max_cqe = 200;
 	assert_int_equal(reserve(f, 64, 0)->cqe, 64);
 	assert_int_equal(reserve(f, 128, 0)->cqe, 128);
-	/* what the device has */
+	/* the limits of the device */
 	assert_int_equal(reserve(f, 64, 0)->cqe, 200);
 	assert_int_equal(reserve(f, 200, 0)->cqe, 200);
 	fake_attr.max_cqe = MAX_CQE;
 	fake_round(f);
 }
 
-/* No larger than the connections that route numbers are for can fill. */
+/* Not larger than the connections with route numbers can fill. */
 static void reserve__next_cq_AS_ROUTE_NUMBERS(void **state)
 {
 	const int most = (RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES) * 2;
@@ -159,7 +159,7 @@ static void reserve__size_refused_HALVED(void **state)
 	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
 	assert_int_equal(reserve(f, 10, 0)->cqe, 64);
 	assert_true(fake_failed());
-	/* not below the room that is needed */
+	/* not below the needed room */
 	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
 	assert_int_equal(reserve(f, 100, 0)->cqe, 100);
 	fake_round(f);
@@ -181,7 +181,7 @@ static void reserve__each_failure_out_parameter_untouched(void **state)
 	assert_null(reserve(f, 1, RPMA_E_NOMEM));
 	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
 	assert_null(reserve(f, 1, RPMA_E_PROVIDER));
-	assert_non_null(f->poller->channels); /* it stays */
+	assert_non_null(f->poller->channels); /* the channel stays */
 	/* record, table */
 	for (nth = 1; nth <= 2; nth++) {
 		int memory = fake_memory();
@@ -208,7 +208,9 @@ static void reserve__failed_cq_not_used(void **state)
 	fake_round(f);
 }
 
-/* Pollers over completion vectors: none has more than one above another. */
+/*
+ * Pollers over completion vectors: no vector has two more pollers than another.
+ */
 static void reserve__vectors_spread(void **state)
 {
 	struct fake *f = *state;
@@ -259,7 +261,7 @@ static void reserve__failed_channel_not_used(void **state)
 
 static struct ibv_context another_ctx;
 
-/* What others do while a CQ is made. */
+/* Other work while a CQ is made. */
 static void meanwhile(void *arg)
 {
 	struct fake *f = arg;
@@ -305,7 +307,10 @@ static void *wait_for_room(void *arg)
 	return NULL;
 }
 
-/* Returns when the waiter has released the lock: it waits, or makes one. */
+/*
+ * Returns when the waiter has released the lock: the waiter waits, or makes a
+ * CQ.
+ */
 static void begin_to_wait(void *arg)
 {
 	struct waiter *waiter = arg;
@@ -347,8 +352,8 @@ static void make__it_fails_who_waits_makes_one(void **state)
 	fake_round(f);
 }
 
-/* The runtime begins to stop while the CQ of a connection is made: it is not
- * made, and the stop has waited. */
+/* The runtime begins to stop while the CQ of a connection is made: the
+ * connection is not made, and the stop has waited. */
 static void begin_to_stop(void *arg)
 {
 	struct fake *f = arg;
@@ -441,7 +446,7 @@ static void unused__none_of_a_failed_one_or_channel_stays(void **state)
 	unreserve(f, cq, 1);
 	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 0);
-	/* the channel, with a spare one */
+	/* the channel, with a spare CQ */
 	cq = reserve(f, 64, 0);
 	unreserve(f, cq, 2);
 	fake_finish_down(f);
@@ -451,7 +456,7 @@ static void unused__none_of_a_failed_one_or_channel_stays(void **state)
 	assert_int_equal(f->poller->cqs_count, 0);
 }
 
-/* Two CQs without users; the second is the one that leaves. */
+/* Two CQs without users; returns the second, which leaves. */
 static struct rt_cq *one_leaves(struct fake *f)
 {
 	struct rt_cq *first = reserve(f, 64, 0);
@@ -473,7 +478,7 @@ static void leave__events_read_acknowledged_later_ones_singly(void **state)
 	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
 
-	assert_ptr_not_equal(reserve(f, 64, 0), cq); /* the spare one */
+	assert_ptr_not_equal(reserve(f, 64, 0), cq); /* the spare CQ */
 	fake_round(f);
 	assert_true(cq->let_go);
 	assert_int_equal(fake_cq(cq)->acked, 1);
@@ -484,7 +489,7 @@ static void leave__events_read_acknowledged_later_ones_singly(void **state)
 	assert_int_equal(fake_cq(cq)->events, 3);
 	assert_int_equal(fake_cq(cq)->acked, 3);
 	assert_int_equal(cq->unacked, 0);
-	/* the fake refuses a CQ with events that are not acknowledged */
+	/* the fake refuses to delete a CQ with unacknowledged events */
 	fake_finish_down(f);
 	assert_int_equal(count_listed(f), 1);
 }
@@ -503,7 +508,7 @@ static void leave__not_inside_a_batch(void **state)
 	fake_finish_down(f);
 }
 
-/* FAIL is on its way when the CQ leaves: the record lives until then. */
+/* FAIL is in the inbox when the CQ leaves: the record lives until then. */
 static void leave__failed_meanwhile(void **state)
 {
 	struct fake *f = *state;
@@ -532,7 +537,7 @@ static void leave__device_would_not_destroy_it_again_at_the_end(void **state)
 	/* the fake's teardown wants everything to be gone */
 }
 
-/* The poller ended before it let the CQ go. */
+/* The poller ended before releasing the CQ. */
 static void leave__stop_meanwhile_destroyed_all_the_same(void **state)
 {
 	struct fake *f = *state;
@@ -591,7 +596,7 @@ static void fini__acknowledges_then_destroys_first_error(void **state)
 	assert_int_equal(fake_cq(cq)->acked, 0);
 	fake_forget_trace();
 	fake_fail("cq_delete", 2, RPMA_E_PROVIDER);
-	/* the fake refuses a CQ with events that are not acknowledged */
+	/* the fake refuses to delete a CQ with unacknowledged events */
 	assert_int_equal(rt_cq_pool_fini(f->poller), RPMA_E_PROVIDER);
 	assert_string_equal(fake_trace(), "cq_delete cq_delete channel_delete");
 	assert_null(f->poller->channels);
@@ -610,7 +615,7 @@ static void two(struct fake *f, struct rpma_rt_conn *conns[2])
 	conns[0]->cq->room = conns[0]->cq->cqe - conns[0]->cq_user.room;
 }
 
-/* The device says so, as the event thread tells it. */
+/* The device reports an event, through the event thread. */
 static void object_event(struct rt_async_object *object,
 			 enum ibv_event_type type)
 {
@@ -648,8 +653,8 @@ static void async__of_a_queue_pair_only_that(void **state)
 	fake_bury(f, &conns[0]);
 }
 
-/* Before the queue pair is destroyed it is nobody's any more: the next one may
- * get its address and its number. */
+/* Before the queue pair is destroyed, the queue pair has no owner: the next
+ * queue pair may get the same address and number. */
 static void async__queue_pair_given_up_before_it_goes(void **state)
 {
 	struct fake *f = *state;
@@ -671,7 +676,7 @@ static void async__of_a_cq_its_connections_no_new_ones(void **state)
 	object_event(&conns[0]->cq->async, IBV_EVENT_CQ_ERR);
 	object_event(&conns[0]->cq->async, IBV_EVENT_CQ_ERR);
 	expect_dead(f, &conns[0], RPMA_RT_REASON_DEVICE);
-	/* with its last user it went */
+	/* the CQ went with its last user */
 	assert_int_equal(count_listed(f), 1);
 	assert_false(conns[1]->cq->failed);
 	assert_int_equal(conns[1]->ctl.state, RT_CONN_ESTABLISHED);
@@ -689,9 +694,9 @@ static void async__device_fatal_all(void **state)
 	device = &conns[0]->cq->channel->device;
 	device->fatal(device);
 	device->fatal(device); /* said twice */
-	/* markers may never come: nobody waits for them */
+	/* markers may never come, and are not waited for */
 	fake_finish_down(f);
-	device->fatal(device); /* and once more, to nobody */
+	device->fatal(device); /* and once more, without a user */
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	for (i = 0; i < 2; i++) {

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The death of a connection, step by step on one thread: which completions are
- * kept, finished, inferred, swallowed, synthesized; in which order its objects
- * go; which completions are stale; which item comes last.
+ * The death of a connection, step by step on one thread: kept, finished,
+ * inferred, swallowed and synthesized completions; the order in which its
+ * objects go; stale completions; the last item.
  */
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static void post_recvs(struct rpma_rt_conn *conn, int count)
 		ok(fake_recv(conn, (uint64_t)(100 + i)));
 }
 
-/* The i-th item taken is the completion of that context and status. */
+/* Asserts that the i-th item is the completion with context and status. */
 static void expect(const struct fake *f, int i, uint64_t context,
 		   enum ibv_wc_status status)
 {
@@ -59,7 +59,7 @@ static void expect_synthesized(const struct fake *f, int i, uint64_t context,
 
 static void expect_closed(const struct fake *f, int i, enum rpma_rt_reason why)
 {
-	assert_int_equal(i, f->got - 1); /* the last one */
+	assert_int_equal(i, f->got - 1); /* the last item */
 	assert_int_equal(f->items[i].kind, RPMA_RT_EVENT);
 	assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_CLOSED);
 	assert_int_equal(f->items[i].status, why);
@@ -93,13 +93,13 @@ static void round__on_error_only_success_swallowed(void **state)
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, FAKE_SQ, ON_ERROR);
-	/* half a ledger of them, and one is signaled all the same */
+	/* half a ledger of silent sends; one send is signaled all the same */
 	assert_false(fake_qp(conn)->signaled[0]);
 	assert_true(fake_qp(conn)->signaled[FAKE_SQ / 2 - 1]);
 	assert_int_equal(fake_send(conn, 9, ON_ERROR), RPMA_E_AGAIN);
 	fake_sent(conn, FAKE_SQ / 2 - 1, IBV_WC_SUCCESS);
 	assert_int_equal(fake_round(f), 1);
-	/* nothing but that its credits are back */
+	/* only the credits are back */
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
 	post_sends(conn, FAKE_SQ / 2, ON_ERROR);
@@ -119,7 +119,8 @@ static void error__kept_until_handover_then_in_order(void **state)
 	fake_sent(conn, 1, IBV_WC_REM_ACCESS_ERR);
 	fake_sent(conn, 2, IBV_WC_WR_FLUSH_ERR);
 	fake_round(f);
-	/* what came before the error is out, the rest waits for the ledger */
+	/* completions before the error were delivered, the rest waits for the
+	 * ledger */
 	assert_int_equal(fake_take(f, f->queue), 1);
 	expect(f, 0, 0, IBV_WC_SUCCESS);
 	assert_int_equal(conn->poll.kept_count, 2);
@@ -196,7 +197,7 @@ static void kept__more_than_was_posted_stale(void **state)
 	assert_int_equal(conn->poll.kept_count, FAKE_SQ + FAKE_RQ);
 	assert_int_equal(stale(f), 3);
 	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 1); /* exactly one */
+	assert_int_equal(fake_take(f, f->queue), 1); /* exactly one item */
 	assert_int_equal(stale(f), FAKE_SQ + FAKE_RQ + 2);
 	fake_bury(f, &conn);
 }
@@ -276,7 +277,7 @@ static void drained__a_marker_missing_deadline(void **state)
 	assert_int_equal(conn->ctl.qp_state, RT_QP_ALIVE);
 	fake_drain_time_over(f, conn);
 	fake_finish_down(f);
-	/* nobody knows: sends in order, then receives */
+	/* unknown order: sends in order, then receives */
 	assert_int_equal(fake_take(f, f->queue), 5);
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
 	expect_synthesized(f, 1, 0, IBV_WC_SEND);
@@ -364,7 +365,7 @@ static void sweep__what_comes_after_the_queue_pair_is_finished(void **state)
 	fake_drain_time_over(f, conn);
 	fake_round(f);
 	fake_control(f); /* the queue pair is gone */
-	/* it lay in the CQ all the time */
+	/* the completion was in the CQ all the time */
 	fake_wc(conn->cq, wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num);
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 3);
@@ -374,8 +375,8 @@ static void sweep__what_comes_after_the_queue_pair_is_finished(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-/* A CQ that others keep full never polls empty: as many as it holds is enough,
- * counted from when the queue pair was known to be gone. */
+/* A CQ kept full by others never polls empty: as many polls as the CQ has
+ * entries suffice, counted from the end of the queue pair. */
 static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 {
 	struct fake *f = *state;
@@ -449,7 +450,8 @@ static void death__other_queues_ROUTE_CLOSED_once(void **state)
 	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, f->queue, &routes[2]));
 	assert_int_equal(rpma_rt_queue_delete(&other), RPMA_RT_E_BUSY);
 	fake_bury(f, &conn);
-	assert_int_equal(f->got, 1); /* CLOSED, and no ROUTE_CLOSED beside it */
+	assert_int_equal(f->got, 1); /* CLOSED, and no ROUTE_CLOSED with
+				      * CLOSED */
 	assert_int_equal(fake_take(f, other), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_ROUTE_CLOSED);
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
@@ -470,7 +472,7 @@ static void error__before_BIND_is_not_stale(void **state)
 	rt_conn_request_control(&f->listener, &event);
 	conn = f->rt->conns;
 	assert_ptr_not_equal(conn, other);
-	assert_ptr_equal(conn->cq, other->cq); /* so it is polled already */
+	assert_ptr_equal(conn->cq, other->cq); /* so the CQ is polled already */
 	post_recvs(conn, 1);
 	fake_received(conn, 0, IBV_WC_LOC_PROT_ERR);
 	fake_round(f);
@@ -493,7 +495,8 @@ static void stale__counted_never_delivered(void **state)
 
 	post_sends(conn, 1, ALWAYS);
 	id = fake_sq_id(conn, 0);
-	/* another queue pair's number; no such route; what nobody posts */
+	/* the number of another queue pair; an unknown route; an id never
+	 * posted */
 	fake_wc(conn->cq, id, IBV_WC_SUCCESS, IBV_WC_SEND, qp_num + 1);
 	fake_wc(conn->cq, rt_wr_id(RT_ROUTE_MASK, 0), IBV_WC_SUCCESS,
 		IBV_WC_SEND, qp_num);
@@ -530,14 +533,14 @@ static void dead_cq__its_connections_die_of_DEVICE(void **state)
 	assert_int_equal(fake_take(f, f->queue), 2);
 	expect_synthesized(f, 0, 0, IBV_WC_SEND);
 	expect_closed(f, 1, RPMA_RT_REASON_DEVICE);
-	assert_int_equal(f->poller->cqs_count, 0); /* it went with them */
+	assert_int_equal(f->poller->cqs_count, 0); /* the CQ went too */
 	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
 	polls = stats.polls;
-	fake_round(f); /* it is not polled any more */
+	fake_round(f); /* the CQ is no longer polled */
 	ok(rpma_rt_poller_get_stats(f->rt, 0, &stats, sizeof(stats)));
 	assert_int_equal(stats.polls, polls);
 	ok(rpma_rt_conn_unref(&conn));
-	/* and no connection is put on it any more */
+	/* and no further connection is put on the CQ */
 	conn = fake_established(f);
 	assert_false(conn->cq->dead);
 	fake_bury(f, &conn);
@@ -576,7 +579,7 @@ static void writable__once_however_often_refused(void **state)
 	fake_sent(conn, 2, IBV_WC_SUCCESS);
 	fake_round(f);
 	assert_int_equal(count_writable(f), 0);
-	post_sends(conn, 3, ALWAYS); /* and it told the truth */
+	post_sends(conn, 3, ALWAYS); /* the return value was right */
 	fake_bury(f, &conn);
 }
 
@@ -621,7 +624,10 @@ static void fake_drain_marker(struct rpma_rt_conn *conn,
 		IBV_WC_RDMA_WRITE, conn->qp_num);
 }
 
-/* What wants no completion counts too: nothing ends before the marker came. */
+/*
+ * Work requests without a completion count too: nothing ends before the marker
+ * came.
+ */
 static void ask__closes_when_the_marker_came_LOCAL(void **state)
 {
 	struct fake *f = *state;
@@ -640,7 +646,7 @@ static void ask__closes_when_the_marker_came_LOCAL(void **state)
 	fake_drain_marker(conn, IBV_WC_SUCCESS);
 	fake_finish_down(f);
 	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_LOCAL);
-	/* no second marker in the send queue, and it is not waited for */
+	/* no second marker in the send queue, and no wait for such a marker */
 	assert_int_equal(conn->ctl.markers_due,
 			 1u << RPMA_RT_SEND_SIDE | 1u << RPMA_RT_RECV_SIDE);
 	assert_int_equal(conn->poll.markers_seen, 1u << RPMA_RT_SEND_SIDE);
@@ -652,7 +658,7 @@ static void ask__closes_when_the_marker_came_LOCAL(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-/* The marker itself is what fails first: the peer is gone. */
+/* The marker itself fails first: the peer is gone. */
 static void ask__marker_fails_ERROR(void **state)
 {
 	struct fake *f = *state;
@@ -679,7 +685,9 @@ static void ask__marker_refused_FAILED(void **state)
 	fake_bury(f, &conn);
 }
 
-/* A close in the middle: what is out is flushed, and the marker with it. */
+/*
+ * A close in the middle: outstanding work requests and the marker are flushed.
+ */
 static void ask__then_closed_AT_ONCE(void **state)
 {
 	struct fake *f = *state;
@@ -689,7 +697,7 @@ static void ask__then_closed_AT_ONCE(void **state)
 	ok(rpma_rt_conn_drain(conn, 1000));
 	ok(rpma_rt_conn_drain(conn, 1)); /* the time of the first */
 	fake_finish_down(f);
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	assert_int_equal(
 		atomic_load_explicit(&conn->drain_ms, memory_order_relaxed),
 		1001);

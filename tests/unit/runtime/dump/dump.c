@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A dump of a runtime without threads: its lines for ledgers that it may read
- * and for those that it may not, ages, CQs, and its errors.
+ * A dump of a runtime without threads: lines for readable and for unreadable
+ * ledgers, ages, CQs, and errors.
  */
 
 #define _GNU_SOURCE
@@ -28,7 +28,7 @@
 
 static char text[MAX_TEXT];
 
-/* As a string, until the next one. */
+/* Returns a dump as a string, valid until the next dump. */
 static const char *dump(struct rpma_rt *rt, enum rpma_rt_dump_format format)
 {
 	int fd = memfd_create("dump", MFD_CLOEXEC);
@@ -213,7 +213,7 @@ static int count(const char *in, const char *words)
 	return times;
 }
 
-/* Templates and labels name fields that there are; each metric is printed. */
+/* Templates and labels name existing fields; each metric is printed. */
 static void dump__table_agrees_with_itself(void **state)
 {
 	struct fake *f = *state;
@@ -288,7 +288,9 @@ static void dump__only_the_oldest(void **state)
 	fake_bury(f, &conn);
 }
 
-/* What has retired is not outstanding, though no poster has reaped it yet. */
+/*
+ * Retired work requests are not outstanding, though no poster has reaped them.
+ */
 static void dump__retired_ones_not_outstanding(void **state)
 {
 	struct fake *f = *state;
@@ -337,8 +339,7 @@ static void post_two_and_dump(void *arg)
 	dump_human(f);
 }
 
-/* A thread is inside the verb: the dump waits for nobody, and counts what
- * stands in line. */
+/* A thread is inside the verb: the dump does not wait, and counts the line. */
 static void dump__beside_a_poster_COUNTED(void **state)
 {
 	struct fake *f = *state;
@@ -380,7 +381,7 @@ static void dump__dying_COUNTED(void **state)
 	expect(text, "1 queues, 0 connections\n");
 }
 
-/* The program's own memory for it is gone. */
+/* The program has freed its copy of the name. */
 static void dump__queues_by_name(void **state)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;

@@ -3,8 +3,8 @@
 
 /*
  * Futures on a made-up device, each step by hand: when a result is seen, what a
- * cancel and a drop find before and after it, who gets a message, functions,
- * links, death, slots that come back.
+ * cancel and a drop find before and after the result, the order of futures for
+ * messages, functions, links, death, returned slots.
  */
 
 #include <string.h>
@@ -65,7 +65,7 @@ static void pending(const struct rpma_rt_future *future)
 	assert_int_equal(rpma_rt_future_poll(future, &cmpl), 0);
 }
 
-/* The queue has that one message. */
+/* Asserts that the queue has exactly this message. */
 static void left(struct fake *f, uint64_t context)
 {
 	assert_int_equal(fake_take(f, f->queue), 1);
@@ -206,7 +206,7 @@ static void cancel__of_a_send_nothing_in_the_queue(void **state)
 	fake_bury(f, &conn);
 }
 
-/* The one message comes to the queue, at whatever time the drop is. */
+/* The message comes to the queue, whenever the drop happens. */
 static void drop__message_to_the_queue(void **state)
 {
 	struct fake *f = *state;
@@ -285,7 +285,7 @@ static void then__called_once(void **state)
 	fake_bury(f, &conn);
 }
 
-/* A drop that says never, before and after the result. */
+/* A drop that forbids the function, before and after the result. */
 static void then__dropped_never(void **state)
 {
 	struct fake *f = *state;
@@ -347,7 +347,7 @@ static void then__to_the_queue_also_a_failure(void **state)
 	fake_bury(f, &conn);
 }
 
-/* What was led to the queue is not taken back: it comes there. */
+/* A result led to the queue is not taken back: the result comes there. */
 static void then__to_the_queue_then_cancelled_DONE(void **state)
 {
 	struct fake *f = *state;
@@ -375,7 +375,7 @@ static void then__to_the_queue_then_cancelled_DONE(void **state)
 
 /* ---------------------------------------------------------------- ends --- */
 
-/* What no completion came for is made up, and CLOSED comes after it. */
+/* Results without a completion are made up, and CLOSED comes afterwards. */
 static void death__completes_all(void **state)
 {
 	struct fake *f = *state;
@@ -423,9 +423,9 @@ static void death__a_result_stays(void **state)
 	run(f);
 }
 
-/* ------------------------------------ a cancel that comes after the end --- */
+/* ------------------------------------------------ a cancel at the end --- */
 
-/* What a cancel has seen is pending: what happens before it goes on. */
+/* Events between the look of a cancel at a pending slot and its next step. */
 static struct fake *ending;
 static struct rpma_rt_conn *ends;
 static bool is_stopped;
@@ -443,15 +443,15 @@ bool __wrap_rt_future_take_post_back(struct rt_future *slot)
 		fake_received(ends, 1, IBV_WC_SUCCESS);
 		run(f);
 		fake_bury(f, &ends);
-		/* relaxed: one thread */
+		/* relaxed: a single thread */
 		atomic_store_explicit(&f->rt->stopped, is_stopped,
 				      memory_order_relaxed);
 	}
 	return __real_rt_future_take_post_back(slot);
 }
 
-/* It is cancelled, says the call, so it has not succeeded, and its holder has
- * no result of it; but a message that has no queue to go to. */
+/* The call says cancelled, so the future has not succeeded, and its holder has
+ * no result; except a message without a queue. */
 static void cancel_at_the_end(struct fake *f, int which)
 {
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -469,7 +469,7 @@ static void cancel_at_the_end(struct fake *f, int which)
 	cancel(&futures[which], RPMA_RT_CANCELLED_DETACHED);
 	assert_null(ending);
 	run(f);
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	atomic_store_explicit(&f->rt->stopped, false, memory_order_relaxed);
 	cancel(&futures[which], RPMA_RT_CANCELLED_DETACHED);
 	assert_int_equal(rpma_rt_future_wait_some(&futures[which], 1, 1, 0),
@@ -510,7 +510,7 @@ static void cancel__carried_out_by_the_stop(void **state)
 /* --------------------------------------------------------------- slots --- */
 
 #ifdef RT_POISONS
-/* Nobody looks into a slot that nobody has. */
+/* A free slot is never read. */
 static void drop__slot_is_poisoned(void **state)
 {
 	struct fake *f = *state;
@@ -533,7 +533,7 @@ static void drop__slot_is_poisoned(void **state)
 }
 #endif
 
-/* The slots of what was not posted are free again. */
+/* The slots of a refused post are free again. */
 static void post__refused_slots_come_back(void **state)
 {
 	struct fake *f = *state;
@@ -541,7 +541,7 @@ static void post__refused_slots_come_back(void **state)
 	struct rpma_rt_future future = {{0, 0}};
 	struct rpma_rt_wr wr[2] = {{.op = RPMA_RT_OP_SEND, .future = &future}};
 
-	/* the second is wrong: none is posted */
+	/* the second work request is wrong: nothing is posted */
 	assert_int_equal(rpma_rt_post_send(conn, wr, 2), RPMA_E_INVAL);
 	assert_int_equal(future.opaque[0], 0);
 	/* the second has no slot: the first is posted, alone */
@@ -553,7 +553,7 @@ static void post__refused_slots_come_back(void **state)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(rpma_rt_future_drop(&future), 0);
-	/* a link has slots for all, or none */
+	/* a link has slots for all parts, or no slot */
 	wr[0].flags |= RPMA_RT_F_LINKED;
 	assert_int_equal(rpma_rt_post_send(conn, wr, 2), RPMA_E_AGAIN);
 	assert_int_equal(future.opaque[0], 0);
@@ -579,7 +579,7 @@ static void post__refused_by_the_device_NOT_POSTED(void **state)
 	assert_int_equal(rpma_rt_future_drop(&future), 0);
 }
 
-/* The poller frees a slot: a poster that was refused gets WRITABLE. */
+/* The poller frees a slot: a refused poster gets WRITABLE. */
 static void post__WRITABLE_for_a_slot_of_the_poller(void **state)
 {
 	struct fake *f = *state;
@@ -608,7 +608,7 @@ static void run_free(struct fake *f)
 	rt_conn_free_left(f->rt);
 }
 
-/* Blocks of connections that are gone serve others. */
+/* Blocks of past connections serve other connections. */
 static void block__used_again(void **state)
 {
 	struct fake *f = *state;
@@ -629,8 +629,8 @@ static void block__used_again(void **state)
 	assert_int_equal(fake_memory(), memory);
 }
 
-/* A connection has as many as it asked for, also in slots of one that had more.
- */
+/* A connection has as many futures as its configuration says, also in the slots
+ * of a past connection with more. */
 static void block__used_again_by_one_with_fewer(void **state)
 {
 	struct fake *f = *state;

@@ -178,7 +178,9 @@ static void publish__every_field_COPIED(void **state)
 	assert_memory_equal(&world->taken[0], &item, sizeof(item));
 }
 
-/* batches that do not divide the size meet its end at every offset */
+/*
+ * batches that do not divide the size meet the end of the ring at every offset
+ */
 static void publish__round_the_ring_IN_ORDER(void **state)
 {
 	struct world *world = *state;
@@ -232,7 +234,7 @@ static void publish__ring_full_SPILLS(void **state)
 	assert_int_equal(rt_lane_spill_count_poller(world->lane), 2);
 }
 
-/* what does not fit goes behind, although the first part went direct */
+/* items that do not fit go to the spill, although the first part went direct */
 static void publish__fits_in_part_IN_ORDER(void **state)
 {
 	struct world *world = *state;
@@ -281,7 +283,7 @@ static void retry__room_for_some_IN_ORDER(void **state)
 	expect_taken(world, SIZE + 4, 5);
 }
 
-/* the spill's own ring is met at its end as well */
+/* the ring of the spill wraps around too */
 static void retry__spill_goes_round_IN_ORDER(void **state)
 {
 	struct world *world = *state;
@@ -360,7 +362,7 @@ static void has_room__half_free_TRUE(void **state)
 	assert_true(rt_lane_has_room_poller(world->lane));
 }
 
-/* the poller sleeps; the taker that frees half of the ring wakes it */
+/* the poller sleeps; the taker that frees half of the ring rings */
 static void take__poller_sleeps_on_spill_RINGS_AT_HALF(void **state)
 {
 	struct world *world = *state;
@@ -375,8 +377,8 @@ static void take__poller_sleeps_on_spill_RINGS_AT_HALF(void **state)
 	rt_bell_cancel(world->bell);
 }
 
-/* the taker freed the room just before the poller armed: its last look, the
- * one after the fence, is what rings */
+/* the taker freed the room just before the poller armed: the last look, after
+ * the fence, rings */
 static void ring_poller__armed_after_take_RINGS(void **state)
 {
 	struct world *world = *state;
@@ -423,7 +425,7 @@ static void swap_spill__content_MOVED(void **state)
 	expect_taken(world, SIZE, SIZE);
 }
 
-/* two openers may cross: the smaller answer does not shrink it */
+/* two openers may cross: the smaller request does not shrink the spill */
 static void swap_spill__smaller_COMES_BACK(void **state)
 {
 	struct world *world = *state;

@@ -103,7 +103,7 @@ static void room__never_beyond_depth(void **state)
 	assert_int_equal(rt_ledger_room(&ledger), 0);
 }
 
-/* A success retires what the poller finds at its place. */
+/* Asserts that a success retires count work requests. */
 static void expect_group(uint32_t *retired, uint32_t count)
 {
 	assert_int_equal(rt_ledger_group(&ledger, *retired), count);
@@ -145,7 +145,7 @@ static void reap__counts_wrap(void **state)
 	assert_int_equal(ledger.head, 13);
 }
 
-/* However a caller mixes them, a full ledger holds a signaled one. */
+/* In every mixture, a full ledger holds a signaled work request. */
 static void must_signal__full_ledger_has_one(void **state)
 {
 	uint32_t depth;
@@ -190,7 +190,7 @@ static void finish__unknown_NULL(void **state)
 	expect_nothing_unfinished();
 }
 
-/* Work requests of one wr_id: each completion takes the oldest left. */
+/* Work requests with the same wr_id: each completion takes the oldest left. */
 static void finish__same_wr_id_oldest_first(void **state)
 {
 	const struct rt_ledger_entry *first;
@@ -214,8 +214,8 @@ static void finish__success_infers_unsignaled_before(void **state)
 	expect_nothing_unfinished();
 }
 
-/* The first error says that what was before it is done; after it nothing can
- * be inferred any more. */
+/* The first error implies that earlier work requests are done; later nothing
+ * can be inferred. */
 static void finish__first_error_infers_later_do_not(void **state)
 {
 	(void)state;
@@ -242,7 +242,7 @@ static void marker__finishes_what_wanted_errors_only(void **state)
 	(void)state;
 	append(0, "oSoe");
 	rt_ledger_finish_marker(&ledger);
-	expect_unfinished(1); /* owed one, marker or not */
+	expect_unfinished(1); /* owed, marker or not */
 	expect_nothing_unfinished();
 }
 
@@ -256,7 +256,7 @@ static void marker__after_error_the_same(void **state)
 	expect_nothing_unfinished();
 }
 
-/* two that succeeded in silence, one that failed, one flushed; equal ids */
+/* two silent successes, a failure, a flush; equal ids */
 static void marker__equal_wr_ids_two_completions(void **state)
 {
 	int i;
@@ -270,7 +270,9 @@ static void marker__equal_wr_ids_two_completions(void **state)
 	expect_nothing_unfinished();
 }
 
-/* a success is that of a signaled one, whatever has the same id before it */
+/*
+ * a success belongs to a signaled work request, whatever has the same id before
+ */
 static void finish__success_of_the_signaled_one(void **state)
 {
 	const struct rt_ledger_entry *entry;
@@ -301,9 +303,9 @@ static void take_unfinished__in_order_across_the_wrap(void **state)
 }
 
 /*
- * Every link of up to four, every choice of parts among all but the last, the
- * first that fails or none, then flushed or unknown: the last completes once,
- * with the first error; others complete for themselves.
+ * Every link of up to four parts, with every choice of parts among all but the
+ * last, with or without a first failure, then flushed or unknown: the last
+ * completes once, with the first error; others complete for themselves.
  */
 #define LINK 4
 
@@ -369,8 +371,8 @@ static void link__one_outcome_whatever_fails(void **state)
 				}
 }
 
-/* The device refused work requests from that one of a link on: a part that
- * fails completes nothing; the last completes once, at the end. */
+/* The device refused the rest of a link: a failed part completes nothing; the
+ * last completes once, at the end. */
 static void link__cut_off_completes_at_the_end(void **state)
 {
 	const struct rt_ledger_entry *entry;

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Work requests that stand in line: taken up to rpma_rt_conn_cfg.waiting beyond
- * the queue, posted in order as room comes, a link whole, whatever the
- * consumers do; owed when their route is closed; NOT_POSTED when the connection
- * ends, posted before the marker of a drain.
+ * Work requests in line: taken up to rpma_rt_conn_cfg.waiting beyond the queue,
+ * posted in order as room comes, a link whole, independent of the consumers;
+ * owed when their route is closed; NOT_POSTED when the connection ends, posted
+ * before the marker of a drain.
  */
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static void expect_full(struct rpma_rt_conn *conn)
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
 }
 
-/* What was posted as the index-th is that of the context. */
+/* Asserts that the index-th posted work request has the context. */
 static void expect_posted(const struct rpma_rt_conn *conn, uint32_t index,
 			  uint64_t context)
 {
@@ -84,7 +84,7 @@ static void line__full_CREDIT_then_one_WRITABLE(void **state)
 	expect(f, 0, 0, 0);
 	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(f->items[1].opcode, RPMA_RT_SEND_SIDE);
-	send_many(conn, FAKE_SQ + WAITING, 1); /* it told the truth */
+	send_many(conn, FAKE_SQ + WAITING, 1); /* the return value was right */
 	expect_full(conn);
 	succeed(f, conn, 1, FAKE_SQ);
 	for (i = 0; i < FAKE_SQ + WAITING + 1; i++)
@@ -94,7 +94,7 @@ static void line__full_CREDIT_then_one_WRITABLE(void **state)
 	fake_bury(f, &conn);
 }
 
-/* The default is as many as the queue holds; none is the queue alone. */
+/* The default is as many as the queue holds; NO_WAITING is the queue alone. */
 static void line__so_many_as_were_asked_for(void **state)
 {
 	const uint32_t waiting[] = {0, 1, FAKE_SQ, RPMA_RT_NO_WAITING};
@@ -159,8 +159,8 @@ static void line__of_receives(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Of work requests that want a completion on error only, so many complete that
- * the line goes on, where nobody posts any more. */
+/* Enough silent work requests complete for the line to go on, where no thread
+ * posts any more. */
 static void line__of_silent_ones_goes_on(void **state)
 {
 	struct fake *f = *state;
@@ -196,8 +196,8 @@ static void fill_link(struct rpma_rt_wr *wrs, uint64_t context)
 			.context = i < 2 ? 0 : context};
 }
 
-/* Room for a part of a link is none, and what is posted later stays behind,
- * though there is room for that. */
+/* Room for a part of a link is no room, and later posts stay behind the link,
+ * though there is room for the later posts. */
 static void line__link_waits_whole_nothing_overtakes(void **state)
 {
 	struct fake *f = *state;
@@ -219,7 +219,7 @@ static void line__link_waits_whole_nothing_overtakes(void **state)
 	fake_bury(f, &conn);
 }
 
-/* The longest link that may be finds room behind silent ones. */
+/* The longest allowed link finds room behind silent work requests. */
 static void line__longest_link_behind_silent_ones(void **state)
 {
 	struct fake *f = *state;
@@ -247,8 +247,8 @@ static void line__longest_link_behind_silent_ones(void **state)
 	fake_bury(f, &conn);
 }
 
-/* A consumer falls behind while work requests for it stand in line: these are
- * posted all the same, later ones refused. */
+/* A consumer falls behind while work requests for the consumer stand in line:
+ * the line is posted all the same, later posts are refused. */
 static void line__ignores_a_backlog(void **state)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
@@ -288,7 +288,7 @@ static void line__ignores_a_backlog(void **state)
 
 /* ----------------------------------------------------------------- ends --- */
 
-/* In line: one, one that wants a completion on error only, and a link. */
+/* Makes a line: a send, a silent send, and a link. */
 static struct rpma_rt_conn *with_line(struct fake *f)
 {
 	struct rpma_rt_conn *conn;
@@ -305,7 +305,7 @@ static struct rpma_rt_conn *with_line(struct fake *f)
 	return conn;
 }
 
-/* The queue's work requests from that on are flushed. */
+/* Flushes the work requests of the queue from index from on. */
 static void flush_from(struct rpma_rt_conn *conn, uint32_t from)
 {
 	uint32_t i;
@@ -341,7 +341,7 @@ static void line__closed_NOT_POSTED(void **state)
 	expect_not_posted(f, FAKE_SQ);
 }
 
-/* A failure: nothing of the line is posted behind it. */
+/* A failure: nothing of the line is posted. */
 static void line__broken_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
@@ -415,7 +415,7 @@ static void line__drained_before_the_marker(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-/* A drain that meets a close, or a failure, with a line. */
+/* A drain with a line, cut short by a close or a failure. */
 static void line__drain_cut_short_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
@@ -438,8 +438,8 @@ static void line__drain_cut_short_NOT_POSTED(void **state)
 
 /* --------------------------------------------------------------- routes --- */
 
-/* Closed while work requests of the route stand in line: these are owed, and
- * come to the queue that the route leads to now. */
+/* The route is closed while its work requests stand in line: the completions
+ * are owed, and come to the queue that the route leads to now. */
 static void line__route_closed_OWED(void **state)
 {
 	struct fake *f = *state;
@@ -463,7 +463,7 @@ static void line__route_closed_OWED(void **state)
 	assert_int_equal(fake_take(f, aside), 1); /* ROUTE_CLOSED */
 	for (i = 0; i < FAKE_SQ; i++) {
 		succeed(f, conn, i, 1);
-		/* the number is in use as long as one is owed */
+		/* the number is in use as long as a completion is owed */
 		ok(rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, aside, &other));
 		assert_int_not_equal(other->number, number);
 		ok(rpma_rt_route_close(other, NULL));
@@ -477,7 +477,7 @@ static void line__route_closed_OWED(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Led to another queue: what stands in line goes there. */
+/* The connection gets another queue: the line goes there. */
 static void line__set_queue_GOES_ALONG(void **state)
 {
 	struct fake *f = *state;

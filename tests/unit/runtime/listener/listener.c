@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* Listening, the copy of a configuration, its queues and their last item, and
- * how CM events are read. */
+/* Listening, the copy of a configuration, queues and their last item, and how
+ * CM events are read. */
 
 #include <errno.h>
 #include <string.h>
@@ -20,11 +20,14 @@ static int listen_at(struct fake *f, struct rpma_rt_queue *queue,
 
 static uint32_t handles_of(struct fake *f)
 {
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	return atomic_load_explicit(&f->rt->handles, memory_order_relaxed);
 }
 
-/* It ends: LISTENER_CLOSED is the only item of its queue. */
+/*
+ * Asserts that the listener ends: LISTENER_CLOSED is the only item of the
+ * queue.
+ */
 static void expect_listener_closed(struct fake *f, struct rpma_rt_queue *queue,
 				   const struct rpma_rt_listener *listener,
 				   enum rpma_rt_reason reason)
@@ -92,7 +95,7 @@ static void listen__invalid_INVAL(void **state)
 	ok(rpma_rt_listener_delete(&listener));
 }
 
-/* What none of its clients could have. */
+/* Limits that no client could have. */
 static void listen__beyond_the_device_INVAL(void **state)
 {
 	struct rpma_rt_listener *listener = NULL;
@@ -128,7 +131,7 @@ static void listen__beyond_the_device_INVAL(void **state)
 	LISTEN("the device refuses a queue pair with rpma_rt_conn_cfg.sq_size");
 #undef LISTEN
 	assert_true(fake_failed());
-	assert_string_equal(fake_trace(), ""); /* it was never on the network */
+	assert_string_equal(fake_trace(), ""); /* never on the network */
 }
 
 static void listen__device_fails_while_asked(void **state)
@@ -192,7 +195,8 @@ static void listen__each_failure_nothing_left(void **state)
 	assert_null(listener);
 	assert_null(f->rt->listeners);
 	assert_int_equal(fake_memory(), memory);
-	/* the last one is of the place for its last item, after ep_listen */
+	/* the last allocation is the place for the last item, after
+	 * ep_listen */
 	do {
 		fake_forget_trace();
 		fake_fail("malloc", ++nth, 1);
@@ -243,7 +247,10 @@ static void listener__holds_its_queue_until_deleted(void **state)
 	assert_string_equal(fake_trace(), "ep_listen ep_shutdown");
 }
 
-/* The control thread knows that the listener goes; it is on the network yet. */
+/*
+ * The control thread knows that the listener goes; the listener is still on the
+ * network.
+ */
 static void listener__request_while_it_is_deleted_refused(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -274,7 +281,8 @@ static void cm_ready__requests_become_connections(void **state)
 	fake_cm_event(f->rt, RDMA_CM_EVENT_TIMEWAIT_EXIT, listener);
 	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
 	fake_cm_ready(f);
-	ok(rpma_rt_listener_delete(&listener)); /* those two live on */
+	ok(rpma_rt_listener_delete(&listener)); /* the two connections live
+						 * on */
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 3);
 	assert_int_equal(f->items[2].opcode, RPMA_RT_EVENT_LISTENER_CLOSED);
@@ -288,7 +296,7 @@ static void cm_ready__requests_become_connections(void **state)
 	fake_bury(f, &conns[1]);
 }
 
-/* An event for a connection that has died already is only dropped. */
+/* An event for a dead connection is only dropped. */
 static void cm_ready__late_event_of_a_dead_connection(void **state)
 {
 	struct fake *f = *state;
@@ -334,7 +342,10 @@ static void cm_ready__event_right_behind_its_request(void **state)
 	fake_bury(f, &conns[0]);
 }
 
-/* The id lives on, and so does what its events name, until none is read. */
+/*
+ * The id lives on, and so does the record named by events of the id, until all
+ * events are read.
+ */
 static void delete__id_stays_record_stays(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -364,8 +375,11 @@ static void delete__id_stays_record_stays(void **state)
 	assert_int_equal(handles_of(f), handles);
 }
 
-/* It comes back: there is no endless loop. The event is there after a rest. */
-/* ----------------------------------------------------------- its queues --- */
+/*
+ * The event comes back: there is no endless loop. The event is there after a
+ * rest.
+ */
+/* ---------------------------------------------------- several queues --- */
 
 static struct rpma_rt_conn *request_of(const struct rpma_rt_completion *item)
 {
@@ -373,7 +387,10 @@ static struct rpma_rt_conn *request_of(const struct rpma_rt_completion *item)
 	return (struct rpma_rt_conn *)(uintptr_t)item->context;
 }
 
-/* Also where its queue is deleted right after, and where it is never taken. */
+/*
+ * LISTENER_CLOSED comes also where its queue is deleted right after, and where
+ * the item is never taken.
+ */
 static void closed__queue_deleted_BUSY_until_it_came(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -409,7 +426,7 @@ static void queues__one_of_each_poller(void **state)
 	conn = request_of(&f->items[0]);
 	fake_bury(f, &conn);
 	unlisten(f, f->queue, &listener);
-	/* no listener, so one queue */
+	/* no listener, so a single queue */
 	queues[0] = f->queue;
 	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn),
 			 RPMA_E_INVAL);
@@ -452,7 +469,7 @@ static void request__queue_over_its_limit_REFUSED_AND_COUNTED(void **state)
 	unlisten(f, f->queue, &listener);
 }
 
-/* The call that makes the listener may fail yet. */
+/* The call that makes the listener may still fail. */
 static void request__before_it_is_listed_REFUSED(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -470,7 +487,7 @@ static void request__before_it_is_listed_REFUSED(void **state)
 	unlisten(f, f->queue, &listener);
 }
 
-/* Whatever the cause, it is counted, and each cause is in the log. */
+/* Every failure is counted, and each cause is in the log. */
 static void request__no_connection_of_it_COUNTED(void **state)
 {
 	static const char *const calls[] = {"malloc", "req_new", "req_get_qp"};
@@ -497,7 +514,10 @@ static void request__no_connection_of_it_COUNTED(void **state)
 	unlisten(f, f->queue, &listener);
 }
 
-/* It has its place: whoever waits for the end may be the one that takes. */
+/*
+ * LISTENER_CLOSED has a place: the thread waiting for the end may be the
+ * consumer.
+ */
 static void closed__queue_over_its_limit_COMES(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -509,7 +529,7 @@ static void closed__queue_over_its_limit_COMES(void **state)
 	fill(f, false);
 }
 
-/* Items of what is gone may have the places that are free by the count. */
+/* Items of past objects may have the places that are free by the count. */
 static void listen__queue_over_its_limit_BUSY(void **state)
 {
 	struct rpma_rt_listener *listener = NULL;
@@ -565,7 +585,7 @@ static void device__removed_DEVICE(void **state)
 	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
-/* Deleted first: the removal finds that somebody ends it already. */
+/* Deleted first: the removal finds the listener ending already. */
 static void device__removed_while_it_is_deleted_ONCE(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -617,7 +637,7 @@ static void fail_reading(struct fake *f, int count, int err)
 	}
 }
 
-/* Want of memory passes, however long it takes; so does what comes rarely. */
+/* Lack of memory passes, however long; so do rare errors. */
 static void cm_ready__no_memory_NEVER_GIVEN_UP(void **state)
 {
 	struct fake *f = *state;
@@ -631,7 +651,7 @@ static void cm_ready__no_memory_NEVER_GIVEN_UP(void **state)
 	fake_cm_ready(f);
 }
 
-/* The channel is broken: whoever relied on it is told, and nobody new does. */
+/* The channel is broken: every user is told, and no new user comes. */
 static void cm_ready__given_up_ALL_ARE_TOLD(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -647,7 +667,7 @@ static void cm_ready__given_up_ALL_ARE_TOLD(void **state)
 	assert_int_equal(rt_cm_error(f->device->cm), EBADF);
 	assert_true(fake_said("CM events of fake0 can be read no more") ||
 		    fake_said("reports no requests any more"));
-	/* it rests no more */
+	/* the source rests no more */
 	assert_null(f->device->control.timers.first);
 	fake_finish_down(f);
 	expect_listener_closed(f, f->queue, listener, RPMA_RT_REASON_FAILED);
@@ -672,20 +692,20 @@ static void cm_ready__given_up_ALL_ARE_TOLD(void **state)
 		rpma_rt_conn_new(f->rt, "127.0.0.1", "1", &f->rt_cfg, &conn),
 		RPMA_E_PROVIDER);
 	assert_int_equal(fake_logged(), 1);
-	/* what is established goes on */
+	/* the established connection goes on */
 	ok(fake_send(established, 1, 0));
 	fake_bury(f, &established);
 	assert_int_equal(f->items[f->got - 1].status, RPMA_RT_REASON_LOCAL);
 }
 
-/* ------------------------------------------------ a device that is lost --- */
+/* ----------------------------------------------------- a lost device --- */
 
 static void fatal(struct fake *f)
 {
 	f->device->cm->async.fatal(&f->device->cm->async);
 }
 
-/* No id is removed; the device says that it has failed. */
+/* No id is removed; the device reports its failure. */
 static void device__fatal_DEVICE(void **state)
 {
 	struct rpma_rt_listener *listener;
@@ -694,12 +714,12 @@ static void device__fatal_DEVICE(void **state)
 	ok(listen_at(f, f->queue, &listener));
 	fake_forget_trace();
 	fatal(f);
-	fatal(f); /* as one */
+	fatal(f); /* no effect */
 	fake_finish_down(f);
 	expect_listener_closed(f, f->queue, listener, RPMA_RT_REASON_DEVICE);
 	assert_string_equal(fake_trace(), "ep_shutdown");
 	ok(rpma_rt_listener_delete(&listener));
-	/* a device that is back takes another */
+	/* a device that is back takes another listener */
 	ok(listen_at(f, f->queue, &listener));
 	unlisten(f, f->queue, &listener);
 }
@@ -712,7 +732,7 @@ static void fail_device(void *arg)
 	fake_control(f);
 }
 
-/* Between the network and the list: it is found out. */
+/* Between the network and the list: the failure is found. */
 static void device__fatal_while_listening_PROVIDER(void **state)
 {
 	struct rpma_rt_listener *listener = NULL;
@@ -726,7 +746,7 @@ static void device__fatal_while_listening_PROVIDER(void **state)
 	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
-/* Without a queue as with one: no request goes to a poller whose SRQ failed. */
+/* With and without a queue: no request goes to a poller whose SRQ failed. */
 static void request__SRQ_failed_NOT_THIS_POLLER(void **state)
 {
 	struct rpma_rt_listener *listener = NULL;
@@ -741,7 +761,7 @@ static void request__SRQ_failed_NOT_THIS_POLLER(void **state)
 		assert_int_equal(rt_listener_poller_open(listener), 1);
 		listener->cfg.srqs[0] = srq;
 		assert_int_equal(rt_listener_poller_open(listener), 1);
-		/* relaxed, both: one thread */
+		/* relaxed, both: a single thread */
 		atomic_store_explicit(&srq->failed, true, memory_order_relaxed);
 		assert_int_equal(rt_listener_poller_open(listener), 0);
 		atomic_store_explicit(&srq->failed, false,
@@ -763,7 +783,7 @@ static void request__many_wait_REFUSED(void **state)
 	f->rt_cfg.futures = 1;
 	ok(listen_at(f, NULL, &listener));
 	source = listener->requests->source;
-	/* relaxed, all: one thread */
+	/* relaxed, all: a single thread */
 	atomic_store_explicit(&source->count, 4095, memory_order_relaxed);
 	assert_int_equal(rt_listener_poller_open(listener), 1);
 	atomic_store_explicit(&source->count, 4096, memory_order_relaxed);

@@ -12,7 +12,7 @@
 #include "rt_fake.h"
 #include "base/owner.h"
 
-/* A poller without anything behind it. */
+/* A poller without anything behind the owner. */
 struct turns {
 	struct rt_owned owned; /* first */
 	struct rt_inbox inbox;
@@ -57,7 +57,7 @@ static void attach(struct turns *turns)
 
 /* ------------------------------------------------------ another thread --- */
 
-/* It owns a poller, or is inside, until it is told to end. */
+/* Owns a poller, or is inside, until the test ends the thread. */
 struct other {
 	struct turns *turns;
 	struct fake_thread thread;
@@ -154,7 +154,7 @@ static void enter__of_another_thread_BUSY(void **state)
 	}
 }
 
-/* A thread that enters while another one is inside. */
+/* A thread that enters while another thread is inside. */
 struct second {
 	struct turns *turns;
 	pthread_t thread;
@@ -174,12 +174,12 @@ static void *enter_second(void *arg)
 
 static bool sleeps_for_its_turn(struct turns *turns)
 {
-	/* relaxed: whether it comes to that is all that is asked */
+	/* relaxed: only whether the state is reached matters */
 	return atomic_load_explicit(&turns->owned.inside,
 				    memory_order_relaxed) == RT_INSIDE_AWAITED;
 }
 
-/* The second thread waits for the end of the first one's round, and no longer;
+/* The second thread waits for the end of the round of the first, and no longer;
  * a visit does not wait. */
 static void enter__somebody_inside_WAITS(void **state)
 {
@@ -239,7 +239,7 @@ static void enter__attached_meanwhile_BUSY(void **state)
 	assert_true(rt_owner_close(&turns.owned));
 }
 
-/* A thread with pollers runs these while it waits for its turn. */
+/* A thread with pollers runs its pollers while waiting for its turn. */
 static void *enter_with_own(void *arg)
 {
 	struct second *second = arg;

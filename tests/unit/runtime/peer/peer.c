@@ -109,8 +109,8 @@ static void get_peer_addr__little_room_cut(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Of no family that is known here: as it is, whole. */
-/* The longest that the connection manager has. */
+/* An unknown family: the address is copied whole; the longest address of the
+ * connection manager. */
 static void get_peer_addr__infiniband_whole(void **state)
 {
 	struct sockaddr_storage peer = {.ss_family = AF_IB};

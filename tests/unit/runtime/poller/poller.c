@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The poller's loop by hand: budgets, arming and the reasons not to sleep,
- * events and their acknowledgement, spills, and failures of its creation.
+ * The loop of the poller by hand: budgets, arming and the reasons not to sleep,
+ * events and their acknowledgement, spills, and failures of creation.
  */
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static void round__budget_kept(void **state)
 	fake_bury(f, &conn);
 }
 
-/* However small the budget, every CQ has its turn. */
+/* With any budget, every CQ has its turn. */
 static void round__each_cq_in_turn(void **state)
 {
 	struct fake *f = *state;
@@ -131,8 +131,8 @@ static void rest__one_poll_a_round_UNTIL_A_COMPLETION(void **state)
 	fake_bury(f, &first);
 }
 
-/* A CQ that always has completions takes up each budget, but not the turn of
- * those that rest. */
+/* A CQ with completions at all times takes up each budget, but not the turn of
+ * resting CQs. */
 static void rest__beside_a_busy_cq_FOUND(void **state)
 {
 	struct fake *f = *state;
@@ -152,7 +152,7 @@ static void rest__beside_a_busy_cq_FOUND(void **state)
 	fake_bury(f, &busy);
 }
 
-/* Before the poller sleeps each CQ is polled, also those that rest. */
+/* Before the poller sleeps each CQ is polled, resting CQs too. */
 static void rest__polled_before_the_sleep(void **state)
 {
 	struct fake *f = *state;
@@ -176,8 +176,8 @@ static void take_out(struct rt_msg *msg, void *owner)
 	rt_cqs_take_out_poller(owner, taken_out);
 }
 
-/* A completion of no route has the poller run the inbox in the midst of a
- * round, and a message there takes the CQ out that would be polled next. */
+/* A completion of an unknown route has the poller run the inbox in the middle
+ * of a round, and a message there removes the CQ that would be polled next. */
 static void round__next_cq_taken_out_NOT_POLLED(void **state)
 {
 	struct fake *f = *state;
@@ -200,7 +200,7 @@ static void round__next_cq_taken_out_NOT_POLLED(void **state)
 	send_and_complete(last, 1);
 	fake_wc(f->poller->cqs[1], rt_wr_id(RT_ROUTE_COUNT - 1, 7),
 		IBV_WC_SUCCESS, IBV_WC_SEND, 99);
-	f->poller->cqs_first = 0; /* the round begins with the next one */
+	f->poller->cqs_first = 0; /* the round begins with the next CQ */
 	rt_inbox_push_mt(&f->poller->inbox, &msg);
 	rt_round_run(f->poller, RT_BATCH);
 	assert_int_equal(taken_out->place, -1);
@@ -213,7 +213,7 @@ static void round__next_cq_taken_out_NOT_POLLED(void **state)
 	fake_bury(f, &first);
 }
 
-/* A CQ that rests leaves as others do. */
+/* A resting CQ leaves like others. */
 static void rest__then_gone(void **state)
 {
 	struct fake *f = *state;
@@ -242,8 +242,8 @@ static void round__one_batch_one_publication(void **state)
 	fake_bury(f, &conn);
 }
 
-/* One completion alone wakes a consumer that sleeps on its fd, and brings the
- * poster that was refused its WRITABLE, behind it. */
+/* A single completion wakes a consumer asleep on its fd, and then brings
+ * WRITABLE to the refused poster. */
 static void round__one_alone_RINGS_AND_ANSWERS(void **state)
 {
 	struct fake *f = *state;
@@ -273,8 +273,8 @@ static void round__one_alone_RINGS_AND_ANSWERS(void **state)
 	fake_bury(f, &conn);
 }
 
-/* One alone is counted as a batch is; one that is swallowed gives its credit
- * back all the same. */
+/* A single completion is counted like a batch; a swallowed completion gives its
+ * credit back all the same. */
 static void round__one_alone_COUNTED(void **state)
 {
 	struct fake *f = *state;
@@ -292,7 +292,7 @@ static void round__one_alone_COUNTED(void **state)
 	assert_int_equal(after.delivered, before.delivered + 1);
 	assert_int_equal(after.batches, before.batches + 1);
 	assert_int_equal(fake_take(f, f->queue), 1);
-	/* the last of these is signaled, so that room comes back */
+	/* the last send is signaled, so that room comes back */
 	for (i = 0; i < FAKE_SQ / 2; i++)
 		ok(fake_send(conn, 1, RPMA_F_COMPLETION_ON_ERROR));
 	fake_sent(conn, fake_qp(conn)->sq_count - 1, IBV_WC_SUCCESS);
@@ -312,7 +312,7 @@ static void add_cq__no_memory_its_connections_die(void **state)
 	event.id = &f->id;
 	conn = fake_established(f);
 	fake_bury(f, &conn);
-	/* the array is full and must grow for the next one */
+	/* the array is full and must grow for the next CQ */
 	f->poller->cqs_max = f->poller->cqs_count;
 	f->poller->cqs[0]->room = 0;
 	rt_conn_request_control(&f->listener, &event);
@@ -348,7 +348,10 @@ static void arm__every_cq_then_asleep(void **state)
 	fake_bury(f, &first);
 }
 
-/* It came between the last poll and the arm of a CQ: no event will tell. */
+/*
+ * The completion came between the last poll and the arm of a CQ: no event will
+ * follow.
+ */
 static void arm__completion_before_its_arm_found(void **state)
 {
 	struct fake *f = *state;
@@ -424,7 +427,7 @@ static void arm__refused_cq_dead(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-/* Asked by the round after a sleep that nothing but time ended. */
+/* Counted by the round after a sleep ended only by time. */
 static void timed_out__a_completion_without_event_counted(void **state)
 {
 	struct fake *f = *state;
@@ -434,7 +437,7 @@ static void timed_out__a_completion_without_event_counted(void **state)
 	f->poller->timed_out = true;
 	fake_round(f);
 	assert_int_equal(stats_of(f).lost_events_recovered, 1);
-	/* an event that comes a little later was not lost */
+	/* an event a little later was not lost */
 	send_and_complete(conn, 1);
 	fake_cq_event(conn->cq);
 	f->poller->timed_out = true;
@@ -465,7 +468,7 @@ static void events__acknowledged_at_64(void **state)
 	assert_int_equal(stats_of(f).acks, 1);
 	assert_int_equal(stats_of(f).events, RT_ACK_BATCH + 1);
 	fake_bury(f, &conn);
-	/* the CQ's end acknowledges the last: the fake sees to it */
+	/* the end of the CQ acknowledges the last event, as the fake checks */
 }
 
 static void events__EINTR_read_again(void **state)
@@ -498,7 +501,7 @@ static void events__channel_broken_its_cqs_dead(void **state)
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
-	/* it outlives its CQs, which go once they are dead */
+	/* the channel outlives its CQs, which go after their connections */
 	struct rt_channel *channel = first->cq->channel;
 	struct epoll_event event;
 	int i;
@@ -507,13 +510,13 @@ static void events__channel_broken_its_cqs_dead(void **state)
 	rt_channel_wake(f->poller);
 	assert_true(channel->dead);
 	assert_true(first->cq->dead && second->cq->dead);
-	/* and its fd is out of the set: it would be readable for ever */
+	/* and the fd is out of the set: the fd would be readable for ever */
 	assert_int_equal(
 		epoll_ctl(f->poller->epfd, EPOLL_CTL_DEL, channel->fd, &event),
 		-1);
 	assert_int_equal(errno, ENOENT);
 	fake_finish_down(f);
-	/* nor does anybody come on it any more */
+	/* no further connection comes to the channel */
 	assert_true(channel->failed);
 	assert_int_equal(fake_take(f, f->queue), 2);
 	for (i = 0; i < 2; i++) {
@@ -556,7 +559,7 @@ static int narrow_post(struct narrow *n)
 	return fake_post_send(n->conn, &wr);
 }
 
-/* So many messages, each completed at once; nobody takes them. */
+/* Posts and completes so many messages, without taking any. */
 static void narrow_fill(struct fake *f, struct narrow *n, uint32_t count)
 {
 	for (; count > 0; count--) {
@@ -586,7 +589,7 @@ static void spill__order_kept_backlog_refuses_one_writable(void **state)
 	assert_int_equal(stats_of(f).spilled, 4);
 	assert_int_equal(narrow_post(&n), RPMA_E_AGAIN);
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_BACKLOG);
-	/* its own queue is not behind */
+	/* the queue of the connection is not behind */
 	ok(fake_send(n.conn, 5, ALWAYS));
 	fake_sent(n.conn, n.sent++, IBV_WC_SUCCESS);
 	fake_round(f);
@@ -611,7 +614,7 @@ static void spill__order_kept_backlog_refuses_one_writable(void **state)
 	narrow_delete(f, &n);
 }
 
-/* A consumer that is behind by more than its limit gets nobody new. */
+/* A consumer behind by more than its limit gets no new connection. */
 static void spill__over_the_limit_BUSY(void **state)
 {
 	struct fake *f = *state;
@@ -644,7 +647,7 @@ struct look {
 	uint32_t leaving;
 };
 
-/* An answer of the round that moves the last item, before it is over. */
+/* Answers the round that moves the last item, before the round is over. */
 static void take_and_look(void *arg)
 {
 	struct look *look = arg;
@@ -663,7 +666,7 @@ static int take_of_all(struct fake *f, const struct narrow *lanes, int count)
 	return taken;
 }
 
-/* One more than a round serves; none is left out in the next one. */
+/* One lane more than a round serves; the next round leaves no lane out. */
 static void spill__of_65_lanes_64_IN_A_ROUND(void **state)
 {
 	enum { LANES = 64 + 1 };
@@ -685,7 +688,10 @@ static void spill__of_65_lanes_64_IN_A_ROUND(void **state)
 		narrow_delete(f, &lanes[i]);
 }
 
-/* Whoever takes the last item of a spill does not find the queue held by it. */
+/*
+ * A consumer that takes the last item of a spill does not find the queue held
+ * by the spill.
+ */
 static void spill__announced_before_its_last_item(void **state)
 {
 	struct fake *f = *state;

@@ -3,8 +3,9 @@
 
 /*
  * Work requests that take a lease, on a made-up device: the slot is free when
- * the device has done with the last of these, however each ends; a refused post
- * leaves the lease with the caller; the program's queue gets no completion.
+ * the device has completed the last work request, in every case; a refused post
+ * leaves the lease with the caller; the queue of the program gets no
+ * completion.
  */
 
 #include "rt_fake.h"
@@ -12,8 +13,8 @@
 
 #define SLOT_SIZE 32
 
-/* a lease of a pool with one slot, and connections without receives from that
- * pool */
+/* a lease of a pool with one slot, and connections whose receives are not from
+ * the pool */
 struct scene {
 	struct fake *f;
 	struct rpma_rt_pool *pool;
@@ -57,7 +58,7 @@ static void end(struct scene *s)
 	fake_logged();
 }
 
-/* One that takes the lease: 0 or an error. */
+/* Posts a send that takes the lease: 0 or an error. */
 static int give(const struct scene *s, struct rpma_rt_conn *conn,
 		uint32_t flags)
 {
@@ -67,7 +68,7 @@ static int give(const struct scene *s, struct rpma_rt_conn *conn,
 	return fake_post_send(conn, &wr);
 }
 
-/* The nth of the connection completes, of which its queue hears nothing. */
+/* Completes the nth send of the connection, silently for its queue. */
 static void complete(const struct scene *s, struct rpma_rt_conn *conn,
 		     uint32_t nth)
 {
@@ -93,7 +94,7 @@ static void send__slot_is_free_when_it_completes(void **state)
 	end(&s);
 }
 
-/* Its completion brings the room of the send queue back, too. */
+/* The completion brings the room of the send queue back, too. */
 static void send__more_than_the_queue_holds(void **state)
 {
 	struct scene s;
@@ -109,8 +110,8 @@ static void send__more_than_the_queue_holds(void **state)
 	end(&s);
 }
 
-/* Of every order in which the caller and two sends let go the last one frees
- * the slot. */
+/* In every order in which the caller and two sends let go, the last frees the
+ * slot. */
 static void keep__free_after_the_last(void **state)
 {
 	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -139,7 +140,7 @@ static void keep__free_after_the_last(void **state)
 	end(&s);
 }
 
-/* The last send has the lease; those before keep the slot as well. */
+/* The last send has the lease; earlier sends keep the slot as well. */
 static void keep__given_away_with_the_last(void **state)
 {
 	struct scene s;
@@ -169,7 +170,7 @@ static void refused__lease_stays(void **state)
 	assert_int_equal(rpma_rt_post_send(s.conn, wrs, FAKE_SQ + 1), FAKE_SQ);
 	assert_int_equal(rpma_rt_post_send(s.conn, &wrs[FAKE_SQ], 1),
 			 RPMA_E_AGAIN);
-	/* a later one of the call is wrong */
+	/* a later work request of the call is wrong */
 	wrs[1].op = 0;
 	assert_int_equal(rpma_rt_post_send(s.other, wrs, 2), RPMA_E_INVAL);
 	/* given away twice in a call */
@@ -177,7 +178,7 @@ static void refused__lease_stays(void **state)
 	wrs[1] = wrs[0];
 	assert_int_equal(rpma_rt_post_send(s.other, wrs, 2), RPMA_E_INVAL);
 	assert_true(fake_said("away before"));
-	/* a connection that is closed */
+	/* a closed connection */
 	ok(rpma_rt_conn_close(s.other));
 	assert_int_equal(give(&s, s.other, 0), RPMA_RT_E_CLOSED);
 	for (i = 0; i < FAKE_SQ; i++)
@@ -223,8 +224,8 @@ static void inval__whatever_a_completion_is_for(void **state)
 	end(&s);
 }
 
-/* The send fails, one behind is flushed, of one nothing is known any more: all
- * slots are free before CLOSED, and no completion comes. */
+/* The send fails, a later send is flushed, the outcome of another is never
+ * known: all slots are free before CLOSED, and no completion comes. */
 static void dies__free_before_CLOSED(void **state)
 {
 	struct scene s;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Pools on a made-up device: what is posted when, leases and their
- * generations, receive queues that wait for slots, what a dying connection
- * gives back, when a pool may be deleted, what it is refused for.
+ * Pools on a made-up device: what is posted when, leases and their generations,
+ * receive queues waiting for slots, what a dying connection gives back, when a
+ * pool may be deleted, and refusals.
  */
 
 #include <string.h>
@@ -44,7 +44,7 @@ static void pool_close(struct fake *f, struct rpma_rt_pool **pool)
 	assert_null(*pool);
 }
 
-/* The next receive that was posted completes; its lease. */
+/* Completes the next posted receive; returns its lease. */
 static void receive(struct fake *f, struct rpma_rt_conn *conn, uint32_t index,
 		    struct rpma_rt_lease *lease)
 {
@@ -54,7 +54,7 @@ static void receive(struct fake *f, struct rpma_rt_conn *conn, uint32_t index,
 	assert_true(rpma_rt_completion_lease(&f->items[0], lease));
 }
 
-/* Both markers, and the receives from that one on, flushed; then CLOSED. */
+/* Flushes both markers, and the receives from from on; then CLOSED. */
 static void bury(struct fake *f, struct rpma_rt_conn **conn, uint32_t from)
 {
 	ok(rpma_rt_conn_close(*conn));
@@ -136,7 +136,7 @@ static void generation__begins_anew(void **state)
 	pool_close(f, &pool);
 }
 
-/* Takes slots until there is none, and gives them back: how many. */
+/* Takes all free slots, and gives the slots back: returns how many. */
 static uint32_t count_free(struct rpma_rt_pool *pool)
 {
 	struct rpma_rt_lease leases[2 * FAKE_RQ];
@@ -150,8 +150,8 @@ static uint32_t count_free(struct rpma_rt_pool *pool)
 	return count;
 }
 
-/* Receives take no slot of those for sends, and sends none of those for
- * receives as long as a receive queue wants them. */
+/* Receives take no slot reserved for sends, and sends take no slot for receives
+ * as long as a receive queue wants slots. */
 static void sends__have_slots_of_their_own(void **state)
 {
 	static const struct {
@@ -184,7 +184,7 @@ static void sends__have_slots_of_their_own(void **state)
 	}
 }
 
-/* A pool of one slot has the slot for receives. */
+/* The slot of a pool with a single slot is for receives. */
 static void sends__none_of_a_single_slot(void **state)
 {
 	struct fake *f = *state;
@@ -247,8 +247,8 @@ static void conn__filled_before_the_program_hears(void **state)
 	pool_close(f, &pool);
 }
 
-/* Fewer than a quarter, and no slot: one line in the log; the next lease is
- * posted at once, without a completion. */
+/* Fewer than a quarter, and no slot: a single line in the log; the next lease
+ * is posted at once, without a completion. */
 static void dry__next_lease_is_posted(void **state)
 {
 	struct fake *f = *state;
@@ -281,7 +281,7 @@ static void dry__next_lease_is_posted(void **state)
 	pool_close(f, &pool);
 }
 
-/* It dies while it waits for slots: nobody is told any more. */
+/* A connection dies while waiting for slots, and is no longer told. */
 static void dry__dies(void **state)
 {
 	struct fake *f = *state;
@@ -301,7 +301,7 @@ static void dry__dies(void **state)
 	pool_close(f, &pool);
 }
 
-/* Two that wait: each slot goes to the one that waits longest. */
+/* Two waiting connections: each slot goes to the longest waiting. */
 static void dry__by_turns(void **state)
 {
 	struct fake *f = *state;
@@ -325,7 +325,10 @@ static void dry__by_turns(void **state)
 	pool_close(f, &pool);
 }
 
-/* The device takes some of a chain: the rest are free again, and it closes. */
+/*
+ * The device takes some of a chain: the rest are free again, and the connection
+ * closes.
+ */
 static void device__refuses_CLOSES(void **state)
 {
 	struct fake *f = *state;
@@ -348,7 +351,10 @@ static void device__refuses_CLOSES(void **state)
 	pool_close(f, &pool);
 }
 
-/* A write with immediate data uses a receive, whose slot has no bytes of it. */
+/*
+ * A write with immediate data uses a receive; the slot has no bytes of the
+ * write.
+ */
 static void lease__of_a_write_len_0(void **state)
 {
 	struct fake *f = *state;
@@ -366,7 +372,7 @@ static void lease__of_a_write_len_0(void **state)
 	assert_true(rpma_rt_completion_lease(&item, &lease));
 	assert_int_equal(lease.len, 7);
 	rt_pool_drop(&item);
-	/* the same lease: it was dropped */
+	/* the same lease, dropped before */
 	assert_int_equal(rpma_rt_lease_release(&lease), RPMA_E_INVAL);
 	item.flags = 0;
 	assert_false(rpma_rt_completion_lease(&item, &lease));

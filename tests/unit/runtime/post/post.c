@@ -38,7 +38,7 @@ static void fill_recvs(struct rpma_rt_recv_wr *wrs, int count)
 		wrs[i] = (struct rpma_rt_recv_wr){.context = (uint64_t)i};
 }
 
-/* Nothing that was refused has kept a place of either side. */
+/* Asserts that refused posts keep no place of either side. */
 static void expect_all_places(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_recv_wr recvs[FAKE_RQ + 1];
@@ -117,7 +117,7 @@ static void plain__as_the_verb_wants_it(void **state)
 	fake_bury(f, &conn);
 }
 
-/* One in so many is signaled where the program wants no completion. */
+/* Now and then a silent send is signaled. */
 static void plain__silent_SIGNALED_AT_TIMES(void **state)
 {
 	struct fake *f = *state;
@@ -136,7 +136,7 @@ static void plain__silent_SIGNALED_AT_TIMES(void **state)
 	fake_bury(f, &conn);
 }
 
-/* As many as there is room for, or as a chain holds, or one more. */
+/* As many as there is room for, as a chain holds, or one more. */
 static void plain__many_in_one_call(void **state)
 {
 	static const int counts[] = {2, RT_POST_CHUNK, RT_POST_CHUNK + 1,
@@ -172,7 +172,7 @@ static void plain__many_in_one_call(void **state)
 	}
 }
 
-/* One that is wrong among them: nothing is posted. */
+/* A single wrong work request: nothing is posted. */
 static void plain__one_wrong_NONE_POSTED(void **state)
 {
 	struct fake *f = *state;
@@ -286,7 +286,7 @@ static void post__refused_call_LOGGED(void **state)
 	fake_bury(f, &conn);
 }
 
-/* What only librpma knows, alone and among others. */
+/* Faults known only to librpma, in a single post and among others. */
 static void post_send__refused_by_librpma_LOGGED_WITH_INDEX(void **state)
 {
 	struct fake *f = *state;
@@ -310,7 +310,7 @@ static void post_send__refused_by_librpma_LOGGED_WITH_INDEX(void **state)
 	fake_bury(f, &conn);
 }
 
-/* A single one is refused as one of many is. */
+/* A single post is refused like one of many. */
 static void post__one_alone_refused_NONE_POSTED(void **state)
 {
 	struct fake *f = *state;
@@ -352,8 +352,8 @@ static void expect_not_yet(int ret)
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NOT_YET);
 }
 
-/* Send: from ESTABLISHED on, and an early post gets one WRITABLE, behind it;
- * receive: from the request on; neither after. */
+/* Send: from ESTABLISHED on, and an early post gets a single WRITABLE, behind
+ * ESTABLISHED; receive: from the request on; neither after CLOSED. */
 static void post__gates_AGAIN_open_CLOSED(void **state)
 {
 	struct fake *f = *state;
@@ -378,7 +378,9 @@ static void post__gates_AGAIN_open_CLOSED(void **state)
 	fake_bury(f, &conn);
 }
 
-/* It dies before it opens: CLOSED answers, and nothing else. */
+/*
+ * The connection dies before opening: CLOSED is the answer, and nothing else.
+ */
 static void post__too_early_then_closed_NO_WRITABLE(void **state)
 {
 	struct fake *f = *state;
@@ -389,7 +391,7 @@ static void post__too_early_then_closed_NO_WRITABLE(void **state)
 	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
-/* Receives of the side that connects, before it has a queue pair. */
+/* Receives of the active side, before there is a queue pair. */
 static void post__before_READY_AGAIN_then_one_WRITABLE(void **state)
 {
 	struct rpma_rt_conn *conn = NULL;
@@ -432,7 +434,7 @@ static void post__none_0(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Wherever it stands, also behind what the first doorbell would ring for. */
+/* At any index, also behind the first doorbell. */
 static void post__one_invalid_of_many_NONE_POSTED(void **state)
 {
 	const int bad[] = {0, 1, RT_POST_CHUNK - 1, RT_POST_CHUNK};
@@ -460,7 +462,7 @@ static void post__one_invalid_of_many_NONE_POSTED(void **state)
 	fake_bury(f, &conn);
 }
 
-/* What only librpma knows: whether a region may be flushed. */
+/* A fault known only to librpma: whether a region may be flushed. */
 static void post_send__one_not_supported_of_many_NONE_POSTED(void **state)
 {
 	struct fake *f = *state;
@@ -495,7 +497,9 @@ static void expect_closing(struct fake *f, struct rpma_rt_conn *conn, int count)
 	assert_int_equal(f->items[count].status, RPMA_RT_REASON_FAILED);
 }
 
-/* The i-th item is the completion of that context; was it never posted? */
+/*
+ * Asserts that the i-th item is the completion with the context, posted or not.
+ */
 static void expect_outcome(const struct fake *f, int i, uint64_t context,
 			   bool was_posted)
 {
@@ -508,8 +512,9 @@ static void expect_outcome(const struct fake *f, int i, uint64_t context,
 	assert_int_equal(f->items[i].flags, flags);
 }
 
-/* Those that the device took have an outcome like others, those that it refused
- * are NOT_POSTED, all in order, also without a completion otherwise. */
+/* Work requests taken by the device have an outcome like others, refused work
+ * requests are NOT_POSTED, all in order, also without a completion
+ * otherwise. */
 static void post_send__device_takes_a_part_NOT_POSTED(void **state)
 {
 	struct fake *f = *state;
@@ -541,7 +546,7 @@ static void post_send__device_takes_none_NOT_POSTED(void **state)
 	expect_outcome(f, 0, 7, false);
 }
 
-/* Behind those that the device has: these end by their own completions. */
+/* Behind the work requests in the device, which end by their completions. */
 static void post_send__device_takes_no_more_IN_ORDER(void **state)
 {
 	struct fake *f = *state;
@@ -605,7 +610,7 @@ static void post__beyond_credit_A_PART(void **state)
 	assert_int_equal(rpma_rt_post_send(conn, NULL, 0), 0);
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
 	assert_int_equal(rpma_rt_post_send(conn, wrs, 1), RPMA_E_AGAIN);
-	/* the part was refused as well: one WRITABLE for both */
+	/* the part was refused as well: a single WRITABLE for both */
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	fake_finish_down(f);
 	assert_int_equal(fake_take(f, f->queue), 2);
@@ -614,7 +619,7 @@ static void post__beyond_credit_A_PART(void **state)
 	fake_bury(f, &conn);
 }
 
-/* What has retired is found by the second look: no WRITABLE is owed. */
+/* The second look finds retired work requests: no WRITABLE is owed. */
 static void post__retired_meanwhile_no_AGAIN(void **state)
 {
 	struct fake *f = *state;
@@ -645,8 +650,7 @@ static void post__on_error_only_tagged(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Each operation: what librpma is asked for, and the opcode that a failure of
- * it is reported with. */
+/* Each operation: the call of librpma, and the opcode of a reported failure. */
 static void post_send__each_operation(void **state)
 {
 	static const struct {
@@ -691,7 +695,7 @@ static void post_send__each_operation(void **state)
 
 #define LONGEST (FAKE_SQ / 2 + 1)
 
-/* So many sends, all of one link. */
+/* Fills in so many sends, all in a single link. */
 static void fill_link(struct rpma_rt_wr *wrs, int count, uint32_t flags)
 {
 	int i;
@@ -720,7 +724,7 @@ static void link__no_last_or_too_long_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Room for a part of it is none. */
+/* Room for a part of a link is no room. */
 static void link__all_or_none(void **state)
 {
 	struct fake *f = *state;
@@ -745,7 +749,7 @@ static void link__all_or_none(void **state)
 	fake_bury(f, &conn);
 }
 
-/* However little of it may be ahead, room for the longest comes. */
+/* However little may be ahead, room for the longest link comes. */
 static void link__longest_behind_silent_ones_WRITABLE(void **state)
 {
 	struct fake *f = *state;
@@ -758,7 +762,7 @@ static void link__longest_behind_silent_ones_WRITABLE(void **state)
 		ok(fake_send(conn, 1, ON_ERROR));
 		if (rpma_rt_post_send(conn, wrs, LONGEST) == LONGEST)
 			break;
-		/* refused: then something is out that gives a completion */
+		/* refused: then a signaled send is outstanding */
 		assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
 		assert_true(fake_qp(conn)->signaled[i]);
 		return fake_bury(f, &conn);
@@ -766,7 +770,7 @@ static void link__longest_behind_silent_ones_WRITABLE(void **state)
 	fake_bury(f, &conn);
 }
 
-/* The parts fail and are flushed: one completion, with the first error. */
+/* The parts fail and are flushed: a single completion, with the first error. */
 static void part__fails_one_completion(void **state)
 {
 	struct fake *f = *state;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The queue's calls on one thread: their results, fairness, the eventfd, and
- * the end of a queue.
+ * The calls of the queue on one thread: results, fairness, the eventfd, and the
+ * end of a queue.
  */
 
 #define _GNU_SOURCE
@@ -37,10 +37,10 @@ struct world {
 	struct rpma_rt_completion taken[MAX];
 	int got;
 	_Atomic int deleter; /* the thread that deletes; 0: not yet */
-	int deleted;	     /* what deleting answered */
+	int deleted;	     /* the result of deleting */
 };
 
-/* Pushes a message that has nothing but a context. */
+/* Pushes a message with nothing but a context. */
 static int push(struct rpma_rt_queue *queue, uint64_t context)
 {
 	const struct rpma_rt_completion item = {.context = context};
@@ -77,7 +77,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 	return is_failing() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-/* the waker inside this queue goes on when somebody waits for it */
+/* the waker inside this queue goes on when a thread waits for the waker */
 static struct rpma_rt_queue *leaves_when_waited_for;
 
 int __real_sched_yield(void);
@@ -90,7 +90,7 @@ int __wrap_sched_yield(void)
 	if (queue == NULL)
 		return __real_sched_yield();
 	leaves_when_waited_for = NULL;
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	atomic_fetch_sub_explicit(&queue->woken, RT_QUEUE_WAKER,
 				  memory_order_relaxed);
 	return 0;
@@ -129,7 +129,7 @@ static int poll_up_to(struct world *world, int max)
 	return world->got;
 }
 
-/* What a poller does after it published. */
+/* Rings after a publish, as a poller does. */
 static bool bell(struct rt_lane *lane)
 {
 	rt_fence_dekker();
@@ -219,7 +219,7 @@ static void delete__messages_left_FREED(void **state)
 	assert_int_equal(push(world->queue, 2), 0);
 }
 
-/* an item that nobody took may carry what nobody else would give back */
+/* an item never taken may carry a handle, which only the drop gives back */
 static void delete__items_left_DROPPED(void **state)
 {
 	struct world *world = *state;
@@ -255,7 +255,7 @@ static void *delete_main(void *arg)
 	return NULL;
 }
 
-/* whoever has taken the last item may delete: its poller is about to let go */
+/* the taker of the last item may delete: the poller is about to let go */
 static void delete__a_spill_that_leaves_WAITS(void **state)
 {
 	struct world *world = *state;
@@ -270,7 +270,7 @@ static void delete__a_spill_that_leaves_WAITS(void **state)
 	assert_int_equal(world->deleted, 0);
 }
 
-/* there are more items after all, so nobody waits for it */
+/* there are more items after all, so the delete does not wait */
 static void delete__a_spill_that_stays_BUSY(void **state)
 {
 	struct world *world = *state;
@@ -287,7 +287,7 @@ static void delete__a_spill_that_stays_BUSY(void **state)
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
 
-/* Until the thread that deletes sleeps, waiting. */
+/* Waits until the deleting thread sleeps. */
 static void await_deleter(struct world *world)
 {
 	char path[64];
@@ -310,7 +310,7 @@ static void await_deleter(struct world *world)
 	}
 }
 
-/* what was the last item of its user went to a spill, which is one, too */
+/* the last item of a user went to a spill, which is a user, too */
 static void delete__the_last_item_in_a_spill_BUSY(void **state)
 {
 	struct world *world = *state;
@@ -329,7 +329,7 @@ static void delete__the_last_item_in_a_spill_BUSY(void **state)
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
 
-/* pollers that have ended put nothing any more */
+/* ended pollers put nothing any more */
 static void finish__a_spill_holds_it_PUT(void **state)
 {
 	struct world *world = *state;
@@ -397,7 +397,7 @@ static void poll__more_than_max_REST_LATER(void **state)
 	assert_int_equal(world->taken[3].context, 9);
 }
 
-/* one poll collects from all lanes and the messages */
+/* a single poll collects from all lanes and the messages */
 static void poll__several_sources_ALL(void **state)
 {
 	struct world *world = *state;
@@ -447,7 +447,7 @@ static void poll__any_number_anywhere_in_the_ring_IN_ORDER(void **state)
 	}
 }
 
-/* A lane that always has items does not hide messages. */
+/* A lane with items at all times does not hide messages. */
 static void poll__lane_and_messages_BOTH(void **state)
 {
 	struct world *world = *state;
@@ -544,7 +544,7 @@ static void close__empty_CLOSED(void **state)
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 }
 
-/* As many as may be; the next one when one was taken. */
+/* As many as allowed; the next when one was taken. */
 static void push__too_many_BUSY(void **state)
 {
 	struct world *world = *state;
@@ -600,9 +600,8 @@ static void push__steady_ALLOCATES_NOTHING(void **state)
 	}
 }
 
-/* Messages stay, and are as if they were not there; other queues' pushers see
- * nothing of it; they come in order when they are taken again, also after the
- * end. */
+/* Held messages stay, invisible; pushers of other queues see nothing of the
+ * hold; the messages come in order after the hold, also after the end. */
 static void hold__messages_STAY(void **state)
 {
 	struct world *world = *state;
@@ -641,7 +640,7 @@ static void push__closed_CLOSED(void **state)
 	assert_true(rt_queue_is_closed(world->queue));
 }
 
-/* what was inside can still be taken */
+/* messages inside can still be taken */
 static void close__messages_inside_THEN_CLOSED(void **state)
 {
 	struct world *world = *state;
@@ -652,8 +651,8 @@ static void close__messages_inside_THEN_CLOSED(void **state)
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
 
-/* completions under way still arrive, so it is not over before the users are
- * gone */
+/* outstanding completions still arrive, so the queue is not over before its
+ * users are gone */
 static void close__users_left_NONE(void **state)
 {
 	struct world *world = *state;
@@ -670,7 +669,7 @@ static void close__users_left_NONE(void **state)
 	assert_int_equal(poll_up_to(world, MAX), RPMA_RT_E_CLOSED);
 }
 
-/* a spill is on its way although no connection is left */
+/* a spill is on the way although no connection is left */
 static void close__spill_left_NOT_CLOSED(void **state)
 {
 	struct world *world = *state;
@@ -705,7 +704,8 @@ static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
 		sum += world->got;
 	assert_int_equal(sum, 2 * (SIZE + 20) + 1);
 	assert_int_equal(poll_up_to(world, 16), RPMA_RT_E_CLOSED);
-	/* ours; those of the pollers for their spills are given back */
+	/* the reference of the test; the pollers gave the references of spills
+	 * back */
 	rt_queue_unref(world->queue);
 }
 
@@ -730,7 +730,7 @@ static void get_fd__twice_SAME(void **state)
 	assert_int_equal(fd, same);
 }
 
-/* to poll announces no sleep: nobody writes, and nobody reads */
+/* polling announces no sleep: no write, and no read */
 static void poll__empty_NOT_ARMED(void **state)
 {
 	struct world *world = *state;
@@ -753,7 +753,7 @@ static void arm__no_fd_INVAL(void **state)
 	assert_int_equal(rpma_rt_queue_arm(world->queue), RPMA_E_INVAL);
 }
 
-/* readable from a ring until an arm that answers 0 */
+/* readable from a ring until an arm that returns 0 */
 static void arm__then_published_READABLE_UNTIL_ARMED(void **state)
 {
 	struct world *world = *state;
@@ -785,7 +785,7 @@ static void arm__published_before_1(void **state)
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	stub_publish(lane, 0, 1);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
-	/* it does not sleep: nobody is to wake it */
+	/* the consumer does not sleep: no wake is needed */
 	assert_false(bell(lane));
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_int_equal(push(world->queue, 1), 0);
@@ -794,7 +794,7 @@ static void arm__published_before_1(void **state)
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 }
 
-/* polls and waits after it take nothing away from it */
+/* later polls and waits leave the eventfd readable */
 static void arm__then_polled_and_waited_STILL_ARMED(void **state)
 {
 	struct world *world = *state;
@@ -810,7 +810,7 @@ static void arm__then_polled_and_waited_STILL_ARMED(void **state)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-/* a consumer that has not come back costs its pollers one write */
+/* a consumer that stays away costs its pollers a single write */
 static void arm__published_twice_ONE_WRITE(void **state)
 {
 	struct world *world = *state;
@@ -864,7 +864,7 @@ static void arm__last_user_left_READABLE(void **state)
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 }
 
-/* closed, and a pusher is inside: its message comes in a moment */
+/* closed, with a pusher inside: the message comes in a moment */
 static void arm__closed_with_pusher_inside_1(void **state)
 {
 	struct world *world = *state;
@@ -872,7 +872,7 @@ static void arm__closed_with_pusher_inside_1(void **state)
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
-	/* relaxed, both: one thread */
+	/* relaxed, both: a single thread */
 	atomic_fetch_add_explicit(&world->queue->gate, RT_QUEUE_PUSHER,
 				  memory_order_relaxed);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
@@ -881,7 +881,7 @@ static void arm__closed_with_pusher_inside_1(void **state)
 	assert_int_equal(rpma_rt_queue_arm(world->queue), RPMA_RT_E_CLOSED);
 }
 
-/* the poller sleeps on a spill; to arm with nothing left must wake it */
+/* the poller sleeps on a spill; arming an empty queue must wake the poller */
 static void arm__with_poller_asleep_on_spill_RINGS(void **state)
 {
 	struct world *world = *state;
@@ -903,7 +903,7 @@ static void arm__with_poller_asleep_on_spill_RINGS(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
-/* it armed after the poll that found nothing, and nothing was taken since */
+/* the poller armed after the empty poll, and nothing was taken since */
 static void poll__empty_twice_with_poller_asleep_LATER_RUNG(void **state)
 {
 	struct world *world = *state;
@@ -913,7 +913,7 @@ static void poll__empty_twice_with_poller_asleep_LATER_RUNG(void **state)
 	stub_publish(lane, 0, SIZE + 1);
 	assert_int_equal(poll_up_to(world, MAX), SIZE);
 	assert_int_equal(poll_up_to(world, MAX), 0);
-	/* it sees the room by itself */
+	/* the poller sees the room without a ring */
 	assert_true(rt_lane_arm_spill_poller(lane));
 	rt_bell_prepare(poller);
 	assert_true(rt_lane_has_room_poller(lane));
@@ -922,7 +922,7 @@ static void poll__empty_twice_with_poller_asleep_LATER_RUNG(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
-/* the poller sleeps on a spill; a poll that finds nothing must wake it */
+/* the poller sleeps on a spill; an empty poll must wake the poller */
 static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
 {
 	struct world *world = *state;
@@ -931,7 +931,7 @@ static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
 
 	stub_publish(lane, 0, SIZE + 1);
 	assert_int_equal(poll_up_to(world, MAX), SIZE);
-	/* it armed after that take, and did not look again */
+	/* the poller armed after the take, and did not look again */
 	assert_true(rt_lane_arm_spill_poller(lane));
 	rt_bell_prepare(poller);
 	assert_int_equal(poll_up_to(world, MAX), 0);
@@ -947,7 +947,7 @@ static struct rt_joint *joint_new(struct world *world, uint32_t lanes)
 	struct rt_joint *joint = calloc(1, sizeof(*joint));
 
 	assert_non_null(joint);
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	atomic_store_explicit(&joint->lanes, lanes, memory_order_relaxed);
 	joint->item = stub_item(77);
 	rt_joint_announce(world->queue);
@@ -962,8 +962,8 @@ static void publish_token(struct rt_lane *lane, const struct rt_joint *joint)
 	rt_lane_publish_poller(lane);
 }
 
-/* an item of two lanes is behind what both had, whichever is taken first; a
- * batch of nothing but a token is not taken for nothing */
+/* an item of two lanes is behind the items of both, in any order of taking; a
+ * batch with only a token is not taken for empty */
 static void take__item_of_two_lanes_LAST(void **state)
 {
 	struct world *world = *state;
@@ -979,14 +979,14 @@ static void take__item_of_two_lanes_LAST(void **state)
 	while (poll_up_to(world, 1) == 1)
 		assert_int_equal(world->taken[0].context, n++ < 3 ? n - 1 : 77);
 	assert_int_equal(n, 4);
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	assert_int_equal(atomic_load_explicit(&world->queue->joints,
 					      memory_order_relaxed),
 			 0);
 }
 
-/* likewise where the queue has one lane, with an item before the token, behind
- * it, or neither */
+/* in a queue with a single lane, with an item before the token, behind the
+ * token, or neither */
 static void take__token_in_the_one_lane_DROPPED(void **state)
 {
 	struct world *world = *state;
@@ -1011,7 +1011,7 @@ static void take__token_in_the_one_lane_DROPPED(void **state)
 	assert_int_equal(world->taken[0].context, 77);
 }
 
-/* a queue that is deleted with tokens inside frees what they belong to */
+/* deleting a queue with tokens inside frees their joints */
 static void delete__token_inside_FREED(void **state)
 {
 	struct world *world = *state;
@@ -1029,7 +1029,7 @@ static void wake__null_INVAL(void **state)
 	assert_int_equal(rpma_rt_queue_wake(NULL), RPMA_E_INVAL);
 }
 
-/* it is not lost when it comes before the wait, and is over after it */
+/* a wake before the wait is not lost, and is used up by the wait */
 static void wake__before_a_wait_THAT_ANSWERS_0(void **state)
 {
 	struct world *world = *state;
@@ -1095,8 +1095,8 @@ static void wake__in_a_handler_of_the_waiting_thread_ANSWERS_0(void **state)
 	pthread_t thread;
 
 #ifdef __SANITIZE_THREAD__
-	/* it keeps a signal back until the thread makes a call that it knows,
-	 * which the sleep on a futex is none of */
+	/* the sanitizer keeps a signal back until the thread makes a known
+	 * call; the sleep on a futex is no known call */
 	skip();
 #endif
 	to_wake = world->queue;
@@ -1111,7 +1111,7 @@ static void wake__in_a_handler_of_the_waiting_thread_ANSWERS_0(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-/* closed, and somebody may still bring something: its waiter is woken */
+/* closed, but users may still bring items: the waiter is woken */
 static void wake__closed_with_users_ANSWERS_0_THEN_CLOSED(void **state)
 {
 	struct world *world = *state;
@@ -1154,12 +1154,12 @@ static void arm__then_woken_READABLE_UNTIL_ARMED(void **state)
 	assert_false(stub_is_readable(fd));
 }
 
-/* the woken one deletes the queue, and the waker is not through yet */
+/* the woken thread deletes the queue before the waker has finished */
 static void delete__a_waker_inside_WAITS(void **state)
 {
 	struct world *world = *state;
 
-	/* relaxed: one thread. As a wake that was stopped before its ring */
+	/* relaxed: a single thread. As a wake stopped before its ring */
 	atomic_fetch_add_explicit(&world->queue->woken, RT_QUEUE_WAKER,
 				  memory_order_relaxed);
 	leaves_when_waited_for = world->queue;

@@ -3,9 +3,9 @@
 
 /*
  * A living connection gets another queue, and routes are closed, on a made-up
- * device: what is owed goes along, ROUTE_CLOSED is last where it led before,
- * nobody who was refused is forgotten, and numbers come back when nothing that
- * carries them is under way.
+ * device: owed completions go along, ROUTE_CLOSED is the last item in the
+ * former queue, every refused poster gets WRITABLE, and a number comes back
+ * when nothing with the number is outstanding.
  */
 
 #include <stdio.h>
@@ -66,7 +66,7 @@ static bool is_event(const struct rpma_rt_completion *item, uint8_t event)
 	return item->kind == RPMA_RT_EVENT && item->opcode == event;
 }
 
-/* One item, and that one. */
+/* Asserts that ROUTE_CLOSED is the only item. */
 static void expect_closed(struct fake *f, struct rpma_rt_queue *queue)
 {
 	assert_int_equal(fake_take(f, queue), 1);
@@ -81,7 +81,7 @@ static void expect_writable(struct fake *f, struct rpma_rt_queue *queue)
 	assert_int_equal(f->items[0].opcode, RPMA_RT_SEND_SIDE);
 }
 
-/* Dies; CLOSED is the last item in its queue. */
+/* Lets the connection die; CLOSED is the last item in its queue. */
 static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
 		    struct rpma_rt_queue *queue)
 {
@@ -129,7 +129,7 @@ static void set_queue__what_is_owed_goes_along(void **state)
 	fake_received(conn, 0, IBV_WC_SUCCESS);
 	fake_round(f);
 	expect_completion(f, next, 7);
-	/* and back, and again: one ROUTE_CLOSED each time */
+	/* and back, and again: a ROUTE_CLOSED each time */
 	ok(rpma_rt_conn_set_queue(conn, f->queue));
 	expect_closed(f, next);
 	ok(rpma_rt_conn_set_queue(conn, next));
@@ -188,7 +188,7 @@ static void set_queue__no_memory_as_before(void **state)
 	ok(rpma_rt_queue_delete(&next));
 }
 
-/* The last one of those that lead there leaves ROUTE_CLOSED. */
+/* The last route leading there leaves ROUTE_CLOSED. */
 static void set_queue__another_route_leads_there(void **state)
 {
 	struct fake *f = *state;
@@ -207,7 +207,10 @@ static void set_queue__another_route_leads_there(void **state)
 
 /* ------------------------------------------------ refused and waiting --- */
 
-/* Until the lane of that route is over its limit; whose is next. */
+/*
+ * Posts until the lane of the route is over its limit; returns the next
+ * context.
+ */
 static uint32_t fill(struct fake *f, struct rpma_rt_conn *conn,
 		     const struct rpma_rt_route *route)
 {
@@ -229,7 +232,7 @@ static void take_all(struct fake *f, struct rpma_rt_queue *queue)
 		fake_round(f);
 }
 
-/* Refused for the lane that it led to: told, for it leads elsewhere. */
+/* Refused for the former lane: told, because the route leads elsewhere now. */
 static void set_queue__who_was_refused_is_told(void **state)
 {
 	struct fake *f = *state;
@@ -301,7 +304,7 @@ static void close__who_was_refused_is_told(void **state)
 	fake_bury(f, &conn);
 }
 
-/* What it owes would come on top of what that lane has places for. */
+/* The owed completions would exceed the places of the lane. */
 static void close__the_other_is_behind_BUSY(void **state)
 {
 	struct fake *f = *state;
@@ -344,7 +347,7 @@ static void close__what_is_owed_and_its_number(void **state)
 	assert_int_equal(fake_take(f, queue), 2);
 	assert_true(is_event(&f->items[1], RPMA_RT_EVENT_ROUTE_CLOSED));
 	ok(rpma_rt_queue_delete(&queue));
-	assert_int_equal(numbers_left(conn), left); /* one is out */
+	assert_int_equal(numbers_left(conn), left); /* a number is in use */
 	fake_sent(conn, 1, IBV_WC_SUCCESS);
 	fake_round(f);
 	expect_completion(f, f->queue, 2);
@@ -362,7 +365,7 @@ static void close__what_is_owed_and_its_number(void **state)
 	fake_bury(f, &conn);
 }
 
-/* Until the next signaled one has retired it may still fail. */
+/* Until the next signaled send has retired, the silent send may still fail. */
 static void close__one_on_error_only_its_number_waits(void **state)
 {
 	struct fake *f = *state;
@@ -407,7 +410,7 @@ static void close__one_on_error_only_fails_later(void **state)
 	ok(rpma_rt_queue_delete(&queue));
 }
 
-/* Worker after worker is retired; what the first one owes goes along. */
+/* Worker after worker is retired; completions owed by the first go along. */
 static void close__a_chain(void **state)
 {
 	struct fake *f = *state;
@@ -445,7 +448,7 @@ static void close__a_chain(void **state)
 	}
 }
 
-/* What several owe is put together, and is led on together. */
+/* Completions owed by several routes are merged, and led on together. */
 static void close__chains_that_meet(void **state)
 {
 	enum { ROUTES = 6 };
@@ -551,7 +554,7 @@ static void close__over_and_over_numbers_come_back(void **state)
 
 	for (i = 0; i < MANY; i++) {
 		route = open_to(conn, queue);
-		/* one under way over many changes, now and then */
+		/* now and then a send outstanding over many changes */
 		if (i % POST_EACH == 0)
 			ok(post(conn, route, i, ALWAYS));
 		ok(rpma_rt_route_close(route, NULL));
@@ -635,7 +638,7 @@ static void close__to_a_function(void **state)
 	ear_open(&ear, conn);
 	ok(post(conn, route, 1, ALWAYS));
 	ok(rpma_rt_route_close(route, ear.route));
-	assert_int_equal(fake_take(f, f->queue), 0); /* its own still */
+	assert_int_equal(fake_take(f, f->queue), 0); /* still its own */
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
 	fake_round(f);
 	assert_int_equal(ear.got, 1);
@@ -644,7 +647,10 @@ static void close__to_a_function(void **state)
 	assert_int_equal(ear.ends, 1);
 }
 
-/* A post refused in a function, before its end or in its last call. */
+/*
+ * A post refused in a function, before the end of the function or in its last
+ * call.
+ */
 static void close__refused_inside_told_in_the_queue(bool before, struct fake *f)
 {
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -659,7 +665,7 @@ static void close__refused_inside_told_in_the_queue(bool before, struct fake *f)
 	ear.posts = before;
 	fake_round(f);
 	assert_int_equal(ear.got, 1);
-	if (before) /* it has taken the place that was left */
+	if (before) /* takes the place that was left */
 		assert_int_equal(ear.answer, 0);
 	else
 		ok(post(conn, NULL, 9, ALWAYS));
@@ -683,7 +689,7 @@ static void close__refused_in_the_last_call(void **state)
 
 /* ------------------------------------------------------------- deaths --- */
 
-/* It ends between the steps of a change. */
+/* The connection ends between the steps of a change. */
 static void close__dies_meanwhile(void **state)
 {
 	struct fake *f = *state;
@@ -748,7 +754,7 @@ static bool dump_has(struct fake *f, const char *words)
 	return strstr(text, words) != NULL;
 }
 
-/* What a closed route owes is listed where it will go. */
+/* Completions owed by a closed route are listed at their future queue. */
 static void dump__what_a_closed_one_owes(void **state)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;

@@ -24,7 +24,7 @@
 static struct {
 	sem_t asked;
 	sem_t answer;
-	sem_t over; /* one more look-up looks at this no more */
+	sem_t over; /* posted when a look-up no longer uses this struct */
 	int result;
 	int errnum;		  /* of EAI_SYSTEM */
 	const char *const *addrs; /* of host.example */
@@ -61,7 +61,7 @@ int __wrap_getaddrinfo(const char *node, const char *service,
 	int ret;
 
 	assert_string_equal(node, "host.example");
-	/* relaxed: the answer, which is taken, orders it */
+	/* relaxed: the answer, once taken, orders the count */
 	atomic_fetch_add_explicit(&server.questions, 1, memory_order_relaxed);
 	sem_post(&server.asked);
 	sem_wait(&server.answer);
@@ -109,7 +109,7 @@ static int threads(void)
 	return count;
 }
 
-/* A look-up that was given up is freed by its thread. */
+/* The thread of an abandoned look-up frees the look-up. */
 static int teardown(void **state)
 {
 	int i;
@@ -248,7 +248,7 @@ static void name__unknown_UNREACHABLE(void **state)
 	assert_int_equal(fake_logged(), 1);
 }
 
-/* That says nothing of the name. */
+/* An error that says nothing about the name. */
 static void name__trouble_of_this_machine_FAILED(void **state)
 {
 	struct fake *f = *state;
@@ -307,7 +307,7 @@ static void limit__passes_while_the_server_is_silent(void **state)
 		sched_yield();
 	assert_true(fake_said("within timeout_ms"));
 	expect_closed(f, &conn, RPMA_RT_REASON_UNREACHABLE, ETIMEDOUT);
-	sem_post(&server.answer); /* its thread frees what it has */
+	sem_post(&server.answer); /* the thread frees its data */
 }
 
 static void limit__the_answer_comes_NO_TIMER(void **state)
@@ -339,7 +339,7 @@ static void addresses__each_is_tried_with_its_share(void **state)
 	assert_string_equal(fake_trace(),
 			    "req_advance req_delete req_new_async");
 	assert_string_equal(conn->setup->addr, "2001:db8::2");
-	/* what the first one left goes to the others */
+	/* time left by the first address goes to the others */
 	assert_in_range(timeout_of(conn), third, LONG_MS / 4);
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_ERROR, -EHOSTUNREACH);
@@ -382,7 +382,7 @@ static void addresses__device_fails_NO_NEXT(void **state)
 	expect_closed(f, &conn, RPMA_RT_REASON_DEVICE, 0);
 }
 
-/* An id that was not destroyed may still name the connection. */
+/* An id not yet destroyed may still name the connection. */
 static void addresses__the_id_stays_THE_NEXT(void **state)
 {
 	struct fake *f = *state;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A runtime's start and stop, with its real threads: each step that fails
- * leaves nothing behind, and the results of calls before, during and after.
+ * Start and stop of a runtime, with real threads: each failing step leaves
+ * nothing behind, and the results of calls before, during and after.
  */
 
 #define _GNU_SOURCE
@@ -40,7 +40,7 @@ static int teardown(void **state)
 	return fake_failed() ? 0 : -1;
 }
 
-/* The nth call of that name fails, for every n there is. */
+/* Makes the nth call of the name fail, for every possible n. */
 static int fail_each(const char *call, int value, int expected)
 {
 	struct rpma_rt *rt = NULL;
@@ -82,8 +82,8 @@ static void new__epoll_refuses_PROVIDER(void **state)
 	int nth;
 
 	(void)state;
-	/* the bells of the event thread and of two pollers; what is removed
-	 * later may fail unheard */
+	/* the bells of the event thread and of two pollers; later removals may
+	 * fail silently */
 	for (nth = 1; nth <= 3; nth++) {
 		fake_fail("epoll_ctl", nth, ENOSPC);
 		assert_int_equal(rpma_rt_new(&cfg, &rt), RPMA_E_PROVIDER);
@@ -94,7 +94,7 @@ static void new__epoll_refuses_PROVIDER(void **state)
 	}
 }
 
-/* The first use of a device makes what it needs, or nothing. */
+/* The first use of a device makes everything needed, or nothing. */
 static void device__each_failure_nothing_left(void **state)
 {
 	static const struct {
@@ -103,7 +103,7 @@ static void device__each_failure_nothing_left(void **state)
 		int times;
 		int error;
 	} failures[] = {
-		/* device, its CM channel, the reader of asynchronous events */
+		/* device, CM channel, reader of asynchronous events */
 		{"malloc", 1, 3, RPMA_E_NOMEM},
 		{"cm_channel_new", RPMA_E_PROVIDER, 1, RPMA_E_PROVIDER},
 		{"rdma_create_event_channel", 1, 1, RPMA_E_PROVIDER},
@@ -168,7 +168,7 @@ static void new__invalid_INVAL(void **state)
 
 	(void)state;
 	assert_int_equal(rpma_rt_new(&cfg, NULL), RPMA_E_INVAL);
-	/* three CPUs for two pollers; none such */
+	/* three CPUs for two pollers; an invalid CPU */
 	cfg.cpus = cpus;
 	cfg.cpu_count = 3;
 	assert_int_equal(rpma_rt_new(&cfg, &rt), RPMA_E_INVAL);
@@ -207,7 +207,7 @@ static void delete__queues_held_BUSY(void **state)
 			      &(struct rpma_rt_completion){.context = 5}));
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_BUSY);
 	assert_non_null(rt);
-	/* it has stopped, the queue lives on until it is empty */
+	/* the runtime has stopped, the queue lives on until empty */
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 1);
 	assert_int_equal(item.context, 5);
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), RPMA_RT_E_CLOSED);
@@ -242,7 +242,7 @@ static void *stop(void *arg)
 	return NULL;
 }
 
-/* Both return when it has stopped, not before. */
+/* Both calls return after the stop, not before. */
 static void stop__two_at_once(void **state)
 {
 	struct rpma_rt_completion item;
@@ -262,7 +262,9 @@ static void stop__two_at_once(void **state)
 	fake_forget_trace();
 }
 
-/* A CQ that fails after the pollers have ended, before the control thread. */
+/*
+ * A CQ that fails after the pollers have ended, before the control thread ends.
+ */
 struct late {
 	struct rt_device *device;
 	struct rt_cq *cq;
@@ -289,8 +291,8 @@ static void not_told(struct rt_cq_user *user)
 	fail();
 }
 
-/* The control thread's last message sends the CQ's poller a message that lies
- * in the CQ: the message is run before the CQ is freed. */
+/* The last message of the control thread sends the poller of the CQ a message
+ * that lies in the CQ: the message is run before the CQ is freed. */
 static void stop__cq_fails_LAST_MESSAGE_RUN(void **state)
 {
 	struct rt_cq_user user = {.failed = not_told, .room = 1};
@@ -364,7 +366,7 @@ static void manual__run_by_its_owner_only(void **state)
 	ok(rpma_rt_poller_attach(rt, 0));
 	ok(rpma_rt_poller_attach(rt, 0));
 	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), 0);
-	/* relaxed: another thread would do it; there is none here */
+	/* relaxed: in place of another thread */
 	atomic_store_explicit(&rt->pollers[1].owned.owner, &other,
 			      memory_order_relaxed);
 	assert_int_equal(rpma_rt_poller_run(rt, 1, 1), RPMA_RT_E_BUSY);
@@ -379,7 +381,7 @@ static void manual__run_by_its_owner_only(void **state)
 	fake_forget_trace();
 }
 
-/* From a round: it would wait for itself. */
+/* A stop from a round would wait for itself. */
 static void stop__from_a_poller_THREAD(void **state)
 {
 	struct rpma_rt *rt;

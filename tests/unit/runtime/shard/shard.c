@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Shards that one thread runs in turn, each step by hand: what is sent comes
- * once and in order, a full lane refuses, answers have their room, timers, and
- * how a stop goes on from phase to phase.
+ * Shards run in turn by one thread, each step by hand: messages come once and
+ * in order, a full lane refuses, answers have room, timers, and the phases of a
+ * stop.
  */
 
 #include <string.h>
@@ -21,12 +21,12 @@
 #define WIDE   64 /* more messages than may be staged */
 #define MANY   128
 
-/* what came to a shard, and what it does with it */
+/* messages of a shard, and its reactions */
 struct end {
 	struct rpma_rt_shard *shard;
 	struct rpma_rt_shard_message got[MANY];
 	int count;
-	int writable; /* times that it heard that */
+	int writable; /* times that on_writable ran */
 	int items;
 	bool answers;	     /* each request at once */
 	int to_send;	     /* requests, in its functions */
@@ -211,7 +211,7 @@ static void post__comes_ONCE_IN_ORDER(void **state)
 	ok(post(test, 0, 1, 10));
 	ok(post(test, 2, 1, 20));
 	ok(post(test, 0, 1, 11));
-	assert_int_equal(turn(test, 1), 0); /* nobody has handed over */
+	assert_int_equal(turn(test, 1), 0); /* nothing was handed over */
 	assert_int_equal(turn(test, 0), 0);
 	assert_int_equal(turn(test, 1), 2);
 	came(end, 0, RPMA_RT_SHARD_POST, 0, 10);
@@ -276,7 +276,7 @@ static void post__more_than_a_lane_COMES_round_it(void **state)
 		came(end, i, RPMA_RT_SHARD_POST, 0, (uint64_t)i);
 }
 
-/* As many as wait for a turn's end; one more has them handed over. */
+/* As many as are staged until the end of a turn; one more hands all over. */
 static void post__more_than_are_staged_COME_before_the_turn(void **state)
 {
 	struct test *test = *state;
@@ -295,7 +295,7 @@ static void post__more_than_are_staged_COME_before_the_turn(void **state)
 		came(end, i, RPMA_RT_SHARD_POST, 0, (uint64_t)i);
 }
 
-/* Staged or not, a lane has its size; and it is as wide when it goes round. */
+/* Staged or not, a lane has its size, also when the numbers wrap. */
 static void post__full_with_some_staged_AGAIN(void **state)
 {
 	struct test *test = *state;
@@ -336,7 +336,7 @@ static void request__is_ANSWERED(void **state)
 	assert_int_equal(stats_of(test, 1).owed, 0);
 }
 
-/* Both lanes are full of requests: nobody waits for the other. */
+/* Both lanes are full of requests: neither shard waits for the other. */
 static void request__both_full_are_ANSWERED(void **state)
 {
 	struct test *test = *state;
@@ -355,8 +355,8 @@ static void request__both_full_are_ANSWERED(void **state)
 	assert_int_equal(stats_of(test, 1).unanswered, 0);
 }
 
-/* The receiver fills the lane with posts of its own before it answers all in
- * one go. So many turns bring it back. */
+/* The receiver fills the lane with posts before answering all at once. So many
+ * turns bring the answers back. */
 static void answers_behind_a_full_lane(struct test *test, int lane, int turns)
 {
 	struct rpma_rt_shard_message answer = message_of(7);
@@ -395,7 +395,7 @@ static void answer__more_than_are_staged_have_ROOM(void **state)
 	answers_behind_a_full_lane(*state, WIDE, 3);
 }
 
-/* All of that lane was taken, and it has gone on to that number. */
+/* Takes all of the lane, and sets its numbers. */
 static void go_on(struct test *test, uint32_t from, uint32_t to,
 		  uint32_t number)
 {
@@ -409,13 +409,13 @@ static void go_on(struct test *test, uint32_t from, uint32_t to,
 		if (taker->in[i].from == from)
 			taker->in[i].head = number;
 	}
-	/* relaxed, both: one thread */
+	/* relaxed, both: a single thread */
 	atomic_store_explicit(&out->lane->tail, number, memory_order_relaxed);
 	atomic_store_explicit(&out->lane->head, number, memory_order_relaxed);
 }
 
-/* A shard that sends nothing else: its numbers go round, and what it knew of
- * the room is from the beginning. */
+/* A shard that only sends answers: its numbers wrap, and its knowledge of the
+ * room is from the beginning. */
 static void answer__very_many_the_lane_KEEPS_ITS_SIZE(void **state)
 {
 	static const uint32_t numbers[] = {1000, INT32_MAX,
@@ -467,8 +467,8 @@ static void request__without_credit_AGAIN_then_WRITABLE(void **state)
 		ok(rpma_rt_shard_answer(end->shard, &end->got[i], &answer));
 }
 
-/* A credit is back when the slot of its answer is, not before: requests that
- * are sent in the functions of answers. */
+/* A credit is back when the slot of its answer is back, not before: requests
+ * sent in the functions of answers. */
 static void request__in_a_function_of_an_answer_HAS_ROOM(void **state)
 {
 	struct test *test = *state;
@@ -537,7 +537,7 @@ static void timer__is_called_when_DUE(void **state)
 	ok(rpma_rt_timer_start(end->shard, &never, UINT64_MAX));
 	ok(rpma_rt_timer_start(end->shard, &soon, 2000));
 	assert_int_equal(turn(test, 0), 0);
-	/* the run ends when it is due */
+	/* the run ends when the timer is due */
 	assert_int_equal(rpma_rt_shard_run(end->shard, -1), 1);
 	assert_int_equal(end->timers, 1);
 	assert_int_equal(stats_of(test, 0).timers, 1);
@@ -572,7 +572,7 @@ static void timer__cancelled_is_NOT_CALLED(void **state)
 	assert_int_equal(end->timers, 5);
 }
 
-/* One that is always due does not keep the shard from anything else. */
+/* A timer that is always due does not keep the shard from other work. */
 static void timer__set_again_inside_is_BOUNDED(void **state)
 {
 	struct test *test = *state;
@@ -603,7 +603,7 @@ static void timer__wrong_INVAL(void **state)
 	assert_int_equal(rpma_rt_timer_cancel(test->ends[0].shard, &timer), 1);
 }
 
-/* A set that is deleted leaves its timers: they may be set on another. */
+/* A deleted set leaves its timers: a timer may be set on another shard. */
 static void delete__timers_SET_NOWHERE(void **state)
 {
 	struct rpma_rt_timer timers[3] = {0};
@@ -633,8 +633,8 @@ static void delete__timers_SET_NOWHERE(void **state)
 
 /* ----------------------------------------------------------- sleep --- */
 
-/* A shard with nothing to do sleeps once, for the whole time of its run. On a
- * machine with other work the time may be over before the shard sleeps. */
+/* An idle shard sleeps once, for the whole time of its run. On a busy machine
+ * the time may be over before the shard sleeps. */
 static void run__idle_SLEEPS(void **state)
 {
 	struct test *test = *state;
@@ -645,7 +645,7 @@ static void run__idle_SLEEPS(void **state)
 	assert_int_equal(stats_of(test, 0).sleeps, 1);
 }
 
-/* A wake of its queue brings the run back, once. */
+/* A wake of the queue of the shard brings the run back, once. */
 static void run__queue_woken_RETURNS(void **state)
 {
 	struct test *test = *state;
@@ -704,7 +704,7 @@ static void run__woken_while_it_SPINS(void **state)
 	test->shards->spin_ns = spin_ns;
 }
 
-/* The word says asleep, and the eventfd is written once for one sleep. */
+/* The word says asleep, and the eventfd is written once per sleep. */
 static void ring__once_for_a_sleep(void **state)
 {
 	struct test *test = *state;
@@ -712,7 +712,7 @@ static void ring__once_for_a_sleep(void **state)
 	uint64_t writes;
 	int i;
 
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	atomic_store_explicit(&sleeper->asleep, 1, memory_order_relaxed);
 	for (i = 0; i < 3; i++) {
 		ok(post(test, 0, 1, 0));
@@ -733,7 +733,7 @@ static void ring__once_for_a_sleep(void **state)
 	assert_int_equal(test->ends[1].count, 4);
 }
 
-/* A sender that sleeps is rung for room only if it wants some. */
+/* A sleeping sender is rung for room only if the sender wants room. */
 static void ring__for_room_only_if_WANTED(void **state)
 {
 	struct test *test = *state;
@@ -742,7 +742,7 @@ static void ring__for_room_only_if_WANTED(void **state)
 
 	ok(post(test, 0, 1, 0));
 	assert_int_equal(turn(test, 0), 0);
-	/* relaxed, here and below: one thread */
+	/* relaxed, here and below: a single thread */
 	atomic_store_explicit(&sender->asleep, 1, memory_order_relaxed);
 	assert_int_equal(turn(test, 1), 1);
 	assert_int_equal(stats_of(test, 1).rings, 0);
@@ -804,7 +804,10 @@ static void stop__ends_TOGETHER(void **state)
 	ok(rpma_rt_shards_stop(test->shards));
 }
 
-/* One that the receiver kept is answered while it may, and counted else. */
+/*
+ * A request kept by the receiver is answered while possible, and counted
+ * otherwise.
+ */
 static void stop__a_request_that_was_KEPT(void **state)
 {
 	struct test *test = *state;
@@ -833,7 +836,7 @@ static void stop__a_request_that_was_KEPT(void **state)
 		RPMA_RT_E_CLOSED);
 }
 
-/* A stop of the runtime is one of the shards. */
+/* A stop of the runtime stops the shards. */
 static void stop__of_the_RUNTIME(void **state)
 {
 	struct test *test = *state;
@@ -887,7 +890,7 @@ static void dump__says_what_WAITS(void **state)
 	assert_int_equal(post(test, 0, 1, 0), RPMA_E_AGAIN);
 	ok(rpma_rt_timer_start(end->shard, &timer, 1000000));
 	assert_int_equal(turn(test, 0), 0);
-	/* relaxed: one thread */
+	/* relaxed: a single thread */
 	atomic_store_explicit(&test->ends[1].shard->asleep, 1,
 			      memory_order_relaxed);
 	dumped(test, RPMA_RT_DUMP_HUMAN, "shard 1 of set 0: asleep, queue ");

@@ -3,8 +3,8 @@
 
 /*
  * A queue shared by several workers, one situation at a time: which worker is
- * woken, which one wakes the next, how a worker inside affects the others; and
- * a second consumer of a queue that is not shared.
+ * woken, which worker wakes the next, how a worker inside affects the others;
+ * and a second consumer of a queue that is not shared.
  */
 
 #include <setjmp.h>
@@ -84,14 +84,14 @@ static int teardown(void **state)
 
 static uint32_t consumers(struct world *world)
 {
-	/* acquire: what the workers did before */
+	/* acquire: the actions of the workers before */
 	return atomic_load_explicit(&world->queue->consumers,
 				    memory_order_acquire);
 }
 
 static void set_shared(struct world *world, uint32_t word)
 {
-	/* release: as a worker that leaves */
+	/* release: like a leaving worker */
 	atomic_store_explicit(&world->queue->consumers, word,
 			      memory_order_release);
 }
@@ -113,7 +113,7 @@ static bool is_back(struct worker *worker)
 	return atomic_load_explicit(&worker->back, memory_order_acquire);
 }
 
-/* So many workers wait when it returns. */
+/* Returns when so many workers wait. */
 static void send_to_sleep(struct world *world, int count, int max)
 {
 	int i;
@@ -133,7 +133,7 @@ static void send_to_sleep(struct world *world, int count, int max)
 		sched_yield();
 }
 
-/* How many are back, once there are that many. */
+/* Waits for count workers; returns how many are back. */
 static int wait_until_back(struct world *world, int count, int of)
 {
 	int back = 0;
@@ -232,7 +232,7 @@ static void poll__leaves_some_while_one_waits_IT_WAKES(void **state)
 	struct world *world = *state;
 
 	send_to_sleep(world, 1, MAX);
-	/* published, and its ring is still to come */
+	/* published, and the ring is still to come */
 	stub_publish(world->lane, 1, 3);
 	assert_int_equal(poll_up_to(world, 1), 1);
 	rt_fence_dekker();
@@ -274,14 +274,14 @@ static void poll__another_inside_NONE(void **state)
 	stub_publish(world->lane, 1, 1);
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(poll_up_to(world, 1), 0);
-	/* nothing wakes it, so there is nothing to mark */
+	/* nothing wakes the worker, so there is no mark */
 	assert_int_equal(consumers(world), RT_CONSUMER_INSIDE);
 	set_shared(world, 0);
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
 /* the worker inside may be off its CPU: the loop sleeps meanwhile, and the
- * worker looks for it */
+ * worker looks for the loop */
 static void arm__another_inside_MARKED(void **state)
 {
 	struct world *world = *state;
@@ -304,7 +304,9 @@ static void arm__another_inside_MARKED(void **state)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-/* one that polls finds the mark of one that armed: what it leaves is told */
+/*
+ * a polling worker finds the mark of an arming worker: remaining items are told
+ */
 static void poll__marked_by_an_arm_READABLE(void **state)
 {
 	struct world *world = *state;
@@ -314,7 +316,7 @@ static void poll__marked_by_an_arm_READABLE(void **state)
 	stub_publish(world->lane, 1, 2);
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
-	/* the worker inside goes on from here: it comes in with the mark set */
+	/* the worker inside goes on from here: with the mark set */
 	set_shared(world, RT_CONSUMER_AGAIN);
 	assert_int_equal(poll_up_to(world, 1), 1);
 	assert_true(stub_is_readable(fd));
@@ -359,7 +361,7 @@ static void fd__items_left_READABLE_UNTIL_ARMED(void **state)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-/* workers that poll and never arm: nobody writes, nobody reads */
+/* workers that poll and never arm: no write, no read */
 static void poll__never_armed_NO_RING(void **state)
 {
 	struct world *world = *state;
@@ -408,13 +410,14 @@ static void wake__several_wait_ONE_COMES_BACK(void **state)
 		assert_int_equal(world->workers[i].got, 0);
 }
 
-/* rung for it and kept out: the one inside rings for it when it leaves */
+/* woken and kept out: the worker inside rings again when leaving */
 static void wake__another_inside_ONE_COMES_BACK(void **state)
 {
 	struct world *world = *state;
 
 	send_to_sleep(world, 1, 1);
-	/* relaxed: the wake, as its ring was spent on who could not take it */
+	/* relaxed: the wake, whose ring went to a worker that could not take
+	 * the wake */
 	atomic_fetch_or_explicit(&world->queue->woken, RT_QUEUE_WOKEN,
 				 memory_order_relaxed);
 	set_shared(world, consumers(world) | RT_CONSUMER_AGAIN);
@@ -468,9 +471,9 @@ static void new__not_shared_SECOND_CONSUMER_ASSERTS(void **state)
 	if (pid == 0) {
 		setrlimit(RLIMIT_CORE, &no_core);
 		signal(SIGABRT, SIG_DFL);
-		/* its message is expected: not among the test's */
+		/* the expected message is not among the output of the test */
 		close(STDERR_FILENO);
-		/* relaxed: one thread */
+		/* relaxed: a single thread */
 		atomic_store_explicit(&alone->consumers, RT_CONSUMER_INSIDE,
 				      memory_order_relaxed);
 		_exit(rpma_rt_queue_poll(alone, world->taken, 1) != 0);

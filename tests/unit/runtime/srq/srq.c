@@ -3,8 +3,8 @@
 
 /*
  * Shared receive queues on a made-up device: the connection of a completion,
- * one completion for each receive in every case, credit, backlog, refill
- * before functions, the limit, room in CQs, when an SRQ may be deleted.
+ * exactly one completion for each receive, credit, backlog, refill before
+ * functions, the limit, room in CQs, and when an SRQ may be deleted.
  */
 
 #include <string.h>
@@ -20,7 +20,7 @@
 #define SIZE	  8
 #define END_ITEMS 64 /* given back at once when an SRQ ends */
 
-/* a runtime with an SRQ that every connection uses */
+/* a runtime with an SRQ for every connection */
 struct scene {
 	struct fake *f;
 	struct rpma_rt_queue *queue; /* the SRQ's */
@@ -48,7 +48,7 @@ static void scene_srq(struct scene *s)
 	s->f->rt_cfg.srq_count = 1;
 }
 
-/* Deletes it; what was out, then SRQ_CLOSED, are the items of its queue. */
+/* Deletes the SRQ; its queue gets outstanding receives, then SRQ_CLOSED. */
 static void scene_delete(struct scene *s, int out)
 {
 	struct fake *f = s->f;
@@ -86,8 +86,8 @@ static void post_many(const struct scene *s, uint32_t count)
 		ok(post(s, 100 + i));
 }
 
-/* Those receives, by the order they were posted in, complete at that
- * connection, and everything else that follows. */
+/* Completes receives, by the order of posting, at the connection, and
+ * everything that follows. */
 static void complete(struct scene *s, const struct rpma_rt_conn *conn,
 		     uint32_t from, uint32_t count)
 {
@@ -98,13 +98,13 @@ static void complete(struct scene *s, const struct rpma_rt_conn *conn,
 	fake_round(s->f);
 }
 
-/* What the connections got is not looked at. */
+/* Drops the items of the connections. */
 static void drop_taken(const struct scene *s)
 {
 	fake_take(s->f, s->f->queue);
 }
 
-/* Asserts: the i-th item of what was taken. */
+/* Asserts the i-th item taken. */
 static void expect(const struct fake *f, int i, uint64_t context,
 		   enum ibv_wc_status status)
 {
@@ -128,7 +128,10 @@ static void sq_marker(struct rpma_rt_conn *conn)
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
 }
 
-/* Its last items, in that queue; no marker but that of sends is due. */
+/*
+ * Buries a connection whose last items go to the queue; only the marker of
+ * sends is due.
+ */
 static void bury_in(struct fake *f, struct rpma_rt_conn **conn,
 		    struct rpma_rt_queue *queue)
 {
@@ -158,7 +161,10 @@ static uint64_t last_wqe_missing(const struct fake *f)
 	return stats.last_wqe_missing;
 }
 
-/* The queue pair is not destroyed while the device may take receives for it. */
+/*
+ * The queue pair is not destroyed while the device may take receives for the
+ * queue pair.
+ */
 static void last_wqe__waited_for(void **state)
 {
 	struct rpma_rt_conn *conn;
@@ -263,7 +269,7 @@ static void round__to_the_queue_of_who_took_it(void **state)
 	assert_int_equal(s.f->items[0].opcode, IBV_WC_RECV);
 	assert_int_equal(s.f->items[0].byte_len, 100);
 	assert_int_equal(s.f->items[0].imm, 1234);
-	/* it has no receives of its own */
+	/* the connection has no receives alone */
 	assert_int_equal(fake_recv(conns[0], 1), RPMA_E_INVAL);
 	for (i = 0; i < 3; i++)
 		bury(s.f, &conns[i]);
@@ -319,15 +325,15 @@ static void post__bad_input_keeps_no_place(void **state)
 	wrs[3].len = 1;
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), RPMA_E_INVAL);
 	wrs[3].len = 0;
-	/* none of that cost a slot */
+	/* no slot was used up */
 	post_many(&s, SIZE);
 	assert_int_equal(post(&s, 1), RPMA_E_AGAIN);
 	scene_delete(&s, SIZE);
 	scene_close(&s);
 }
 
-/* What the device took stays out; the rest comes back, and others may be
- * posted. */
+/* Receives taken by the device stay outstanding; the rest comes back, and
+ * others may be posted. */
 static void post__refused_by_the_device_NOT_POSTED(void **state)
 {
 	struct rpma_rt_recv_wr wrs[4] = {
@@ -346,14 +352,14 @@ static void post__refused_by_the_device_NOT_POSTED(void **state)
 		expect(s.f, i, (uint64_t)i + 3, IBV_WC_GENERAL_ERR);
 		assert_int_equal(s.f->items[i].flags, RPMA_RT_C_NOT_POSTED);
 	}
-	/* none of that cost a place */
+	/* no place was used up */
 	post_many(&s, SIZE - 2);
 	assert_int_equal(post(&s, 5), RPMA_E_AGAIN);
 	scene_delete(&s, SIZE);
 	scene_close(&s);
 }
 
-/* ----------------------------------------------------- exactly one each --- */
+/* ------------------------------------------------------- exactly once --- */
 
 static void error__delivered_at_once_and_the_connection_dies(void **state)
 {
@@ -433,8 +439,8 @@ static void stale__back_in_the_srqs_queue_marked_once(void **state)
 	scene_close(&s);
 }
 
-/* Destroys the connection, whose GONE is in the poller's inbox then, and
- * returns the connection of a request: its queue pair gets the number. */
+/* Destroys the connection, leaving GONE in the inbox of the poller, and returns
+ * the connection of a request, whose queue pair gets the same number. */
 static struct rpma_rt_conn *use_number_again(struct scene *s,
 					     struct rpma_rt_conn *old)
 {
@@ -453,7 +459,7 @@ static struct rpma_rt_conn *use_number_again(struct scene *s,
 	return s->f->rt->conns;
 }
 
-/* A new queue pair gets the number of one that is not swept. */
+/* A new queue pair gets the number of a queue pair not yet swept. */
 static void number_reused__waits_for_the_sweep(void **state)
 {
 	struct rpma_rt_conn *old;
@@ -465,7 +471,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	post_many(&s, 2);
 	old = fake_established(s.f);
 	waiter = use_number_again(&s, old);
-	/* the old one's, in the CQ before it was destroyed */
+	/* of the old queue pair, in the CQ before the end */
 	fake_srq_wc(old, s.srq, 0, IBV_WC_WR_FLUSH_ERR);
 	assert_true(rt_inbox_run_owner(&s.f->poller->inbox, s.f->poller) > 0);
 	assert_int_equal(waiter->poll.bind, RT_BIND_LATE_READY);
@@ -477,7 +483,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	assert_ptr_equal((void *)(uintptr_t)s.f->items[1].context, waiter);
 	assert_int_equal(s.f->items[1].opcode, RPMA_RT_EVENT_REQUEST);
 	assert_ptr_equal((void *)(uintptr_t)s.f->items[2].context, old);
-	/* and now it is the waiter's */
+	/* and now of the waiter */
 	fake_srq_wc(waiter, s.srq, 1, IBV_WC_SUCCESS);
 	fake_round(s.f);
 	assert_int_equal(fake_take(s.f, s.f->queue), 1);
@@ -487,7 +493,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 	scene_close(&s);
 }
 
-/* A connection dies while it waits for its number: REQUEST, then CLOSED. */
+/* A connection dies while waiting for its number: REQUEST, then CLOSED. */
 static void number_reused__closed_while_it_waits(void **state)
 {
 	struct rpma_rt_conn *old;
@@ -603,8 +609,8 @@ static void expect_route_closed(struct scene *s, struct rpma_rt_queue *queue)
 	assert_int_equal(s->f->items[0].opcode, RPMA_RT_EVENT_ROUTE_CLOSED);
 }
 
-/* Of a connection that lives: a route that they took ends, then its own queue
- * changes. */
+/* On a living connection: a route used by receives ends, then the queue of the
+ * connection changes. */
 static void route_close__the_receives_go_along(void **state)
 {
 	struct rpma_rt_queue *queue;
@@ -648,7 +654,10 @@ static void route_close__the_receives_go_along(void **state)
 
 /* -------------------------------------------------------------- backlog --- */
 
-/* A consumer far behind stops posts; once it has caught up one WRITABLE. */
+/*
+ * A consumer far behind stops posts; after catching up there is a single
+ * WRITABLE.
+ */
 static void backlog__holds_the_srq_until_it_clears(void **state)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
@@ -666,7 +675,8 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 	ok(rpma_rt_queue_new(s.f->rt, &cfg, &slow));
 	conn = fake_request(s.f);
 	ok(rpma_rt_conn_set_queue(conn, slow));
-	/* nobody takes: ring, then spill to its limit, then what is out */
+	/* no consumer: ring, then spill to its limit, then outstanding
+	 * receives */
 	for (round = 0; round < 100 && left == 0; round++) {
 		while ((left = post(&s, next)) == 0) {
 			fake_srq_wc(conn, s.srq, next, IBV_WC_SUCCESS);
@@ -679,7 +689,7 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_BACKLOG);
 	assert_in_range(next, 64 + 2 * SIZE, 64 + 4 * SIZE);
 	assert_true(s.srq->held == 1);
-	/* the CREDIT refusals before it were answered */
+	/* earlier CREDIT refusals were answered */
 	fake_take(s.f, s.queue);
 	assert_int_equal(fake_take(s.f, slow), 64);
 	fake_round(s.f);
@@ -700,7 +710,7 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 	scene_close(&s);
 }
 
-/* A lane that another SRQ with the same number once filled holds up nothing. */
+/* A lane filled by an earlier SRQ with the same number holds up nothing. */
 static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
@@ -732,8 +742,8 @@ static void backlog__not_of_a_lane_that_it_never_filled(void **state)
 	ok(rpma_rt_conn_set_queue(conn, slow));
 	s.f->rt_cfg.srqs = &s.srq;
 	s.f->rt_cfg.srq_count = 1;
-	/* a stranger's receives bring it over its limit, in one batch with one
-	 * of ours */
+	/* other receives bring the lane over its limit, in a batch with a
+	 * receive of this SRQ */
 	for (i = 0; !rt_lane_is_backlogged(rt_conn_lane(conn)); i++) {
 		ok(fake_recv(conn, i));
 		fake_received(conn, i, IBV_WC_SUCCESS);
@@ -855,14 +865,14 @@ static void limit__told_once_and_again_when_as_many_were_posted(void **state)
 	post_many(&s, 2);			      /* 4 */
 	complete(&s, conn, 4, 4);
 	expect_limit(&s);
-	/* never as many out, but posted since it came */
+	/* never as many outstanding, but posted since the limit came */
 	for (i = 8; i < 12; i++) {
 		assert_int_equal(fake_take(s.f, s.queue), 0);
 		post_many(&s, 1);
 		complete(&s, conn, i, 1);
 	}
 	expect_limit(&s);
-	/* nothing of it needs the device's word */
+	/* the word of the device is not needed */
 	assert_int_equal(s.srq->srq->limit, 0);
 	fake_srq_limit(s.srq);
 	fake_finish_down(s.f);
@@ -873,7 +883,7 @@ static void limit__told_once_and_again_when_as_many_were_posted(void **state)
 	scene_close(&s);
 }
 
-/* What the poller does while a post is inside the device. */
+/* Work of the poller while a post is inside the device. */
 static struct {
 	struct scene *s;
 	struct rpma_rt_conn *conn;
@@ -890,8 +900,8 @@ static void poll_meanwhile(void)
 	complete(meanwhile.s, meanwhile.conn, meanwhile.from, meanwhile.count);
 }
 
-/* From the nth time that the device takes receives from now on: so many of
- * them complete, and the poller goes round, before the post goes on. */
+/* From the nth call of the device on: so many receives complete, and the poller
+ * runs a round, before the post goes on. */
 static void at_post(struct scene *s, struct rpma_rt_conn *conn, uint32_t nth,
 		    uint32_t from, uint32_t count)
 {
@@ -923,7 +933,7 @@ static void limit__all_taken_before_the_post_returns(void **state)
 	scene_close(&s);
 }
 
-/* A post that the poller counted, and then the device refused. */
+/* A post counted by the poller, and then refused by the device. */
 static void limit__told_after_a_refused_post(void **state)
 {
 	struct rpma_rt_recv_wr wrs[4] = {0};
@@ -962,8 +972,8 @@ static void limit__event_calls_the_refill(void **state)
 	scene_close(&s);
 }
 
-/* All that a post hands over is taken before it returns: what the refill
- * function posts meanwhile is taken, and posted behind that. */
+/* A post hands everything over before returning: receives posted by the refill
+ * function meanwhile are taken, and posted behind. */
 static void refill__beside_another_poster_TAKEN(void **state)
 {
 	struct rpma_rt_recv_wr wrs[SIZE] = {0};
@@ -971,7 +981,7 @@ static void refill__beside_another_poster_TAKEN(void **state)
 	struct scene s;
 
 	scene_open(&s, state);
-	scene_refill(&s, 0, 0); /* and it has nothing to post at first */
+	scene_refill(&s, 0, 0); /* nothing to post at first */
 	conn = fake_established(s.f);
 	refill_posts = 3;
 	at_post(&s, conn, 1, 0, SIZE);
@@ -992,8 +1002,8 @@ static void post_in_a_function(const struct rpma_rt_completion *cmpl, void *arg)
 		ok(post(arg, 200));
 }
 
-/* A function of a connection's route, which posts while another thread is
- * inside the verb: nobody is asked to try again. */
+/* A function of a connection posts while another thread is inside the verb: the
+ * function is not asked to try again. */
 static void post__in_a_function_beside_another_TAKEN(void **state)
 {
 	struct rpma_rt_recv_wr wrs[2] = {{.context = 1}, {.context = 2}};
@@ -1016,7 +1026,9 @@ static void post__in_a_function_beside_another_TAKEN(void **state)
 	scene_close(&s);
 }
 
-/* The same in the middle of a post that takes several calls of the device. */
+/*
+ * The refill function in the middle of a post with several calls of the device.
+ */
 static void refill__room_is_never_more_than_there_is(void **state)
 {
 	struct rpma_rt_recv_wr wrs[3 * RT_POST_CHUNK] = {0};
@@ -1035,7 +1047,7 @@ static void refill__room_is_never_more_than_there_is(void **state)
 	at_post(&s, conn, 2, 0, RT_POST_CHUNK - 1);
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 3 * RT_POST_CHUNK),
 			 3 * RT_POST_CHUNK);
-	/* of the first two calls a chunk and one are out */
+	/* of the first two calls, a chunk and one receive are outstanding */
 	assert_int_equal(refills, 2);
 	assert_int_equal(refill_room, 3 * RT_POST_CHUNK - 1);
 	drop_taken(&s);
@@ -1062,7 +1074,7 @@ static void refill__called_after_a_refused_post(void **state)
 	assert_int_equal(refills, 2);
 	assert_int_equal(refill_room, SIZE - 3);
 	assert_int_equal(fake_take(s.f, s.queue), 4); /* NOT_POSTED */
-	/* its own refused posts do not call it again */
+	/* refused posts of the function do not call the function again */
 	fake_fail("srq_post", 1, 12);
 	complete(&s, conn, 1, 4);
 	fake_finish_down(s.f);
@@ -1075,7 +1087,7 @@ static void refill__called_after_a_refused_post(void **state)
 	scene_close(&s);
 }
 
-/* ------------------------------------------------------------- its life --- */
+/* -------------------------------------------------- the life of an SRQ --- */
 
 static void room__depth_once_in_each_cq(void **state)
 {
@@ -1134,7 +1146,7 @@ static void numbers_exhausted__another_cq(void **state)
 	struct rpma_rt_conn *second;
 	uint32_t next = first->cq->numbers.next;
 
-	first->cq->numbers.next = RT_ROUTE_COUNT - 1; /* one is left */
+	first->cq->numbers.next = RT_ROUTE_COUNT - 1; /* one number is left */
 	assert_int_equal(rt_numbers_left(&first->cq->numbers), 1);
 	second = fake_established(f);
 	assert_ptr_not_equal(second->cq, first->cq);
@@ -1167,8 +1179,8 @@ static void delete__refused_while_used(void **state)
 	scene_close(&s);
 }
 
-/* its poller does other things between two parts: another thread can tell */
-/* The device reports an error of it, twice. */
+/* the poller does other things between two parts: another thread can tell */
+/* Reports an error of the SRQ, twice. */
 static void report_error(struct scene *s)
 {
 	struct rt_async_object *async = &s->srq->async;
@@ -1188,8 +1200,8 @@ static void expect_failed(const struct scene *s, int i)
 	assert_ptr_equal(item->user, s);
 }
 
-/* Its users close, also one that is no user yet; its queue is told, once; it
- * takes neither receives nor connections. */
+/* Users of the SRQ close, also a future user; the queue gets a single
+ * SRQ_FAILED; the SRQ takes neither receives nor connections. */
 static void fail__users_close_NOBODY_NEW(void **state)
 {
 	struct rpma_rt_conn *conn;
@@ -1199,7 +1211,7 @@ static void fail__users_close_NOBODY_NEW(void **state)
 
 	scene_open(&s, state);
 	f = s.f;
-	other = fake_request(f); /* has receives of its own */
+	other = fake_request(f); /* has receives without the SRQ */
 	scene_srq(&s);
 	fake_configure(f);
 	conn = fake_request(f);
@@ -1222,7 +1234,10 @@ static void fail__users_close_NOBODY_NEW(void **state)
 	scene_close(&s);
 }
 
-/* While room is made for it: the lock is free, and all its users are told. */
+/*
+ * Fails while room is made for the SRQ: the lock is free, and all users are
+ * told.
+ */
 static void fail_meanwhile(void *arg)
 {
 	report_error(arg);
@@ -1250,7 +1265,7 @@ static void fail__while_a_connection_is_made(void **state)
 	scene_close(&s);
 }
 
-/* The event comes while the SRQ is deleted: nobody is left who names it. */
+/* The event comes while the SRQ is deleted: the SRQ has no users left. */
 static void fail__behind_a_delete(void **state)
 {
 	struct rt_async_object *async;
@@ -1288,7 +1303,7 @@ static void delete__much_is_out_in_parts(void **state)
 	scene_close(&s);
 }
 
-/* What a stop does with those that nobody deleted. */
+/* The end of SRQs that the program never deleted. */
 static void finish_all__given_back_and_posts_CLOSED(void **state)
 {
 	struct scene s;
@@ -1312,7 +1327,8 @@ static void finish_all__given_back_and_posts_CLOSED(void **state)
 
 static void new__max_sge_IS_PASSED_ON(void **state)
 {
-	const uint32_t pieces[] = {0, 1, 32}; /* 0: as before there was one */
+	const uint32_t pieces[] = {0, 1, 32}; /* 0: as before the field was
+					       * added */
 	struct scene s;
 	size_t i;
 
@@ -1410,7 +1426,7 @@ static void conn__srqs_that_cannot_be_INVAL(void **state)
 	s.f->rt_cfg.srqs = NULL;
 	REFUSED(rpma_rt_conn_new(s.f->rt, "::1", "1", &s.f->rt_cfg, &conn));
 	assert_true(fake_said("srqs is missing"));
-	/* of another peer: its queue pairs could not use it */
+	/* of another peer: queue pairs could not use the SRQ */
 	s.f->rt_cfg.srqs = &s.srq;
 	s.f->rt_cfg.srq_count = 1;
 	s.f->rt_cfg.peer = &stranger;
