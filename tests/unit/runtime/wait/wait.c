@@ -82,7 +82,7 @@ static void step__runs_all_of_the_calling_thread(void **state)
 		turns_close(&turns[i]);
 }
 
-/* Visits, among pollers without an owner, the awaited poller; in a stop each. */
+/* Visits, among pollers without an owner, the awaited one; in a stop each. */
 static void step__visits_what_it_waits_for(void **state)
 {
 	struct turns turns[2];
