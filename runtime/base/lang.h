@@ -72,4 +72,15 @@ static inline void rt_unpoison(const void *memory, size_t size)
 #endif
 }
 
+/* Fetches the line of p, which is written to soon, from another CPU's cache. */
+static inline void rt_fetch_to_write(const void *p)
+{
+#ifdef __x86_64__
+	/* for x86-64 without options the builtin is a fetch to read */
+	__asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
 #endif /* RT_BASE_LANG_H */

@@ -212,6 +212,18 @@ struct rpma_rt_completion *rt_lane_find_slot_poller(struct rt_lane *lane)
 	return &lane->ring[lane->tail_next++ & (lane->size - 1)];
 }
 
+void rt_lane_fetch_poller(const struct rt_lane *lane, uint32_t count)
+{
+	uint32_t at = lane->tail_next;
+	uint32_t end = at + count / 2;
+
+	/* behind that are items that the consumer may still read */
+	if (lane->room_end - at < count)
+		end = lane->room_end;
+	for (; (int32_t)(end - at) > 0; at += 2)
+		rt_fetch_to_write(&lane->ring[at & (lane->size - 1)]);
+}
+
 /* Updates the flags after a spill shrank. */
 static void ease(struct rt_lane *lane)
 {

@@ -87,6 +87,8 @@ void rt_waiter_add(struct cds_list_head *waiters, struct rt_waiter *waiter);
 
 /* ----------------------------------------------------------------- lane --- */
 
+#define RT_LANE_LARGE 16 /* items of a batch whose lines are worth fetching */
+
 #define RT_LANE_NUMBERS 256 /* reserved route numbers: those of SRQs */
 
 struct rt_left_out;
@@ -265,12 +267,25 @@ static inline bool rt_lane_write_poller(struct rt_lane *lane,
 	return rt_lane_touch_poller(lane);
 }
 
+/* Fetches the lines that the first half of the next batch will be written to,
+ * should the batch have as many items: all lines at once, for the stores of a
+ * batch wait for one line after the other, and the consumer has the lines. */
+__attribute__((noinline)) void rt_lane_fetch_poller(const struct rt_lane *lane,
+						    uint32_t count);
+
 /* Shows the consumer what was written to the ring: the tail is released once
  * for all of it. */
 static inline void rt_lane_publish_poller(struct rt_lane *lane)
 {
+	/* relaxed: the poller's own */
+	uint32_t count =
+		lane->tail_next -
+		atomic_load_explicit(&lane->tail, memory_order_relaxed);
+
 	lane->touched = false;
 	rt_lane_release_tail_poller(lane);
+	if (count >= RT_LANE_LARGE)
+		rt_lane_fetch_poller(lane, count);
 }
 
 /* Spill -> ring as room allows; returns how many moved. */
