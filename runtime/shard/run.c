@@ -641,7 +641,7 @@ static inline bool is_queue_idle(struct rpma_rt_shard *shard)
 /* Is there anything for a turn but the poller's round? */
 static inline bool has_any(struct rpma_rt_shard *shard)
 {
-	return (shard->touched | shard->wants) != 0 ||
+	return (shard->touched | shard->published | shard->wants) != 0 ||
 	       shard->timers.first != NULL || rt_shard_take_has_some(shard) ||
 	       rt_shard_may_be_stopping(shard->set) || !is_queue_idle(shard);
 }
@@ -683,6 +683,10 @@ __attribute__((noinline)) static int end_turn(struct rpma_rt_shard *shard,
 	bool has_taken = false;
 	int called = 0;
 
+	/* what was sent outside of a turn, before a function may wait for
+	 * what comes of that */
+	if (shard->published != 0)
+		rt_shard_send_hand_over(shard);
 	if (likely(done >= 0))
 		called = call_all(shard, &has_taken);
 	rt_shard_send_hand_over(shard);
@@ -695,8 +699,9 @@ __attribute__((noinline)) static int end_turn(struct rpma_rt_shard *shard,
 
 static int turn(struct rpma_rt_shard *shard)
 {
-	/* what was sent outside of a turn, before any function runs */
-	rt_shard_send_hand_over(shard);
+	/* what was sent outside of a turn. The round gives the stores the time
+	 * for which the fence would wait */
+	rt_shard_send_publish(shard);
 	return end_turn(shard, run_poller(shard));
 }
 
@@ -872,7 +877,7 @@ int rpma_rt_shard_run(struct rpma_rt_shard *shard, int timeout_ms)
 	if (unlikely(!enter_own(shard, timeout_ms)))
 		return run_first(RT_LOG_HERE, shard, timeout_ms);
 	if (shard->touched != 0)
-		rt_shard_send_hand_over(shard);
+		rt_shard_send_publish(shard);
 	done = rt_round_run_entered(shard->poller, RT_SHARD_BATCH);
 	rt_poller_leave_own(shard->poller);
 	if (done != 0 || has_any(shard))

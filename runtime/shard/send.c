@@ -449,24 +449,34 @@ static inline uint32_t take_bit(uint64_t *bits)
 	return index;
 }
 
-void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
+void rt_shard_send_publish(struct rpma_rt_shard *shard)
 {
 	uint64_t touched = shard->touched;
-	uint64_t drained = shard->drained & ~touched;
-	uint64_t bits;
 
-	if ((touched | drained) == 0)
+	shard->published |= touched;
+	shard->touched = 0;
+	while (touched != 0)
+		publish(shard, &shard->out[take_bit(&touched)]);
+}
+
+void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
+{
+	uint64_t published;
+	uint64_t drained;
+
+	rt_shard_send_publish(shard);
+	published = shard->published;
+	drained = shard->drained & ~published;
+	if ((published | drained) == 0)
 		return;
-	for (bits = touched; bits != 0;)
-		publish(shard, &shard->out[take_bit(&bits)]);
 	/* [SHARD-4]: tails and heads before asleep; without it both this
 	 * shard and the sleeper may read what was before */
 	rt_fence_dekker();
-	while (touched != 0)
-		rt_shard_ring(shard, take_bit(&touched));
+	while (published != 0)
+		rt_shard_ring(shard, take_bit(&published));
 	while (drained != 0)
 		ring_for_room(shard, take_bit(&drained));
-	shard->touched = 0;
+	shard->published = 0;
 	shard->drained = 0;
 }
 

@@ -239,10 +239,11 @@ struct rpma_rt_shard {
 	_Atomic uint64_t thread;
 
 	/* turns */
-	uint64_t touched; /* bits: lanes with messages to hand over */
-	uint64_t drained; /* bits: senders of the messages taken */
-	uint64_t wants;	  /* bits: lanes in which it was refused */
-	uint64_t known;	  /* bits of met that in[] has */
+	uint64_t touched;   /* bits: lanes with messages to publish */
+	uint64_t published; /* bits: lanes whose receivers were not rung */
+	uint64_t drained;   /* bits: senders of the messages taken */
+	uint64_t wants;	    /* bits: lanes in which it was refused */
+	uint64_t known;	    /* bits of met that in[] has */
 	uint32_t in_count;
 	bool is_rung;	     /* the eventfd may have been written */
 	bool is_poller_over; /* the runtime is stopped */
@@ -327,6 +328,8 @@ int rt_shard_refuse_thread(const struct rt_log_place *place,
 /* ------------------------------------------------------- in a turn --- */
 
 void rt_shard_send_init(struct rpma_rt_shard *shard);
+/* Publishes what was sent; the hand-over follows. */
+void rt_shard_send_publish(struct rpma_rt_shard *shard);
 /* Publishes what was sent, and wakes shards that sleep on that, or on room. */
 void rt_shard_send_hand_over(struct rpma_rt_shard *shard);
 /* Tells the shard's function where room came back; how often. */

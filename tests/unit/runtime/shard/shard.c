@@ -28,6 +28,7 @@ struct end {
 	int count;
 	int writable; /* times that on_writable ran */
 	int items;
+	uint64_t rings;	     /* of its shard, as an item's function saw them */
 	bool answers;	     /* each request at once */
 	int to_send;	     /* requests, in its functions */
 	uint32_t to_send_to; /* the shard */
@@ -84,11 +85,14 @@ static void on_message(struct rpma_rt_shard *shard,
 static void on_item(struct rpma_rt_shard *shard,
 		    const struct rpma_rt_completion *item, void *arg)
 {
+	struct rpma_rt_shard_stats stats;
 	struct end *end = arg;
 
 	assert_ptr_equal(shard, end->shard);
 	assert_int_equal(item->kind, RPMA_RT_MESSAGE);
 	end->items++;
+	ok(rpma_rt_shard_get_stats(shard, &stats, sizeof(stats)));
+	end->rings = stats.rings;
 }
 
 static void on_timer(struct rpma_rt_shard *shard, struct rpma_rt_timer *timer)
@@ -733,6 +737,28 @@ static void ring__once_for_a_sleep(void **state)
 	assert_int_equal(test->ends[1].count, 4);
 }
 
+/* A function may wait for the receiver of a message that was sent before the
+ * run. */
+static void ring__before_any_FUNCTION(void **state)
+{
+	struct test *test = *state;
+	struct rpma_rt_queue *queue;
+
+	/* relaxed: one thread */
+	atomic_store_explicit(&test->ends[1].shard->asleep, 1,
+			      memory_order_relaxed);
+	ok(post(test, 0, 1, 0));
+	ok(rpma_rt_shard_get_queue(test->ends[0].shard, &queue));
+	ok(rpma_rt_queue_push(queue, &(struct rpma_rt_completion){0}));
+	assert_int_equal(turn(test, 0), 1);
+	assert_int_equal(test->ends[0].rings, 1);
+	/* relaxed: as above */
+	atomic_store_explicit(&test->ends[1].shard->asleep, 2,
+			      memory_order_relaxed);
+	turn_all(test, 1);
+	assert_int_equal(test->ends[1].count, 1);
+}
+
 /* A sleeping sender is rung for room only if the sender wants room. */
 static void ring__for_room_only_if_WANTED(void **state)
 {
@@ -961,6 +987,7 @@ int main(void)
 		TEST(run__of_another_thread_REFUSED_and_nothing_else),
 		TEST(run__woken_while_it_SPINS),
 		TEST(ring__once_for_a_sleep),
+		TEST(ring__before_any_FUNCTION),
 		TEST(ring__for_room_only_if_WANTED),
 		TEST(stop__delivers_what_was_SENT),
 		TEST(stop__ends_TOGETHER),
