@@ -128,31 +128,50 @@ static int check_caps(const struct ibv_qp_init_attr *init)
 	return cap->max_inline_data > LB_MAX_INLINE ? EINVAL : 0;
 }
 
-static int sq_init(struct lb_qp *qp)
+static uint32_t sq_stride_of(const struct ibv_qp_cap *cap)
 {
-	size_t tail = qp->cap.max_send_sge * sizeof(struct ibv_sge);
+	size_t tail = cap->max_send_sge * sizeof(struct ibv_sge);
 	size_t stride;
 
-	if (tail < qp->cap.max_inline_data)
-		tail = qp->cap.max_inline_data;
+	if (tail < cap->max_inline_data)
+		tail = cap->max_inline_data;
 	stride = offsetof(struct lb_wqe, sge) + tail;
 	if (stride < sizeof(struct lb_wqe))
 		stride = sizeof(struct lb_wqe);
-	stride = (stride + LB_CACHE_LINE - 1) & ~(size_t)(LB_CACHE_LINE - 1);
-	qp->sq_stride = (uint32_t)stride;
-	qp->sq_mask = lb_pow2(qp->cap.max_send_wr) - 1;
-	qp->sq = lb_zalloc((qp->sq_mask + 1) * stride);
-	qp->sq_checks = calloc(qp->sq_mask + 1, sizeof(*qp->sq_checks));
-	return qp->sq && qp->sq_checks ? 0 : ENOMEM;
+	return (uint32_t)((stride + LB_CACHE_LINE - 1) &
+			  ~(size_t)(LB_CACHE_LINE - 1));
+}
+
+/*
+ * Both rings and what goes with them, in one block: the heap of a thread that
+ * is not the program's first grows by a system call for each block of some
+ * pages.
+ */
+static int queues_init(struct lb_qp *qp, uint32_t recvs, uint32_t recv_sge)
+{
+	size_t sends = lb_pow2(qp->cap.max_send_wr);
+	size_t sq_bytes, rq_bytes;
+	uint8_t *at;
+
+	qp->sq_stride = sq_stride_of(&qp->cap);
+	qp->sq_mask = (uint32_t)sends - 1;
+	sq_bytes = sends * qp->sq_stride;
+	rq_bytes = lb_rq_bytes(recvs, recv_sge);
+	at = lb_zalloc(sq_bytes + rq_bytes + sends * sizeof(*qp->sq_checks));
+	if (!at)
+		return ENOMEM;
+	qp->sq = at;
+	lb_rq_init(&qp->rq, recvs, recv_sge, at + sq_bytes);
+	qp->sq_checks = (uint64_t *)(void *)(at + sq_bytes + rq_bytes);
+	return 0;
 }
 
 static void queues_fini(struct lb_qp *qp)
 {
+	lb_rq_fini(&qp->rq);
 	free(qp->sq);
-	free(qp->sq_checks);
 	qp->sq = NULL;
 	qp->sq_checks = NULL;
-	lb_rq_fini(&qp->rq);
 }
 
 static void leave(struct lb_link **link, struct lb_waiter *waiter)
@@ -212,14 +231,10 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	int err;
 
 	qp->cap = init->cap;
-	err = sq_init(qp);
-	if (!err)
-		err = lb_rq_init(&qp->rq, init->srq ? 0 : qp->cap.max_recv_wr,
-				 init->srq ? 0 : qp->cap.max_recv_sge);
-	if (err) {
-		queues_fini(qp);
+	err = queues_init(qp, init->srq ? 0 : qp->cap.max_recv_wr,
+			  init->srq ? 0 : qp->cap.max_recv_sge);
+	if (err)
 		return err;
-	}
 	qp->send_cq = (struct lb_cq *)init->send_cq;
 	qp->recv_cq = (struct lb_cq *)init->recv_cq;
 	qp->srq = (struct lb_srq *)init->srq;

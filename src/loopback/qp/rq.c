@@ -28,24 +28,32 @@ static struct lb_rqe *slot_at(const struct lb_rq *rq, uint32_t pos)
 				 (size_t)(pos & rq->mask) * rq->stride);
 }
 
-int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge)
+static uint32_t stride_of(uint32_t max_sge)
 {
 	size_t stride =
 		sizeof(struct lb_rqe) + max_sge * sizeof(struct ibv_sge);
+
+	return (uint32_t)((stride + LB_CACHE_LINE - 1) &
+			  ~(size_t)(LB_CACHE_LINE - 1));
+}
+
+size_t lb_rq_bytes(uint32_t cap, uint32_t max_sge)
+{
+	return (size_t)lb_pow2(cap) * stride_of(max_sge);
+}
+
+void lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge, void *memory)
+{
 	uint32_t i;
 
 	rq->cap = cap;
 	rq->mask = lb_pow2(cap) - 1;
 	rq->max_sge = max_sge;
-	rq->stride = (uint32_t)((stride + LB_CACHE_LINE - 1) &
-				~(size_t)(LB_CACHE_LINE - 1));
-	rq->slots = lb_zalloc((size_t)(rq->mask + 1) * rq->stride);
-	if (!rq->slots)
-		return ENOMEM;
+	rq->stride = stride_of(max_sge);
+	rq->slots = memory;
 	for (i = 0; i <= rq->mask; i++)
 		atomic_init(&slot_at(rq, i)->seq, rq->tail);
 	lb_rq_reset(rq);
-	return 0;
 }
 
 int lb_rq_resize(struct lb_rq *rq, uint32_t cap)
@@ -73,7 +81,6 @@ int lb_rq_resize(struct lb_rq *rq, uint32_t cap)
 void lb_rq_fini(struct lb_rq *rq)
 {
 	lb_rq_reset(rq);
-	free(rq->slots);
 	rq->slots = NULL;
 	rq->cap = 0;
 }

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
@@ -43,9 +44,14 @@ struct lb_rq {
 	LB_ALIGNED _Atomic uint32_t freed;
 };
 
-int lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge);
-/* To a size that holds what is posted: 0 or ENOMEM; post and pop held. */
+/* Returns the bytes of the slots of a queue, in whole cache lines. */
+size_t lb_rq_bytes(uint32_t cap, uint32_t max_sge);
+/* memory: so many bytes, zeroed, which stay the caller's. */
+void lb_rq_init(struct lb_rq *rq, uint32_t cap, uint32_t max_sge, void *memory);
+/* Changes the size to one that holds what is posted; post and pop held. Frees
+ * the memory of before, which has to be of lb_zalloc(). Returns 0 or ENOMEM. */
 int lb_rq_resize(struct lb_rq *rq, uint32_t cap);
+/* Leaves the memory to the caller. */
 void lb_rq_fini(struct lb_rq *rq);
 void lb_rq_reset(struct lb_rq *rq); /* all locks of its owner held */
 int lb_rq_post(struct lb_rq *rq, const struct ibv_recv_wr *wr);

@@ -109,6 +109,16 @@ static int attach(struct lb_srq *srq, struct ibv_pd *ibv_pd)
 	return 0;
 }
 
+static int make_slots(struct lb_srq *srq, const struct ibv_srq_attr *attr)
+{
+	void *slots = lb_zalloc(lb_rq_bytes(attr->max_wr, attr->max_sge));
+
+	if (!slots)
+		return ENOMEM;
+	lb_rq_init(&srq->rq, attr->max_wr, attr->max_sge, slots);
+	return 0;
+}
+
 LB_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 					 struct ibv_srq_init_attr *init)
 {
@@ -122,7 +132,7 @@ LB_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	if (!err && !(srq = lb_zalloc(sizeof(*srq))))
 		err = ENOMEM;
 	if (!err)
-		err = lb_rq_init(&srq->rq, attr->max_wr, attr->max_sge);
+		err = make_slots(srq, attr);
 	if (!err) {
 		lb_async_init(&srq->asyncs);
 		srq->magic = LB_SRQ;
@@ -270,6 +280,7 @@ LB_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 	srq->magic = 0;
 	pthread_cond_destroy(&ibv->cond);
 	pthread_mutex_destroy(&ibv->mutex);
+	free(srq->rq.slots);
 	lb_rq_fini(&srq->rq);
 	free(srq);
 	return 0;
