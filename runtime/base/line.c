@@ -12,24 +12,46 @@
 
 /* ----------------------------------------------------------- the memory --- */
 
-int rt_line_new(struct rt_turn *turn, uint32_t places, uint32_t size,
-		uint32_t behind)
+static size_t whole_lines(size_t bytes)
 {
-	uint32_t slots = places < RT_FREELIST_MAX ? places : RT_FREELIST_MAX;
-	size_t head = sizeof(struct rt_line) + slots * sizeof(uint16_t);
-	size_t bytes = (size_t)slots * (size + behind);
-	struct rt_line *line;
+	return (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
+}
 
-	head = (head + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
-	bytes = (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
-	line = aligned_alloc(RT_CACHE_LINE, head + bytes);
+static uint32_t slots_of(uint32_t places)
+{
+	return places < RT_FREELIST_MAX ? places : RT_FREELIST_MAX;
+}
+
+size_t rt_line_bytes(const struct rt_line_size *size)
+{
+	return whole_lines(sizeof(struct rt_line) +
+			   slots_of(size->places) * sizeof(uint16_t));
+}
+
+size_t rt_line_slot_bytes(const struct rt_line_size *size)
+{
+	return whole_lines((size_t)slots_of(size->places) * size->stride);
+}
+
+void rt_line_init(struct rt_turn *turn, const struct rt_line_size *size,
+		  struct rt_line *line, void *slots)
+{
+	line->places = size->places;
+	line->slots = (uint16_t)slots_of(size->places);
+	line->stride = size->stride;
+	line->memory = slots;
+	rt_turn_init(turn, line->next, line->slots);
+}
+
+int rt_line_new(struct rt_turn *turn, const struct rt_line_size *size)
+{
+	size_t bytes = rt_line_bytes(size);
+	char *line =
+		aligned_alloc(RT_CACHE_LINE, bytes + rt_line_slot_bytes(size));
+
 	if (line == NULL)
 		return RPMA_E_NOMEM;
-	line->places = places;
-	line->slots = (uint16_t)slots;
-	line->stride = size + behind;
-	line->memory = (char *)line + head;
-	rt_turn_init(turn, line->next, (uint16_t)slots);
+	rt_line_init(turn, size, (struct rt_line *)(void *)line, line + bytes);
 	return 0;
 }
 

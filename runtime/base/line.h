@@ -5,7 +5,7 @@
  * line.h -- the slots of a turn: work requests that were published, or are
  * about to be, copied so that nothing of the caller's is needed any more but
  * the memory regions. A slot is its poster's until publication, then the
- * holder's. One allocation, made with the queue pair or the SRQ.
+ * holder's. Made with the queue pair or the SRQ.
  * doc/protocols/ledger.md.
  */
 
@@ -79,11 +79,25 @@ static inline uint32_t rt_line_places(uint32_t depth, uint32_t waiting)
 	return depth + (waiting == 0 ? depth : waiting);
 }
 
-/* Makes the turn, with slots for so many places. size: of a slot; behind: bytes
- * behind each. ERRORS: RPMA_E_NOMEM */
-int rt_line_new(struct rt_turn *turn, uint32_t places, uint32_t size,
-		uint32_t behind);
-/* No thread uses the turn any more. */
+/* what a line is made for */
+struct rt_line_size {
+	uint32_t places;
+	uint32_t stride; /* bytes of a slot, with what is behind the slot */
+};
+
+/* Returns the bytes of struct rt_line and its numbers, in whole cache lines. */
+size_t rt_line_bytes(const struct rt_line_size *size);
+/* Returns the bytes of the slots, in whole cache lines. */
+size_t rt_line_slot_bytes(const struct rt_line_size *size);
+/* Makes the turn and its line in memory of so many bytes each, which begins
+ * with a cache line. The slots stay untouched. The caller frees the memory when
+ * no thread uses the turn. */
+void rt_line_init(struct rt_turn *turn, const struct rt_line_size *size,
+		  struct rt_line *line, void *slots);
+/* Makes the turn, with a line in memory of its own, for rt_line_free().
+ * ERRORS: RPMA_E_NOMEM */
+int rt_line_new(struct rt_turn *turn, const struct rt_line_size *size);
+/* Frees the line that rt_line_new() made. No thread uses the turn any more. */
 void rt_line_free(struct rt_turn *turn);
 
 /* Returns the bytes that go behind the slot of a work request with so many

@@ -24,6 +24,7 @@
 #include "conn/hold.h"
 #include "conn/listener.h"
 #include "conn/resolve.h"
+#include "conn/rings.h"
 #include "conn/route.h"
 #include "conn/slots.h"
 #include "poller/cq_pool.h"
@@ -166,28 +167,8 @@ static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 	return rt_keepalive_new(conn, cfg->keepalive_ms);
 }
 
-/* The receives of an SRQ, or of a pool, stand in no line of the connection. */
-static int init_line(struct rpma_rt_conn *conn, int side, uint32_t depth,
-		     uint32_t waiting)
+static void init_sides(struct rpma_rt_conn *conn)
 {
-	struct rt_turn *turn = &conn->gate[side].turn;
-	uint32_t places = rt_line_places(depth, waiting);
-
-	if (side == RPMA_RT_SEND_SIDE)
-		return rt_line_new(
-			turn, places, sizeof(struct rt_line_send),
-			rt_line_behind(conn->max_sge, conn->max_inline));
-	if (conn->receives != RT_RECEIVES_OWN)
-		places = 0;
-	return rt_line_new(turn, places, sizeof(struct rt_line_recv),
-			   rt_line_behind(conn->max_sge, 0));
-}
-
-static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
-		      uint32_t waiting)
-{
-	const uint32_t depths[] = {sq, rq};
-	int ret = 0;
 	int i;
 
 	conn->enters_kernel = rt_verb_enters_kernel(conn->device->ibv_ctx);
@@ -197,12 +178,7 @@ static int init_sides(struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq,
 		/* relaxed: nobody else knows it yet */
 		atomic_store_explicit(&conn->side[i].owed, RT_OWED_UNKNOWN,
 				      memory_order_relaxed);
-		if (ret == 0)
-			ret = rt_ledger_init(&conn->gate[i].ledger, depths[i]);
-		if (ret == 0)
-			ret = init_line(conn, i, depths[i], waiting);
 	}
-	return ret;
 }
 
 void rt_conn_end_handshake(struct rpma_rt_conn *conn)
@@ -225,7 +201,6 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_route *route;
 	struct rpma_rt_route *next;
-	int i;
 
 	while ((route = conn->poll.routes) != NULL) {
 		conn->poll.routes = rt_route_next(route);
@@ -237,10 +212,7 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 		next = rt_route_next(route);
 		rt_route_free(route);
 	}
-	for (i = 0; i < 2; i++) {
-		rt_ledger_fini(&conn->gate[i].ledger);
-		rt_line_free(&conn->gate[i].turn);
-	}
+	rt_rings_free(conn);
 	rt_peer_fini(conn);
 	if (conn->is_named)
 		free(conn->name.given);
@@ -249,7 +221,6 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 	free(conn->poll.keepalive);
 	rt_futures_free(conn);
 	rt_fill_free(conn);
-	free(conn->poll.kept);
 	free(conn);
 }
 
@@ -346,6 +317,7 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 	conn->look_msg.fn = rt_answer_look;
 	rt_conn_set_state(conn,
 			  spec->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
+	init_sides(conn);
 	ret = make_setup(conn, spec);
 	if (ret == 0)
 		ret = rt_fill_new(conn, spec->cfg->pool);
@@ -353,19 +325,15 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 		ret = copy_cfg(conn, spec->cfg, &limits);
 	if (ret == 0)
 		ret = rt_limits_check(spec->cfg);
-	*sq = ret ? 0
-		  : limits.sq; /* where it fails, nothing so large is made */
-	*rq = ret ? 0 : limits.rq;
-	if (init_sides(conn, *sq, *rq, spec->cfg->waiting) && ret == 0)
-		ret = RPMA_E_NOMEM;
-	conn->poll.kept =
-		calloc((size_t)*sq + *rq + 1, sizeof(*conn->poll.kept));
-	if (ret == 0 && conn->poll.kept == NULL)
-		ret = RPMA_E_NOMEM;
+	if (ret == 0)
+		ret = rt_rings_new(conn, (uint32_t[]){limits.sq, limits.rq},
+				   spec->cfg->waiting);
 	if (ret) {
 		rt_conn_free(conn);
 		return ret;
 	}
+	*sq = limits.sq;
+	*rq = limits.rq;
 	*conn_ptr = conn;
 	return 0;
 }

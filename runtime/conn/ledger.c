@@ -8,7 +8,7 @@
 #include "conn/ledger.h"
 
 #include <assert.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "poller/route.h"
 
@@ -20,22 +20,28 @@ static uint16_t period(const struct rt_ledger *ledger)
 	return half < UINT16_MAX ? (uint16_t)half : UINT16_MAX - 1;
 }
 
-int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth)
+static uint32_t entries_of(uint32_t depth)
 {
-	uint32_t size = 1;
+	uint32_t count = 1;
 
-	while (size < depth)
-		size *= 2;
-	*ledger = (struct rt_ledger){.mask = size - 1, .depth = depth};
-	ledger->may_be_silent = period(ledger);
-	ledger->entries = calloc(size, sizeof(*ledger->entries));
-	return ledger->entries ? 0 : RPMA_E_NOMEM;
+	while (count < depth)
+		count *= 2;
+	return count;
 }
 
-void rt_ledger_fini(struct rt_ledger *ledger)
+size_t rt_ledger_bytes(uint32_t depth)
 {
-	free(ledger->entries);
-	ledger->entries = NULL;
+	return entries_of(depth) * sizeof(struct rt_ledger_entry);
+}
+
+void rt_ledger_init(struct rt_ledger *ledger, uint32_t depth, void *memory)
+{
+	*ledger = (struct rt_ledger){.mask = entries_of(depth) - 1,
+				     .depth = depth,
+				     .entries = memory};
+	ledger->may_be_silent = period(ledger);
+	/* is_cut() looks at the entry before the first */
+	memset(memory, 0, rt_ledger_bytes(depth));
 }
 
 static struct rt_ledger_entry *at(struct rt_ledger *ledger, uint32_t i)

@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct rt_ledger_entry {
@@ -53,9 +54,11 @@ struct rt_ledger {
 	bool error_seen; /* finishing met an error */
 };
 
-/* depth may be 0. ERRORS: RPMA_E_NOMEM */
-int rt_ledger_init(struct rt_ledger *ledger, uint32_t depth);
-void rt_ledger_fini(struct rt_ledger *ledger);
+/* Returns the bytes of the entries of a ledger. depth may be 0. */
+size_t rt_ledger_bytes(uint32_t depth);
+/* Makes an empty ledger. memory: so many bytes, for the entries; the caller
+ * frees them. */
+void rt_ledger_init(struct rt_ledger *ledger, uint32_t depth, void *memory);
 
 /* Frees the entries that have retired, so many in all. */
 static inline void rt_ledger_reap(struct rt_ledger *ledger, uint32_t retired)

@@ -102,6 +102,11 @@ static uint32_t places_of(const struct rpma_rt_srq_cfg *cfg)
 static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 		     struct rpma_rt_srq **srq_ptr)
 {
+	const struct rt_line_size line = {
+		.places = places_of(cfg),
+		.stride = sizeof(struct rt_line_recv) +
+			  rt_line_behind(cfg->max_sge, 0),
+	};
 	struct rpma_rt_srq *srq;
 	uint32_t entries = 1;
 	uint32_t i;
@@ -118,8 +123,7 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	srq->slots = calloc(cfg->srq_size, sizeof(*srq->slots));
 	srq->returned = calloc(entries, sizeof(*srq->returned));
 	if (srq->slots == NULL || srq->returned == NULL ||
-	    rt_line_new(&srq->turn, places_of(cfg), sizeof(struct rt_line_recv),
-			rt_line_behind(cfg->max_sge, 0))) {
+	    rt_line_new(&srq->turn, &line)) {
 		srq_free(srq);
 		return RPMA_E_NOMEM;
 	}

@@ -19,7 +19,6 @@
 
 #include <pthread.h>
 
-#include "conn/conn.h"
 #include "thousands.h"
 #include "thousands_heap.h"
 
@@ -44,24 +43,18 @@ static void check_end(const struct heap_count *before, uint32_t count,
 		      const char *when)
 {
 	struct heap_count now = heap_now();
-	/* a block of malloc(): a word before the block, a multiple of two */
-	int64_t kept =
-		((2 * DEPTH + 1) * (int64_t)sizeof(struct rt_kept) + 8 + 15) &
-		~15;
 	int64_t bytes[HEAP_ROOMS];
 	int64_t runtime;
 	int i;
 
 	for (i = 0; i < HEAP_ROOMS; i++)
 		bytes[i] = (now.bytes[i] - before->bytes[i]) / count;
-	runtime = bytes[HEAP_OTHER] - kept - SENT_BYTES;
+	runtime = bytes[HEAP_OTHER] - SENT_BYTES;
 	printf("%s, an end: %ld bytes of the runtime and %ld of librpma, "
-	       "beside %d of private data, %ld of ledgers and slots, %ld of "
-	       "what waits "
-	       "for them, %ld of spills, %ld of CQs' tables; %ld calls of "
-	       "mmap() for %u ends\n",
+	       "beside %d of private data, %ld of rings, %ld of spills, %ld of "
+	       "CQs' tables; %ld calls of mmap() for %u ends\n",
 	       when, (long)runtime, (long)bytes[HEAP_LIBRPMA], SENT_BYTES,
-	       (long)bytes[HEAP_LEDGER], (long)kept, (long)bytes[HEAP_SPILL],
+	       (long)bytes[HEAP_LEDGER], (long)bytes[HEAP_SPILL],
 	       (long)bytes[HEAP_TABLE], (long)(now.maps - before->maps), count);
 	CHECK(runtime <= END_BYTES);
 	CHECK(bytes[HEAP_LIBRPMA] <= LIBRPMA_BYTES);

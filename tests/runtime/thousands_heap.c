@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "base/line.h"
-#include "conn/ledger.h"
+#include "conn/rings.h"
 #include "poller/route.h"
 #include "librpma.h"
 #include "queue/lane.h"
@@ -33,11 +32,9 @@ void *__real_aligned_alloc(size_t alignment, size_t size);
 void __real_free(void *block);
 void *__real_mmap(void *addr, size_t size, int prot, int flags, int fd,
 		  off_t at);
-int __real_rt_ledger_init(struct rt_ledger *ledger, uint32_t depth);
-void __real_rt_ledger_fini(struct rt_ledger *ledger);
-int __real_rt_line_new(struct rt_turn *turn, uint32_t places, uint32_t size,
-		       uint32_t behind);
-void __real_rt_line_free(struct rt_turn *turn);
+int __real_rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
+			uint32_t waiting);
+void __real_rt_rings_free(struct rpma_rt_conn *conn);
 struct rt_spill *__real_rt_spill_new(uint32_t entries);
 void __real_rt_spill_delete(struct rt_spill *spill);
 
@@ -121,39 +118,22 @@ void *__wrap_mmap(void *addr, size_t size, int prot, int flags, int fd,
 	return __real_mmap(addr, size, prot, flags, fd, at);
 }
 
-int __wrap_rt_ledger_init(struct rt_ledger *ledger, uint32_t depth)
+/* As much as the program configured work requests. */
+int __wrap_rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
+			uint32_t waiting)
 {
 	int ret;
 
 	room = HEAP_LEDGER;
-	ret = __real_rt_ledger_init(ledger, depth);
+	ret = __real_rt_rings_new(conn, depths, waiting);
 	room = HEAP_OTHER;
 	return ret;
 }
 
-void __wrap_rt_ledger_fini(struct rt_ledger *ledger)
+void __wrap_rt_rings_free(struct rpma_rt_conn *conn)
 {
 	room = HEAP_LEDGER;
-	__real_rt_ledger_fini(ledger);
-	room = HEAP_OTHER;
-}
-
-/* Slots for what stands in line, as many as the program configured. */
-int __wrap_rt_line_new(struct rt_turn *turn, uint32_t places, uint32_t size,
-		       uint32_t behind)
-{
-	int ret;
-
-	room = HEAP_LEDGER;
-	ret = __real_rt_line_new(turn, places, size, behind);
-	room = HEAP_OTHER;
-	return ret;
-}
-
-void __wrap_rt_line_free(struct rt_turn *turn)
-{
-	room = HEAP_LEDGER;
-	__real_rt_line_free(turn);
+	__real_rt_rings_free(conn);
 	room = HEAP_OTHER;
 }
 

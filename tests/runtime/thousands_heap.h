@@ -18,7 +18,7 @@
 enum heap_room {
 	HEAP_OTHER,   /* of the runtime */
 	HEAP_LIBRPMA, /* of librpma, for a connection */
-	HEAP_LEDGER,  /* its ring of entries */
+	HEAP_LEDGER,  /* its rings: see conn/rings.h */
 	HEAP_SPILL,   /* of a lane: what one that is full takes */
 	HEAP_TABLE,   /* of a CQ's routes */
 	HEAP_ROOMS

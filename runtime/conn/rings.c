@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* rings.c -- see rings.h. */
+
+#include "conn/rings.h"
+
+#include <stdlib.h>
+
+#include "base/line.h"
+#include "conn/conn.h"
+
+/* The receives of an SRQ, or of a pool, stand in no line of the connection. */
+static struct rt_line_size line_of(const struct rpma_rt_conn *conn, int side,
+				   uint32_t depth, uint32_t waiting)
+{
+	bool has_slots =
+		side == RPMA_RT_SEND_SIDE || conn->receives == RT_RECEIVES_OWN;
+	struct rt_line_size line = {
+		.places = has_slots ? rt_line_places(depth, waiting) : 0};
+
+	if (side == RPMA_RT_SEND_SIDE)
+		line.stride = sizeof(struct rt_line_send) +
+			      rt_line_behind(conn->max_sge, conn->max_inline);
+	else
+		line.stride = sizeof(struct rt_line_recv) +
+			      rt_line_behind(conn->max_sge, 0);
+	return line;
+}
+
+static size_t whole_lines(size_t bytes)
+{
+	return (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
+}
+
+/* Takes so many bytes of the block, in whole cache lines. */
+static void *carve(char **block, size_t bytes)
+{
+	void *memory = *block;
+
+	*block += whole_lines(bytes);
+	return memory;
+}
+
+int rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
+		 uint32_t waiting)
+{
+	size_t kept = ((size_t)depths[0] + depths[1]) * sizeof(struct rt_kept);
+	size_t bytes = whole_lines(kept);
+	struct rt_line_size sizes[2];
+	struct rt_line *lines[2];
+	char *block;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		sizes[i] = line_of(conn, i, depths[i], waiting);
+		bytes += whole_lines(rt_ledger_bytes(depths[i])) +
+			 rt_line_bytes(&sizes[i]) +
+			 rt_line_slot_bytes(&sizes[i]);
+	}
+	block = aligned_alloc(RT_CACHE_LINE, bytes);
+	if (block == NULL)
+		return RPMA_E_NOMEM;
+	/* in front what is written here, in as few pages as can be */
+	for (i = 0; i < 2; i++)
+		rt_ledger_init(&conn->gate[i].ledger, depths[i],
+			       carve(&block, rt_ledger_bytes(depths[i])));
+	for (i = 0; i < 2; i++)
+		lines[i] = carve(&block, rt_line_bytes(&sizes[i]));
+	for (i = 0; i < 2; i++)
+		rt_line_init(&conn->gate[i].turn, &sizes[i], lines[i],
+			     carve(&block, rt_line_slot_bytes(&sizes[i])));
+	conn->poll.kept = carve(&block, kept);
+	return 0;
+}
+
+void rt_rings_free(struct rpma_rt_conn *conn)
+{
+	/* the block begins with the first ledger */
+	free(conn->gate[0].ledger.entries);
+}
