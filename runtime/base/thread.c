@@ -25,6 +25,7 @@
 #include "base/fds.h"
 #include "base/lang.h"
 #include "base/log.h"
+#include "base/self.h"
 
 /* ------------------------------------------------------------------ cpu --- */
 
@@ -147,7 +148,10 @@ int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 #define FIRST_REST_NS	UINT64_C(10000000)
 #define LONGEST_REST_NS UINT64_C(160000000)
 #define NS_PER_MS	INT64_C(1000000)
-#define MOST_FAILURES	16 /* readings of a source that cannot get better */
+/* A message that is expected is waited for so long without a sleep: some times
+ * what a sleep and a wake-up cost. */
+#define LINGER_NS     UINT64_C(50000)
+#define MOST_FAILURES 16 /* readings of a source that cannot get better */
 
 /* --------------------------------------------------------------- timers --- */
 
@@ -307,15 +311,36 @@ static int sleep_until_ready(struct rt_thread *thread,
 	return 0;
 }
 
-/* Runs the sources that are ready. Sleeps until there is one, or a message, but
- * not when there is a message already: so neither keeps the other waiting. */
-static void serve_sources(struct rt_thread *thread)
+/* A message is expected: looks for messages and sources for a moment, and gives
+ * the CPU up between two looks, for the sender may need the CPU. The bell is
+ * not prepared, so the message costs its sender no system call. Returns how
+ * many sources are ready; *is_idle: neither sources nor a message came. */
+static int linger(struct rt_thread *thread, struct epoll_event *batch,
+		  bool *is_idle)
 {
-	struct epoll_event batch[BATCH];
-	struct rt_source *source;
-	int timeout = rt_thread_run_timers(thread);
+	uint64_t now = rt_now_ns();
+	uint64_t end = now + LINGER_NS;
+	enum rt_share share = rt_share_ask(&now);
 	int n;
-	int i;
+
+	do {
+		n = epoll_wait(thread->epfd, batch, BATCH, 0);
+		*is_idle = n <= 0 && rt_thread_is_idle(thread);
+		if (*is_idle && share != RT_SHARE_BUSY) {
+			share = rt_share_yield_now(&now);
+			*is_idle = rt_thread_is_idle(thread);
+		}
+	} while (*is_idle && share != RT_SHARE_BUSY && now < end);
+	return n;
+}
+
+/* Sleeps until a source is ready or a message comes, but not when there is a
+ * message already: so neither keeps the other waiting. Returns how many sources
+ * are ready. */
+static int sleep_prepared(struct rt_thread *thread, struct epoll_event *batch,
+			  int timeout)
+{
+	int n;
 
 	rt_bell_prepare(&thread->bell);
 	/* acquire: pairs with the release in rt_thread_stop() */
@@ -326,6 +351,24 @@ static void serve_sources(struct rt_thread *thread)
 	if (n < 0)
 		lose_fds(thread, errno);
 	rt_bell_cancel(&thread->bell);
+	return n;
+}
+
+/* Runs the sources that are ready. Sleeps until there is one, or a message. */
+static void serve_sources(struct rt_thread *thread)
+{
+	struct epoll_event batch[BATCH];
+	struct rt_source *source;
+	int timeout = rt_thread_run_timers(thread);
+	bool is_idle = true;
+	int n = 0;
+	int i;
+
+	if (thread->expects && !thread->has_lost_fds)
+		n = linger(thread, batch, &is_idle);
+	thread->expects = false;
+	if (is_idle)
+		n = sleep_prepared(thread, batch, timeout);
 	for (i = 0; i < n; i++) {
 		source = batch[i].data.ptr;
 		if (source != NULL) /* NULL: the bell */

@@ -90,6 +90,9 @@ struct rt_thread {
 	/* the thread's */
 	struct rt_heap timers;
 	bool has_lost_fds; /* sleeps on the futex of the bell: base/fds.h */
+	/* a message is about to come, the answer to what the thread has just
+	 * reported: the thread does not sleep at once */
+	bool expects;
 	/* set before the start, or NULL: runs on the thread when the program
 	 * has closed its descriptors; sources are not ready any more */
 	void (*lost)(struct rt_thread *thread, int err);

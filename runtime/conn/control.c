@@ -151,6 +151,8 @@ int rt_conn_qp_is_made_control(struct rpma_rt_conn *conn)
 	if (conn->poll.brought.part != NULL)
 		rt_listener_poller_expect(conn->poll.brought.part);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
+	/* the program connects, accepts or rejects */
+	conn->device->control.expects = true;
 	return 0;
 }
 

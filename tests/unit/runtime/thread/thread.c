@@ -4,7 +4,10 @@
 /* A thread's start and end, and calls. */
 
 #include <errno.h>
+#include <sched.h>
 #include <semaphore.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "rt_fake.h"
 #include "base/self.h"
@@ -179,6 +182,84 @@ static void call__of_nobodys_poller_runs_it(void **state)
 	assert_null(rt_self_poller());
 }
 
+/* ----------------------------------------------------------- expecting --- */
+
+/* A message after which the thread expects another. */
+struct expecting {
+	struct rt_msg msg; /* first */
+	sem_t ran;
+	int fd;
+};
+
+static void expect(struct rt_msg *msg, void *owner)
+{
+	const uint64_t one = 1;
+	struct expecting *expecting = (struct expecting *)msg;
+
+	(void)owner;
+	thread.expects = true;
+	if (expecting->fd >= 0)
+		assert_int_equal(write(expecting->fd, &one, sizeof(one)),
+				 sizeof(one));
+	sem_post(&expecting->ran);
+}
+
+/* The message that is expected comes at once, or when the thread has gone to
+ * sleep without the message: it runs all the same. */
+static void expects__message_comes_at_once_or_late_runs(void **state)
+{
+	struct expecting expecting = {.msg.fn = expect, .fd = -1};
+	int i;
+
+	(void)state;
+	sem_init(&expecting.ran, 0, 0);
+	ok(rt_thread_start(&thread, &rt, "test"));
+	for (i = 0; i < 200; i++) {
+		while (i % 4 == 0 &&
+		       rt_bell_ways(&thread.bell) == RT_BELL_AWAKE)
+			sched_yield();
+		rt_inbox_push_mt(&thread.inbox, &expecting.msg);
+		sem_wait(&expecting.ran);
+	}
+	rt_thread_stop(&thread);
+	sem_destroy(&expecting.ran);
+}
+
+static sem_t served;
+
+static void serve(struct rt_source *source)
+{
+	uint64_t value;
+
+	assert_int_equal(read(source->fd, &value, sizeof(value)),
+			 sizeof(value));
+	sem_post(&served);
+}
+
+/* A source that is ready does not wait for the message. */
+static void expects__source_is_served(void **state)
+{
+	struct rt_source source = {.fd = eventfd(0, EFD_CLOEXEC),
+				   .ready = serve};
+	struct expecting expecting = {.msg.fn = expect, .fd = source.fd};
+	int i;
+
+	(void)state;
+	sem_init(&expecting.ran, 0, 0);
+	sem_init(&served, 0, 0);
+	ok(rt_thread_start(&thread, &rt, "test"));
+	ok(rt_thread_add(&thread, &source));
+	for (i = 0; i < 20; i++) {
+		rt_inbox_push_mt(&thread.inbox, &expecting.msg);
+		sem_wait(&expecting.ran);
+		sem_wait(&served);
+	}
+	rt_thread_stop(&thread);
+	sem_destroy(&served);
+	sem_destroy(&expecting.ran);
+	close(source.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +268,8 @@ int main(void)
 		cmocka_unit_test(stop__the_inbox_is_run_first),
 		cmocka_unit_test(stop__right_after_a_message),
 		cmocka_unit_test(messages__one_that_may_wait_then_all_others),
+		cmocka_unit_test(expects__message_comes_at_once_or_late_runs),
+		cmocka_unit_test(expects__source_is_served),
 		fake_test(call__of_nobodys_poller_runs_it),
 	};
 
