@@ -18,7 +18,10 @@
 #include "bench.h"
 #include "world.h"
 
-#define DEPTH 128  /* the runtime's default */
+/* work requests of a queue of both ways, with the one that the runtime adds to
+ * each queue for the end: a device that rounds up to a power of two has equal
+ * queue pairs then */
+#define DEPTH 128
 #define COUNT 2000 /* connections at most */
 #define CQ_OF 8192 /* likewise */
 
@@ -40,6 +43,8 @@ static void rt_open(void)
 	cfg = (struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT;
 	cfg.peer = world.peer;
 	cfg.queue = queue;
+	cfg.sq_size = DEPTH - 1;
+	cfg.rq_size = DEPTH - 1;
 	MUST(rpma_rt_listen(world.rt, world.addr, "0", &cfg, &listener));
 	MUST(rpma_rt_listener_get_port(listener, &number));
 	snprintf(port, sizeof(port), "%u", number);
