@@ -11,8 +11,9 @@
 
 #include "bench.h"
 
-#define AT_ONCE 64 /* connections being made */
-#define OTHERS	64 /* queue pairs that the rest of the program needs */
+#define AT_ONCE 64    /* connections being made */
+#define BACKLOG 32768 /* requests that wait, at most */
+#define OTHERS	64    /* queue pairs that the rest of the program needs */
 
 /* ----------------------------------------------------------- connecting --- */
 
@@ -20,6 +21,7 @@ struct connecting {
 	struct crowd *crowd;
 	struct rpma_rt_conn_cfg *cfg;
 	int poller;
+	uint32_t at_once;
 	uint32_t begun;	      /* active ends */
 	uint32_t requested;   /* passive ends */
 	uint32_t established; /* both */
@@ -58,21 +60,24 @@ static void step(struct connecting *c)
 	MUST(rpma_rt_conn_connect(conn, NULL));
 }
 
-static void connect_all(struct crowd *crowd, int poller)
+static void connect_all(struct crowd *crowd, int poller, uint32_t at_once)
 {
-	struct connecting c = {
-		.crowd = crowd, .cfg = world_cfg(1, 1), .poller = poller};
+	struct connecting c = {.crowd = crowd,
+			       .cfg = world_cfg(1, 1),
+			       .poller = poller,
+			       .at_once = at_once};
 	struct world *world = crowd->world;
 	struct rpma_rt_listener *listener;
 	uint16_t port;
 
-	MUST(world_listen_at(world->rt, world->peer, world->addr, "0", AT_ONCE,
-			     c.cfg, poller, crowd->queue, NULL, &listener));
+	MUST(world_listen_at(world->rt, world->peer, world->addr, "0",
+			     at_once < BACKLOG ? (int)at_once : BACKLOG, c.cfg,
+			     poller, crowd->queue, NULL, &listener));
 	MUST(rpma_rt_listener_get_port(listener, &port));
 	snprintf(world->port, sizeof(world->port), "%u", port);
 	while (c.established < crowd->ends) {
 		if (c.begun < crowd->ends / 2 &&
-		    2 * c.begun < c.established + 2 * AT_ONCE)
+		    2 * c.begun < c.established + 2 * at_once)
 			begin_one(&c);
 		else
 			step(&c);
@@ -95,15 +100,23 @@ static void check_room(const struct crowd *crowd)
 	bench_skip(why);
 }
 
-void crowd_open(struct crowd *crowd, struct world *world, int poller,
-		uint32_t ends, const struct rpma_rt_queue_cfg *queue_cfg)
+void crowd_open_at_once(struct crowd *crowd, struct world *world, int poller,
+			uint32_t ends,
+			const struct rpma_rt_queue_cfg *queue_cfg,
+			uint32_t at_once)
 {
 	*crowd = (struct crowd){.world = world, .ends = ends / 2 * 2};
 	check_room(crowd);
 	MUST(rpma_rt_queue_new(world->rt, queue_cfg, &crowd->queue));
 	crowd->conns = calloc(crowd->ends + 1, sizeof(struct rpma_rt_conn *));
 	CHECK(crowd->conns != NULL);
-	connect_all(crowd, poller);
+	connect_all(crowd, poller, at_once);
+}
+
+void crowd_open(struct crowd *crowd, struct world *world, int poller,
+		uint32_t ends, const struct rpma_rt_queue_cfg *queue_cfg)
+{
+	crowd_open_at_once(crowd, world, poller, ends, queue_cfg, AT_ONCE);
 }
 
 /* -------------------------------------------------------------- closing --- */

@@ -31,6 +31,12 @@ struct crowd {
  * program when the device has no room for so many and some others. */
 void crowd_open(struct crowd *crowd, struct world *world, int poller,
 		uint32_t ends, const struct rpma_rt_queue_cfg *queue_cfg);
+/* Likewise, and so many connections are begun before the first of them is
+ * established. */
+void crowd_open_at_once(struct crowd *crowd, struct world *world, int poller,
+			uint32_t ends,
+			const struct rpma_rt_queue_cfg *queue_cfg,
+			uint32_t at_once);
 /* Closes all and returns at once. */
 void crowd_close(struct crowd *crowd);
 bool crowd_is_closed(const struct crowd *crowd);
