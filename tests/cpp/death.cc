@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * death.cc -- what a coroutine gets when a connection dies while it waits;
- * operations that find no room, and wait in a line; writes to two replicas, of
- * which one dies.
+ * death.cc -- a connection dies while a coroutine waits: the results of the
+ * coroutine; operations without room, waiting in a line; writes to two
+ * replicas, where a replica dies.
  */
 
 #include <cstring>
@@ -121,7 +121,7 @@ static void death__everybody_is_told(rpma_rt_mode mode)
 	both = connect(s);
 }
 
-/* A connection that goes before it is established. */
+/* A connection goes before ESTABLISHED. */
 static rt::task<void> leave_early(scene &s)
 {
 	auto listener = must(s.loop.listen(address(), "0", s.endpoint()));
@@ -129,7 +129,7 @@ static rt::task<void> leave_early(scene &s)
 		1ms, s.loop.connect(address(), std::to_string(listener.port()),
 				    s.endpoint()));
 	CHECK(!begun);
-	/* the request may be there: it is of a peer that has left */
+	/* the request may have arrived: of a peer that has left */
 	auto late = co_await s.loop.within(5ms, listener.next());
 	if (late) {
 		auto conn = std::move(*late).accept();
@@ -155,7 +155,7 @@ static void stop__ends_the_run(rpma_rt_mode mode)
 	told t;
 
 	s.loop.spawn(hear_end(both.client, t));
-	/* this thread goes on with its poller meanwhile */
+	/* this thread goes on with the poller meanwhile */
 	std::thread stopper([&] { CHECK(rpma_rt_stop(s.runtime.raw()) == 0); });
 	while (s.loop.turn(1000) != RPMA_RT_E_CLOSED)
 		continue;
@@ -197,7 +197,7 @@ static rt::task<void> replicate(scene &s)
 	CHECK(memcmp(s.page.data(), "fourth", 6) == 0);
 }
 
-/* One of them dies while the writes are under way. */
+/* A replica dies while the writes are outstanding. */
 static rt::task<void> die_between(scene &s)
 {
 	for (int i = 0; i < 20; i++) {

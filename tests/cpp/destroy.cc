@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * destroy.cc -- a coroutine that is destroyed wherever it is suspended: in each
- * kind of wait, while the device holds its work and writes later. The device
- * writes into no slot that somebody else has, a coroutine that is gone is not
- * resumed, and what was not taken is there for the next. With held work only on
+ * destroy.cc -- a coroutine is destroyed wherever suspended: in each kind of
+ * wait, while the device holds the work of the coroutine and writes later. The
+ * device writes into no slot of another owner, a destroyed coroutine is not
+ * resumed, and untaken results are there for the next. With held work only on
  * the loopback device.
  */
 
@@ -16,7 +16,7 @@
 #define ROUNDS 8
 #define HELD   "delay_us=20000"
 
-/* A task that is begun and destroyed while it waits. */
+/* Begins a task, and destroys the task while waiting. */
 template <typename... A>
 static void begin_and_destroy(scene &s, rt::task<void> (*fn)(scene &, A &...),
 			      A &...arg)
@@ -35,7 +35,7 @@ static void begin_and_destroy(scene &s, rt::task<void> (*fn)(scene &, A &...),
 	CHECK(is_gone);
 }
 
-/* A task that posts, and is destroyed before the loop sees more of it. */
+/* Destroys a task that posts, before the loop sees more of the task. */
 static void post_and_destroy(scene &s, rt::connection &conn,
 			     rt::task<void> (*fn)(scene &, rt::connection &))
 {
@@ -51,7 +51,7 @@ static pair connect(scene &s)
 	return must(std::move(both));
 }
 
-/* All of the pool is free again, but for what is posted. */
+/* Waits until the whole pool is free again, except posted slots. */
 static void wait_until_free(scene &s, size_t count)
 {
 	for (;;) {
@@ -88,8 +88,8 @@ static auto read_one(scene &s, rt::connection &conn)
 	return conn.read(s.remote, 0, s.lease("0123456789"));
 }
 
-/* A limit that has passed when the loop looks for the first time: before the
- * loop looks at completions. */
+/* A limit that has passed at the first look of the loop: before the loop looks
+ * at completions. */
 template <typename A> static rt::task<void> be_late(scene &s, A limited)
 {
 	auto late = co_await s.loop.within(0ms, std::move(limited));
@@ -129,8 +129,8 @@ static void post_and_be_late(scene &s, rt::connection &conn,
 	s.run(fn(s, conn));
 }
 
-/* The device writes after the coroutine is gone: into the slot, which nobody
- * else gets before. */
+/* The device writes after the coroutine is gone: into the slot, which no other
+ * coroutine gets before. */
 static void destroy_held(scene &s, rt::connection &conn, const char *rule,
 			 rt::task<void> (*fn)(scene &, rt::connection &),
 			 decltype(post_and_destroy) *give_up = post_and_destroy)
@@ -142,11 +142,11 @@ static void destroy_held(scene &s, rt::connection &conn, const char *rule,
 	CHECK(device->fault(rule) == 0);
 	give_up(s, conn, fn);
 	auto others = s.take_all();
-	/* however long this took: the loop has not taken its completion */
+	/* in any time: the loop has not taken the completion */
 	CHECK(others.size() < all);
 	for (auto &other : others)
 		memset(other.resize(64).data(), 'x', 64);
-	/* the rest comes back when the device has done with it */
+	/* the rest comes back when the device has finished */
 	while (others.size() < all) {
 		CHECK(s.loop.turn(1000) >= 0);
 		for (auto &more : s.take_all()) {
@@ -329,9 +329,9 @@ static void suspended__destroyed_anywhere(rpma_rt_mode mode)
 		s.loop.spawn(fn(s, both.client));
 }
 
-/* ---------------------------------------------------- what is not taken --- */
+/* --------------------------------------------------- untaken results --- */
 
-/* Both are complete in one step, and the one that loses keeps nothing. */
+/* Both are complete in the same step, and the loser keeps nothing. */
 static rt::task<void> lose_nothing(scene &s)
 {
 	auto both = co_await s.connect();
@@ -375,8 +375,8 @@ static rt::task<void> be_ended(rt::connection &conn)
 	CHECK(!"resumed");
 }
 
-/* Both wait for the same event; the first one destroys the second, which is
- * about to be resumed. */
+/* Both wait for the same event; the first destroys the second, which is about
+ * to be resumed. */
 static void ready_one__destroyed_by_another(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -413,7 +413,7 @@ static void losers__leases_come_back(rpma_rt_mode mode)
 	wait_until_free(s, s.cfg.slots);
 }
 
-/* -------------------------------------------- others get what it had --- */
+/* -------------------------------------- others get the former items --- */
 
 /* Has the item, and waits for more. */
 static rt::task<void> keep_item(rt::loop &loop)
@@ -431,7 +431,7 @@ static rt::task<int> end_keeper(scene &s, std::optional<rt::task<void>> &keeper)
 	std::array<int, 16> own = {1, 2, 3};
 
 	(void)co_await s.loop.sleep_for(1ms);
-	keeper.reset(); /* its item completes the other one of the group */
+	keeper.reset(); /* the item completes the other member of the group */
 	for (int &value : own)
 		value++;
 	co_return own[2];
@@ -452,7 +452,7 @@ static rt::task<void> decide_inside(scene &s)
 		CHECK(must(co_await s.loop.next()).context == 7);
 }
 
-/* A coroutine does something that decides the group that it is a member of. */
+/* A coroutine decides the group of which the coroutine is a member. */
 static void member__decides_while_it_runs(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -478,7 +478,7 @@ static rt::task<void> decide_once(scene &s)
 		CHECK(must(co_await s.loop.next()).context == 8);
 }
 
-/* A member that is taken back lets go of what another one of them awaits. */
+/* A member taken back releases the item awaited by another member. */
 static void member__taken_back_completes_another(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -492,8 +492,9 @@ static rt::task<void> note_item(rt::loop &loop, bool &came)
 	came = true;
 }
 
-/* What had an item is destroyed: another coroutine gets that in a turn, and not
- * before; behind the loop's end nobody. */
+/* The holder of an item is destroyed: another coroutine gets the item in a
+ * turn, and not before; after the end of the loop no coroutine gets the
+ * item. */
 static void keeper__destroyed_outside(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});

@@ -3,9 +3,9 @@
 
 /*
  * futures.cc -- connections and listeners without a queue and without a loop:
- * threads wait for what they did, requests and messages are futures, receives
- * are shared, also with connections of a loop; owners are destroyed in any
- * order.
+ * threads wait for their operations, requests and messages are futures,
+ * receives are shared, also with connections of a loop; owners are destroyed in
+ * any order.
  */
 
 #include <algorithm>
@@ -57,7 +57,7 @@ static rpma_rt_completion wait_for(rt::result<rt::future> made)
 	return must(future.wait(-1));
 }
 
-/* Sends back what comes: from the word at 0 to that at 8. */
+/* Sends messages back: from the word at 0 to the word at 8. */
 static void echo(world &w, rt::future_listener &listener)
 {
 	auto conn = must(listener.accept());
@@ -103,7 +103,7 @@ static void connection__without_a_queue()
 	server.join();
 }
 
-/* A request that nobody waits for any more is the next one's. */
+/* A request without a waiter goes to the next waiter. */
 static void request__given_up_is_the_next_ones()
 {
 	world w;
@@ -136,7 +136,7 @@ static void connect__fails_with_a_reason()
 	std::optional<rt::future_listener> listener(w.listen());
 	auto next = must(listener->next());
 
-	/* nobody answers */
+	/* no answer */
 	auto late = w.connect(*listener, 1);
 	CHECK(!late && late.error().what() == rt::errc::timed_out);
 	std::atomic<bool> is_over{false};
@@ -146,7 +146,7 @@ static void connect__fails_with_a_reason()
 		      no.error().reason() == RPMA_RT_REASON_REJECTED);
 		is_over = true;
 	});
-	/* the first may be that of the peer that has left */
+	/* the first may be the request of the peer that has left */
 	while (!is_over) {
 		auto refused = next.wait(10);
 
@@ -194,7 +194,7 @@ struct both {
 	rt::future_connection client, server;
 };
 
-/* The server's receives are those; its user pointer, too. */
+/* Connects with the receives of the server; the user pointer, too. */
 static both connect_to(const world &w, const rt::endpoint &served)
 {
 	auto listener = must(
@@ -216,7 +216,7 @@ static void messages__of_a_connection()
 
 	served.messages = &*pool;
 	std::optional<both> ends(connect_to(w, served));
-	pool.reset(); /* the connection keeps it */
+	pool.reset(); /* the connection keeps the pool */
 	for (uint64_t i = 1; i <= ROUNDS; i++) {
 		auto early = must(ends->server.next());
 		auto none = early.wait(0);
@@ -226,7 +226,7 @@ static void messages__of_a_connection()
 		send_word(w, ends->client, 2 * i);
 		auto came = must(early.wait(-1));
 		CHECK(word_of(came) == 2 * i && came.imm() == 2 * i);
-		/* what nobody waits for any more is the next one's */
+		/* a message without a waiter goes to the next waiter */
 		send_word(w, ends->client, 2 * i + 1);
 		given_up.reset();
 		CHECK(word_of(must(ends->server.receive())) == 2 * i + 1);
@@ -239,7 +239,7 @@ static void messages__of_a_connection()
 	auto end = ends->server.receive();
 	CHECK(!end && end.error().what() == rt::errc::closed);
 	ends.reset();
-	CHECK(word_of(last) == 7); /* a message is its holder's */
+	CHECK(word_of(last) == 7); /* a message belongs to the holder */
 }
 
 static rt::shared_receive_queue share(const world &w)
@@ -251,7 +251,7 @@ static rt::shared_receive_queue share(const world &w)
 						   open_pool(w), cfg));
 }
 
-/* Two connections, one stream. */
+/* Two connections, a single stream. */
 static void messages__of_shared_receives()
 {
 	world w;
@@ -278,13 +278,13 @@ static void messages__of_shared_receives()
 	CHECK(came[0] && came[1]);
 	auto last = must(shared->next());
 	ends[0].reset();
-	shared.reset(); /* a connection has it still */
+	shared.reset(); /* a connection still has the receives */
 	send_word(w, ends[1]->client, 1);
 	CHECK(word_of(must(last.wait(-1))) == 1);
 	ends[1].reset();
 }
 
-/* The end of what is shared, when its last owner goes. */
+/* The end of shared receives, when the last owner goes. */
 static void messages__of_shared_receives_END()
 {
 	world w;
@@ -308,7 +308,7 @@ static rt::task<uint64_t> take_words(rt::listener &listener, int count)
 	co_return sum;
 }
 
-/* A connection of a loop has its own messages, from the same receives. */
+/* A connection of a loop gets separate messages, from the same receives. */
 static void messages__of_a_loop_from_shared_receives()
 {
 	world w;
@@ -334,7 +334,7 @@ static void messages__of_a_loop_from_shared_receives()
 	CHECK(word_of(must(must(shared.next()).wait(-1))) == 5);
 }
 
-/* A listener goes with requests that nobody took, and pool and SRQ with it. */
+/* A listener goes with untaken requests, and pool and SRQ with the listener. */
 static void owners__of_receives_go_with_a_listener()
 {
 	for (int i = 0; i < 20; i++) {
@@ -360,7 +360,7 @@ static void owners__of_receives_go_with_a_listener()
 			CHECK(!no);
 		});
 		std::optional<rt::request_future> held;
-		if (i & 2) /* it has the request, and nobody asks for it */
+		if (i & 2) /* has the request, which is never asked for */
 			held.emplace(must(listener->next()));
 		if (i & 4)
 			std::this_thread::yield();
@@ -372,7 +372,7 @@ static void owners__of_receives_go_with_a_listener()
 	}
 }
 
-/* Each order in which seven owners go, with a receive that is posted. */
+/* Each order of destroying seven owners, with a posted receive. */
 static void owners__destroyed_in_any_order()
 {
 	std::vector<int> order(7);
@@ -415,7 +415,7 @@ static void owners__destroyed_in_any_order()
 				server.reset();
 			else if (which == 5)
 				future.reset();
-			else if (!client) /* what is posted keeps it */
+			else if (!client) /* posted work keeps the connection */
 				memory.reset();
 		}
 	} while (std::next_permutation(order.begin(), order.end()));

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * loops.cc -- coroutines that go from one loop's thread to another's, and are
- * destroyed on the way; and what a coroutine awaits, over and over: nothing is
- * allocated for it.
+ * loops.cc -- coroutines that go from the thread of a loop to the thread of
+ * another loop, and are destroyed on the way; and awaiting again and again:
+ * nothing is allocated for an await.
  */
 
 #include <atomic>
@@ -57,7 +57,7 @@ static rt::task<int> travel(rt::loop_ref home, rt::loop_ref away)
 		CHECK(std::this_thread::get_id() == here);
 		trips++;
 	}
-	/* it ends away: what awaits it is at home nevertheless */
+	/* ends away: the awaiting coroutine is at home nevertheless */
 	must(co_await away.resume_there());
 	co_return trips;
 }
@@ -104,7 +104,7 @@ static rt::task<void> leave(rt::loop_ref away, bool &was_refused)
 	was_refused = !there;
 }
 
-/* Nobody runs the other loop; then it ends. */
+/* No thread runs the other loop; then the loop ends. */
 static void loops__destroyed_on_the_way(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -159,7 +159,7 @@ struct visit {
 	int over = 0;
 };
 
-/* Stays until it may leave, and then a little longer. */
+/* Stays until allowed to leave, and then a little longer. */
 static rt::task<void> stay(visit &v)
 {
 	must(co_await v.there.remote().resume_there());
@@ -198,8 +198,8 @@ static rt::task<int> stay_together(rt::loop &loop, visit &v)
 	co_return v.over;
 }
 
-/* The runtime stops while coroutines of the task that the loop runs are on
- * another loop: they have come back when run() returns. */
+/* The runtime stops while coroutines of the task run by the loop are on another
+ * loop: all have come back when run() returns. */
 static void run__waits_for_those_away(rpma_rt_mode mode)
 {
 	for (bool is_group : {false, true}) {
@@ -216,7 +216,7 @@ static void run__waits_for_those_away(rpma_rt_mode mode)
 		auto done = s.loop.run(is_group ? stay_together(s.loop, v)
 						: stay_once(v));
 
-		/* what the group waits for at home does not come */
+		/* the event awaited by the group at home does not come */
 		CHECK(is_group ? v.over == 2 : must(std::move(done)) == 1);
 		stopper.join();
 	}
@@ -228,7 +228,7 @@ static rt::task<int> throw_away(visit &v)
 	throw 7;
 }
 
-/* It goes home with the exception. */
+/* The coroutine goes home with the exception. */
 static void exception__thrown_away(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -254,7 +254,7 @@ static rt::task<void> try_to_leave(rt::loop_ref away, int &refused, int &over)
 	over++;
 }
 
-/* Those that a loop has not taken when it ends go on where they were. */
+/* Coroutines not taken by an ended loop go on where they were. */
 static void mailbox__of_an_ended_loop(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -305,7 +305,7 @@ static void mailbox__ends_while_they_come(rpma_rt_mode mode)
 	}
 }
 
-/* A new loop, perhaps at the address of the former: it is another one. */
+/* A new loop, perhaps at the address of the former, is another loop. */
 static void loop_ref__of_a_former_loop(rpma_rt_mode mode)
 {
 	auto runtime = open_runtime(mode);
@@ -376,7 +376,7 @@ static rt::task<void> end_at_once(std::optional<rt::loop> &loop)
 	co_return;
 }
 
-/* It ends when none of its coroutines is on the stack. */
+/* The loop ends when no coroutine of the loop is on the stack. */
 static void loop__destroyed_by_its_coroutine(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -465,7 +465,7 @@ static rt::task<void> await_everything(scene &s)
 	auto &to = both.client;
 
 	for (int i = 0; i < 1000; i++) {
-		/* the first rounds make room in what grows */
+		/* the first rounds make room in growing containers */
 		if (i == 100)
 			allocated = 0;
 		must(co_await to.send(s.lease("ping")));

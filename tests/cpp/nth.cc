@@ -2,13 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * nth.cc -- the nth allocation fails, of the headers, of the program's
- * coroutines or of the library, which is linked with its allocations led here.
+ * nth.cc -- the nth allocation fails, of the headers, of the coroutines of the
+ * program or of the library, which is linked with its allocations led here.
  * Each scene is run once for every allocation of the scene, and ends with an
- * error or with a bad_alloc that the program catches, never by
- * std::terminate(). Loopback device, linked.
+ * error or with a bad_alloc caught by the program, never by std::terminate().
+ * Loopback device, linked.
  *
- * usage: cpp_nth [step]: of so many allocations one fails
+ * usage: cpp_nth [step]: a single allocation of so many fails
  */
 
 #include <atomic>
@@ -25,7 +25,7 @@
 
 /* Relaxed, all: counts; set while no other thread runs. */
 static std::atomic<unsigned> calls;
-static std::atomic<unsigned> failing; /* 0: none */
+static std::atomic<unsigned> failing; /* 0: no failure */
 static std::atomic<unsigned> failures;
 static unsigned at; /* for the message if the test fails */
 
@@ -142,8 +142,8 @@ __attribute__((noinline)) void operator delete[](void *memory,
 
 /* --------------------------------------------------------------- scenes --- */
 
-/* A limit of 30 s that passes means that no error was
- * reported for an allocation that failed. */
+/* Returns true if a result is over. A limit of 30 s that passes means that no
+ * error was reported for a failed allocation. */
 template <typename R> static bool is_over(const R &result)
 {
 	if (!result && result.error().what() == rt::errc::timed_out) {
@@ -153,7 +153,7 @@ template <typename R> static bool is_over(const R &result)
 	return !result;
 }
 
-/* Takes every free slot, and waits for one more. */
+/* Takes every free slot, and waits for another. */
 static rt::task<bool> wait_for_slot(const rt::loop &loop, const rt::pool &pool)
 {
 	std::vector<rt::lease> all;
@@ -171,7 +171,7 @@ static rt::task<bool> wait_for_slot(const rt::loop &loop, const rt::pool &pool)
 	co_return !is_over(slot);
 }
 
-/* Echoes what comes. */
+/* Echoes every message. */
 static rt::task<void> serve(rt::listener &listener)
 {
 	auto conn = co_await listener.accept();
@@ -212,7 +212,7 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 	bool has_slot = co_await wait_for_slot(loop, pool);
 	if (!has_slot)
 		co_return;
-	/* more than one batch, of which nobody takes some */
+	/* more than a batch, which is only partly taken */
 	for (uint64_t i = 0; i < 100; i++) {
 		if (push(loop.queue(), i))
 			co_return;
@@ -226,7 +226,7 @@ static rt::task<void> ask(rt::loop &loop, rt::listener &listener,
 	(void)is_over(any);
 }
 
-/* When one ends, both do. */
+/* When one side ends, both end. */
 static rt::task<void> talk(rt::loop &loop, rt::listener &listener,
 			   const rt::pool &pool, rt::endpoint with)
 {
@@ -319,7 +319,7 @@ static void scene_of_futures()
 		rt::future_listener::make(runtime, "127.0.0.1", "0", with)
 			.value();
 	auto request = listener.next().value();
-	/* nobody accepts it: it waits so long, or fails before */
+	/* a request without an answer: waits for the limit, or fails before */
 	auto conn = rt::future_connection::connect(
 		runtime, "127.0.0.1", std::to_string(listener.port()), with, 1);
 	if (!conn)
@@ -359,7 +359,7 @@ static void each_allocation__FAILS_ONCE(const char *name, void (*scene)(),
 	unsigned n = 1;
 	unsigned caught = 0;
 
-	/* twice: what is made once for the process is there then */
+	/* twice: afterwards everything made once for the process exists */
 	(void)run(scene);
 	(void)run(scene);
 	for (;; n += step) {

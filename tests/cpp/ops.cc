@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ops.cc -- what a coroutine awaits: every operation, links, messages with and
- * without immediate data, requests with private data, timers, limits of time,
- * items of the queue; and what it gets when that fails. Owners destroyed in
- * any order.
+ * ops.cc -- the awaits of a coroutine: every operation, links, messages with
+ * and without immediate data, requests with private data, timers, time limits,
+ * items of the queue; and the result of each failure. Owners destroyed in any
+ * order.
  */
 
 #include <algorithm>
@@ -160,7 +160,7 @@ static rt::task<void> link_them(scene &s)
 	CHECK(memcmp(&s.page[0], "record", 6) == 0 &&
 	      memcmp(&s.page[8], "tail", 4) == 0);
 
-	/* longer than what the connection can have under way */
+	/* longer than the limit of the connection */
 	auto one = [&] { return conn.flush(s.remote, 0, 8); };
 	auto no = co_await conn.link(one(), one(), one(), one(), one(), one(),
 				     one(), one(), one(), one(), one(), one(),
@@ -184,11 +184,11 @@ static rt::task<void> be_refused(scene &s)
 	auto both = co_await s.connect();
 	auto &conn = both.client;
 
-	/* what cannot be posted comes back with its bytes */
+	/* an impossible post comes back with the bytes */
 	auto odd = co_await conn.fetch_add(s.remote, 3, 1, s.lease());
 	CHECK(!odd && odd.error().what() == rt::errc::not_posted);
 	CHECK(odd.error().code() == RPMA_E_INVAL && odd.slot());
-	/* what the other side refuses has a status */
+	/* an operation refused by the other side has a status */
 	auto far = co_await conn.write(s.remote, 4090, s.lease("too long"));
 	CHECK(!far && far.error().what() == rt::errc::failed);
 	CHECK(far.error().status() == IBV_WC_REM_ACCESS_ERR);
@@ -267,7 +267,7 @@ template <typename A> static rt::task<int> thrown_by(A awaited)
 
 static rt::task<void> throw_in_groups()
 {
-	/* enough have succeeded: that is not lost */
+	/* enough have succeeded: the success is not lost */
 	auto some = co_await rt::when_some(1, throw_it(), return_it());
 	CHECK(some && some.index == 1 && !some.get<0>() && *some.get<1>() == 1);
 	CHECK(co_await thrown_by(rt::when_some(2, return_it(), throw_it())) ==
@@ -299,7 +299,7 @@ static rt::task<void> note_end(rt::loop &loop, bool &is_gone)
 	(void)co_await loop.sleep_for(1h);
 }
 
-/* What was moved from leads nowhere; what is assigned to is gone. */
+/* A moved-from owner leads nowhere; the assigned owner is gone. */
 static void moved__leads_nowhere(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -330,7 +330,7 @@ static rt::task<void> choose(scene &s, rt::listener &listener)
 	auto second = must(co_await listener.next());
 	CHECK(second.private_data().starts_with("two"));
 	auto conn = must(std::move(second).accept("yes"));
-	/* not established yet, perhaps: it is sent then */
+	/* perhaps not established yet: sent later */
 	must(co_await conn.send(s.lease("welcome")));
 	co_await conn.closed();
 }
@@ -390,7 +390,7 @@ static rt::task<void> wait_in_vain(scene &s)
 
 	auto none = co_await s.loop.within(5ms, both.client.receive());
 	CHECK(!none && none.error().what() == rt::errc::timed_out);
-	/* what comes too late is not lost */
+	/* a late message is not lost */
 	must(co_await both.server.send(s.lease("late")));
 	auto late = co_await s.loop.within(1min, both.client.receive());
 	CHECK(must(std::move(late)).text() == "late");
@@ -408,7 +408,7 @@ static void timers__end_in_order(rpma_rt_mode mode)
 	s.run(wait_in_vain(s));
 }
 
-/* Thousands, of which every second one is taken back. */
+/* Thousands of timers, half of which are taken back. */
 static void timers__many_and_taken_back(rpma_rt_mode mode)
 {
 	scene s({.mode = mode});
@@ -456,8 +456,8 @@ static rt::task<void> take_many(scene &s, uint64_t count)
 		CHECK(must(co_await s.loop.next()).context == i);
 }
 
-/* The loop takes a batch of what nobody asks for; the rest stays in the queue,
- * which has a bound. Those that were in a hand for nothing keep their order. */
+/* The loop takes a batch of unrequested items; the rest stays in the queue,
+ * which has a bound. Items in a hand for nothing keep their order. */
 static void items__untaken_STAY_in_the_queue(rpma_rt_mode mode)
 {
 	const uint64_t count = 1000;
@@ -484,8 +484,8 @@ static void items__untaken_STAY_in_the_queue(rpma_rt_mode mode)
 
 /* --------------------------------------------------------------- owners --- */
 
-/* Each order in which five owners go, with a connection that is up, a message
- * that is not taken and a lease. */
+/* Each order of destroying five owners, with an established connection, an
+ * untaken message and a lease. */
 static void owners__destroyed_in_any_order(rpma_rt_mode mode)
 {
 	std::vector<int> order(5);

@@ -2,10 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shards.cc -- coroutines on shards: messages and answers, a sender that waits
- * for room, the way from shard to shard, a connection between two of them, what
- * is awaited when the set, or the runtime, is stopped, and answers that come to
- * a shard made again.
+ * shards.cc -- coroutines on shards: messages and answers, a sender waiting for
+ * room, the way from shard to shard, a connection between two shards, awaits at
+ * the stop of the set or of the runtime, and answers to a shard made again.
  */
 
 #include <array>
@@ -17,7 +16,7 @@
 #define SHARDS 3
 #define ROUNDS 500
 
-/* A set, each shard of which a thread runs until it is stopped. */
+/* A set whose shards are each run by a thread until the stop. */
 struct several {
 	rt::peer peer = open_peer();
 	rt::runtime runtime;
@@ -52,7 +51,7 @@ struct several {
 				refs[i] = shard.remote();
 				/* release: refs */
 				ready.fetch_add(1, std::memory_order_release);
-				/* acquire: those of the others */
+				/* acquire: the stores of the others */
 				while (ready.load(std::memory_order_acquire) <
 				       SHARDS)
 					std::this_thread::yield();
@@ -127,7 +126,7 @@ static rt::task<void> tell(rt::shard &self)
 static rt::task<void> work(rt::shard &self, several &c, std::atomic<int> &over)
 {
 	co_await rt::when_all(ask(self), tell(self));
-	/* acq_rel: what the others did */
+	/* acq_rel: the stores of the others */
 	if (over.fetch_add(1, std::memory_order_acq_rel) + 1 == SHARDS)
 		must(c.set.stop());
 }
@@ -210,7 +209,7 @@ static rt::task<void> call(rt::shard &self, several &c, rt::pool &pool,
 	must(c.set.stop());
 }
 
-/* The server is on another shard; it says its port in an answer. */
+/* The server is on another shard; the answer has the port. */
 static rt::task<void> serve_port(rt::shard &self, rt::endpoint with)
 {
 	auto listener = must(self.listen(address(), "0", with));
@@ -274,7 +273,10 @@ static rt::task<void> hear(rt::shard &self, int &told)
 	told++;
 }
 
-/* Of set or runtime, while this thread runs all shards in turn. */
+/*
+ * A stop of the set or of the runtime, while this thread runs all shards in
+ * turn.
+ */
 static void stop__everybody_is_told(bool of_runtime)
 {
 	several c(2);
@@ -306,12 +308,12 @@ static void stop__everybody_is_told(bool of_runtime)
 			(third->turn(0) == RPMA_RT_E_CLOSED);
 	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING);
 	CHECK(told == 4);
-	/* its place is free again */
+	/* the place is free again */
 	third.reset();
 	third.emplace(must(rt::shard::make(c.set, 2)));
 }
 
-/* One that is destroyed while it waits for its answer is not resumed. */
+/* A coroutine destroyed while waiting for an answer is not resumed. */
 static void shard__destroyed_with_waiting()
 {
 	several c(2);
@@ -344,8 +346,8 @@ static rt::task<void> repeat(rt::shard &self)
 	}
 }
 
-/* Answers to requests of a shard that was destroyed come to the next one of its
- * index, which does not take them for its own, and uses their places again. */
+/* Answers to requests of a destroyed shard come to the next shard of the same
+ * index, which does not take the answers, and uses their places again. */
 static void shard__made_again_with_answers_to_come()
 {
 	several c(4);
@@ -377,7 +379,7 @@ static void shard__made_again_with_answers_to_come()
 	}
 }
 
-/* What became of requests. */
+/* The outcome of requests. */
 struct asked {
 	int answered = 0;
 	int unanswered = 0;
@@ -401,7 +403,7 @@ static rt::task<void> tell_second(rt::shard &self, uint64_t word)
 	must(co_await self.post(1, message_of(word)));
 }
 
-/* One is answered, which is refused again; one is kept. */
+/* A request is answered, and refused again; another is kept. */
 static rt::task<void> answer_one(rt::shard &self)
 {
 	auto first = must(co_await self.receive());
@@ -425,9 +427,9 @@ static rt::task<void> hear_posts(rt::shard &self, uint64_t &next)
 	}
 }
 
-/* A shard with requests that it has not answered goes: some it had read, some
- * not, one it has in its hand for nobody, and one comes while it goes. Each is
- * told; the posts between them are the next shard's. */
+/* A shard with unanswered requests goes: some read, some unread, a request in
+ * the hand of no coroutine, and a request arriving meanwhile. Each sender is
+ * told; the posts in between go to the next shard. */
 static void requests__of_a_shard_that_goes(bool elsewhere)
 {
 	several c(4);
@@ -476,7 +478,7 @@ static void requests__of_a_shard_that_goes(bool elsewhere)
 	}
 }
 
-/* A coroutine that the program holds has read a request when its shard goes. */
+/* A coroutine held by the program has read a request when the shard goes. */
 static void request__in_a_task_of_the_program()
 {
 	several c(4);
@@ -509,7 +511,7 @@ static rt::task<void> ask_shard(rt::shard &self, uint32_t to, int &answered)
 	answered++;
 }
 
-/* To every shard as many as may be under way, and more that wait. */
+/* To every shard as many as allowed, and more, which wait. */
 static void requests__all_that_may_be_under_way()
 {
 	several c(2);
@@ -548,9 +550,8 @@ static rt::task<void> read_all(rt::shard &self, uint64_t count, uint64_t &read)
 		CHECK(must(co_await self.receive()).words[0] == read);
 }
 
-/* As many as the lane holds are sent and not read, to another shard and to
- * itself; then the sender waits, its shard does not, and what is read makes
- * room. */
+/* As many as the lane holds are sent and not read, to another shard and to the
+ * sender; then the sender waits, the shard does not, and reading makes room. */
 static void post__waits_until_the_reader_has_read(uint32_t lane_size)
 {
 	several c(lane_size);
@@ -585,8 +586,8 @@ static rt::task<void> hold_some(rt::shard &self)
 				    self.sleep_for(1h));
 }
 
-/* Those that a coroutine has in its hand, and did not get, are not read: they
- * come to the next one, and there is room for all. */
+/* Messages in the hand of a coroutine that did not get the messages are unread:
+ * the next coroutine gets all, and there is room for all. */
 static void post__given_back_is_unread()
 {
 	several c(4);
@@ -609,7 +610,7 @@ static void post__given_back_is_unread()
 		CHECK(shard.turn(0) >= 0);
 }
 
-/* Both post to each other, each as much as it likes: their readers go on. */
+/* Both shards post to each other without limit: their readers go on. */
 static void post__both_ways_at_once()
 {
 	several c(2);
@@ -626,7 +627,7 @@ static void post__both_ways_at_once()
 		shard.spawn(read_all(shard, ROUNDS, read[self]));
 		while (sent[self] < ROUNDS || read[self] < ROUNDS)
 			CHECK(shard.turn(-1) >= 0);
-		/* acq_rel: what the other did */
+		/* acq_rel: the stores of the other shard */
 		if (over.fetch_add(1, std::memory_order_acq_rel) == 1)
 			must(c.set.stop());
 	});
