@@ -31,8 +31,8 @@ struct crowd {
  * program when the device has no room for so many and some others. */
 void crowd_open(struct crowd *crowd, struct world *world, int poller,
 		uint32_t ends, const struct rpma_rt_queue_cfg *queue_cfg);
-/* Likewise, and so many connections are begun before the first of them is
- * established. */
+/* Connects like crowd_open(), but begins at_once connections before the first
+ * is established. */
 void crowd_open_at_once(struct crowd *crowd, struct world *world, int poller,
 			uint32_t ends,
 			const struct rpma_rt_queue_cfg *queue_cfg,
