@@ -32,8 +32,8 @@ struct rpma_channel {
 };
 
 /* Returns the first index whose CQ is not below ibv_cq. */
-static size_t lower_bound(const struct rpma_channel *channel,
-			  const struct ibv_cq *ibv_cq)
+static size_t channel_lower_bound(const struct rpma_channel *channel,
+				  const struct ibv_cq *ibv_cq)
 {
 	size_t from = 0;
 	size_t to = channel->count;
@@ -49,8 +49,8 @@ static size_t lower_bound(const struct rpma_channel *channel,
 	return from;
 }
 
-static bool has_at(const struct rpma_channel *channel, size_t at,
-		   const struct ibv_cq *ibv_cq)
+static bool channel_has_at(const struct rpma_channel *channel, size_t at,
+			   const struct ibv_cq *ibv_cq)
 {
 	return at < channel->count && channel->cqs[at]->cq == ibv_cq;
 }
@@ -60,23 +60,23 @@ static bool has_at(const struct rpma_channel *channel, size_t at,
  * already, and its address may be reused for the ibv_cq of a new CQ. So several
  * CQs may have the same address; all but one of the CQs are leaving.
  */
-static struct rpma_cq *find(struct rpma_channel *channel,
-			    const struct ibv_cq *ibv_cq)
+static struct rpma_cq *channel_find_cq(struct rpma_channel *channel,
+				       const struct ibv_cq *ibv_cq)
 {
 	struct rpma_cq *cq = NULL;
 	size_t at;
 
 	pthread_mutex_lock(&channel->lock);
-	at = lower_bound(channel, ibv_cq);
-	while (has_at(channel, at, ibv_cq) && channel->cqs[at]->leaving)
+	at = channel_lower_bound(channel, ibv_cq);
+	while (channel_has_at(channel, at, ibv_cq) && channel->cqs[at]->leaving)
 		at++;
-	if (has_at(channel, at, ibv_cq))
+	if (channel_has_at(channel, at, ibv_cq))
 		cq = channel->cqs[at];
 	pthread_mutex_unlock(&channel->lock);
 	return cq;
 }
 
-static int reserve_locked(struct rpma_channel *channel)
+static int channel_reserve_locked(struct rpma_channel *channel)
 {
 	size_t capacity = channel->capacity ? channel->capacity * 2 : CQS_MIN;
 	struct rpma_cq **cqs;
@@ -97,9 +97,9 @@ int rpma__channel_add(struct rpma_channel *channel, struct rpma_cq *cq)
 	int ret;
 
 	pthread_mutex_lock(&channel->lock);
-	ret = reserve_locked(channel);
+	ret = channel_reserve_locked(channel);
 	if (ret == 0) {
-		at = lower_bound(channel, cq->cq);
+		at = channel_lower_bound(channel, cq->cq);
 		memmove(&channel->cqs[at + 1], &channel->cqs[at],
 			(channel->count - at) * sizeof(struct rpma_cq *));
 		channel->cqs[at] = cq;
@@ -122,7 +122,7 @@ void rpma__channel_remove(struct rpma_channel *channel, struct rpma_cq *cq)
 	size_t at;
 
 	pthread_mutex_lock(&channel->lock);
-	at = lower_bound(channel, cq->cq);
+	at = channel_lower_bound(channel, cq->cq);
 	while (channel->cqs[at] != cq)
 		at++;
 	channel->count--;
@@ -137,7 +137,7 @@ bool rpma__channel_is_valid(const struct rpma_channel *channel)
 }
 
 /* Returns the error of a call that has refused its arguments. */
-static int refusal(const struct rpma_channel *channel)
+static int channel_refusal(const struct rpma_channel *channel)
 {
 	return rpma__fork_refusal(channel ? &channel->forks : NULL);
 }
@@ -178,7 +178,7 @@ err_free:
 }
 
 /* Returns E_AGAIN if a CQ still uses the channel. */
-static int destroy(struct rpma_channel *channel)
+static int channel_destroy(struct rpma_channel *channel)
 {
 	int ret = ibv_destroy_comp_channel(channel->channel);
 
@@ -205,7 +205,7 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 		return 0;
 
 	if (rpma__is_here(channel->forks))
-		ret = destroy(channel);
+		ret = channel_destroy(channel);
 	else
 		ret = RPMA_E_FORKED;
 	if (ret == RPMA_E_AGAIN)
@@ -219,7 +219,8 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 int rpma_channel_get_fd(const struct rpma_channel *channel, int *fd)
 {
 	if (fd == NULL || !rpma__channel_is_valid(channel))
-		return RPMA_REFUSE_NULL(refusal(channel), "", fd, channel);
+		return RPMA_REFUSE_NULL(channel_refusal(channel), "", fd,
+					channel);
 
 	*fd = channel->channel->fd;
 	return 0;
@@ -229,14 +230,14 @@ int rpma_channel_get_ibv_channel(const struct rpma_channel *channel,
 				 struct ibv_comp_channel **ibv_channel)
 {
 	if (ibv_channel == NULL || !rpma__channel_is_valid(channel))
-		return RPMA_REFUSE_NULL(refusal(channel), "", ibv_channel,
-					channel);
+		return RPMA_REFUSE_NULL(channel_refusal(channel), "",
+					ibv_channel, channel);
 
 	*ibv_channel = channel->channel;
 	return 0;
 }
 
-static int wait_error(void)
+static int channel_wait_error(void)
 {
 	switch (errno) {
 	case EAGAIN:
@@ -256,14 +257,15 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 	void *context;
 
 	if (cq_ptr == NULL || !rpma__channel_is_valid(channel))
-		return RPMA_REFUSE_NULL(refusal(channel), "", cq_ptr, channel);
+		return RPMA_REFUSE_NULL(channel_refusal(channel), "", cq_ptr,
+					channel);
 
 	errno = 0;
 	if (ibv_get_cq_event(channel->channel, &ibv_cq, &context))
-		return wait_error();
+		return channel_wait_error();
 
 	/* looked up before the ack: until the ack the CQ cannot be destroyed */
-	cq = find(channel, ibv_cq);
+	cq = channel_find_cq(channel, ibv_cq);
 	ibv_ack_cq_events(ibv_cq, 1);
 	if (cq == NULL) {
 		RPMA_LOG_ERROR("ibv_get_cq_event() returned an event of a "

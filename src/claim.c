@@ -21,7 +21,7 @@ bool rpma__claim_is_held_by(const struct rpma__claim *claim, const void *owner)
 		       owner;
 }
 
-static int refuse_claimed(void)
+static int claim_refuse(void)
 {
 	return RPMA_REFUSE(RPMA_E_CLAIMED, "another owner has claimed the "
 					   "object: release the claim first");
@@ -32,7 +32,7 @@ int rpma__claim_check(const struct rpma__claim *claim, const void *owner)
 	if (rpma__claim_is_held_by(claim, owner))
 		return 0;
 	if (rpma__claim_is_held(claim))
-		return refuse_claimed();
+		return claim_refuse();
 	return RPMA_REFUSE(
 		RPMA_E_INVAL,
 		"owner has no claim on the object: take the claim first");
@@ -51,7 +51,7 @@ int rpma__claim_take(struct rpma__claim *claim, const void *owner)
 	if (!atomic_compare_exchange_strong_explicit(
 		    &claim->state, &state, RPMA__CLAIM_HELD,
 		    memory_order_acquire, memory_order_relaxed))
-		return state == RPMA__CLAIM_HELD ? refuse_claimed()
+		return state == RPMA__CLAIM_HELD ? claim_refuse()
 						 : RPMA_E_AGAIN;
 	/* relaxed: only this owner needs to find its own name there */
 	atomic_store_explicit(&claim->owner, owner, memory_order_relaxed);

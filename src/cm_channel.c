@@ -47,7 +47,7 @@ bool rpma__cm_channel_is_valid(const struct rpma_cm_channel *channel)
 }
 
 /* Returns the error of a call that has refused its arguments. */
-static int refusal(const struct rpma_cm_channel *channel)
+static int cm_channel_refusal(const struct rpma_cm_channel *channel)
 {
 	return rpma__fork_refusal(channel ? &channel->forks : NULL);
 }
@@ -132,14 +132,15 @@ int rpma_cm_channel_delete(struct rpma_cm_channel **channel_ptr)
 int rpma_cm_channel_get_fd(const struct rpma_cm_channel *channel, int *fd)
 {
 	if (fd == NULL || !rpma__cm_channel_is_valid(channel))
-		return RPMA_REFUSE_NULL(refusal(channel), "", fd, channel);
+		return RPMA_REFUSE_NULL(cm_channel_refusal(channel), "", fd,
+					channel);
 
 	*fd = channel->evch->fd;
 	return 0;
 }
 
 /* Returns true for the events that carry connection parameters. */
-static bool has_conn_param(enum rdma_cm_event_type type)
+static bool cm_event_has_conn_param(enum rdma_cm_event_type type)
 {
 	switch (type) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -152,8 +153,8 @@ static bool has_conn_param(enum rdma_cm_event_type type)
 	}
 }
 
-static void copy_conn_param(struct rpma_cm_event *event,
-			    const struct rdma_conn_param *param)
+static void cm_event_copy_conn_param(struct rpma_cm_event *event,
+				     const struct rdma_conn_param *param)
 {
 	event->responder_resources = param->responder_resources;
 	event->initiator_depth = param->initiator_depth;
@@ -164,7 +165,8 @@ static void copy_conn_param(struct rpma_cm_event *event,
 	       param->private_data_len);
 }
 
-static void copy_event(struct rpma_cm_event *event, struct rdma_cm_event *raw)
+static void cm_event_copy(struct rpma_cm_event *event,
+			  struct rdma_cm_event *raw)
 {
 	const struct rdma_cm_id *owner = raw->id;
 
@@ -180,8 +182,8 @@ static void copy_event(struct rpma_cm_event *event, struct rdma_cm_event *raw)
 		.id = raw->id,
 		.raw = raw,
 	};
-	if (has_conn_param(raw->event))
-		copy_conn_param(event, &raw->param.conn);
+	if (cm_event_has_conn_param(raw->event))
+		cm_event_copy_conn_param(event, &raw->param.conn);
 }
 
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
@@ -191,11 +193,12 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 	int ret;
 
 	if (event == NULL || !rpma__cm_channel_is_valid(channel))
-		return RPMA_REFUSE_NULL(refusal(channel), "", event, channel);
+		return RPMA_REFUSE_NULL(cm_channel_refusal(channel), "", event,
+					channel);
 
 	ret = rpma__cm_get_event(channel->evch, &raw);
 	if (ret == 0)
-		copy_event(event, raw);
+		cm_event_copy(event, raw);
 	return ret;
 }
 

@@ -59,7 +59,7 @@ void rpma__conn_forget(struct rpma_conn **conn_ptr)
  * Returns true if all objects named by the configuration were made in this
  * process.
  */
-static bool is_here(const struct rpma__conn_cfg *cfg)
+static bool conn_cfg_is_here(const struct rpma__conn_cfg *cfg)
 {
 	return (cfg->srq == NULL || rpma__srq_is_valid(cfg->srq)) &&
 	       (cfg->cq == NULL || rpma__cq_is_valid(cfg->cq)) &&
@@ -71,8 +71,8 @@ static bool is_here(const struct rpma__conn_cfg *cfg)
  * Checks the objects named by the configuration: all must belong to the device
  * of the connection.
  */
-static int check_devices(const struct rpma_conn *conn,
-			 const struct rpma__conn_cfg *cfg)
+static int conn_check_devices(const struct rpma_conn *conn,
+			      const struct rpma__conn_cfg *cfg)
 {
 	const struct ibv_context *ctx = conn->id->verbs;
 	const char *who = "the connection";
@@ -94,20 +94,20 @@ static int check_devices(const struct rpma_conn *conn,
 	return ret;
 }
 
-static bool makes_cq(const struct rpma__conn_cfg *cfg)
+static bool conn_makes_cq(const struct rpma__conn_cfg *cfg)
 {
 	return cfg->cq == NULL;
 }
 
-static bool makes_rcq(const struct rpma__conn_cfg *cfg,
-		      const struct rpma_cq *srq_rcq)
+static bool conn_makes_rcq(const struct rpma__conn_cfg *cfg,
+			   const struct rpma_cq *srq_rcq)
 {
 	return cfg->rcq == NULL && srq_rcq == NULL && cfg->rcq_size;
 }
 
 /* Checks that the configuration says at most once where the CQs are to be. */
-static int check_cfg(const struct rpma__conn_cfg *cfg,
-		     const struct rpma_cq *srq_rcq)
+static int conn_check_cfg(const struct rpma__conn_cfg *cfg,
+			  const struct rpma_cq *srq_rcq)
 {
 	if (cfg->compl_channel && srq_rcq) {
 		RPMA_LOG_ERROR("compl_channel is set, but the RCQ of srq has "
@@ -129,7 +129,8 @@ static int check_cfg(const struct rpma__conn_cfg *cfg,
 			       cfg->rcq_size);
 		return RPMA_E_INVAL;
 	}
-	if (cfg->channel && !makes_cq(cfg) && !makes_rcq(cfg, srq_rcq)) {
+	if (cfg->channel && !conn_makes_cq(cfg) &&
+	    !conn_makes_rcq(cfg, srq_rcq)) {
 		RPMA_LOG_ERROR(
 			"channel is set, but no CQ is made for the connection");
 		return RPMA_E_INVAL;
@@ -141,22 +142,22 @@ static int check_cfg(const struct rpma__conn_cfg *cfg,
  * Checks comp_vector, but for vector 0, which release 1.3 always uses and
  * leaves to the device.
  */
-static int check_vector(const struct rpma_conn *conn,
-			const struct rpma__conn_cfg *cfg,
-			const struct rpma_cq *srq_rcq)
+static int conn_check_vector(const struct rpma_conn *conn,
+			     const struct rpma__conn_cfg *cfg,
+			     const struct rpma_cq *srq_rcq)
 {
 	int count = conn->id->verbs->num_comp_vectors;
 
 	if (cfg->comp_vector == 0 || cfg->comp_vector < count ||
-	    (!makes_cq(cfg) && !makes_rcq(cfg, srq_rcq)))
+	    (!conn_makes_cq(cfg) && !conn_makes_rcq(cfg, srq_rcq)))
 		return 0;
 	RPMA_LOG_ERROR("comp_vector: 0 to %d on device %s, not %d", count - 1,
 		       conn->id->verbs->device->name, cfg->comp_vector);
 	return RPMA_E_INVAL;
 }
 
-static int make_channel(struct rpma_conn *conn,
-			const struct rpma__conn_cfg *cfg)
+static int conn_make_channel(struct rpma_conn *conn,
+			     const struct rpma__conn_cfg *cfg)
 {
 	if (!cfg->compl_channel)
 		return 0;
@@ -168,7 +169,7 @@ static int make_channel(struct rpma_conn *conn,
 	return 0;
 }
 
-static int destroy_channel(struct rpma_conn *conn)
+static int conn_destroy_channel(struct rpma_conn *conn)
 {
 	int ret;
 
@@ -183,8 +184,9 @@ static int destroy_channel(struct rpma_conn *conn)
 	return 0;
 }
 
-static int make_cq(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
-		   uint32_t cqe, struct rpma_cq **cq_ptr)
+static int conn_make_cq(struct rpma_conn *conn,
+			const struct rpma__conn_cfg *cfg, uint32_t cqe,
+			struct rpma_cq **cq_ptr)
 {
 	const struct rpma__cq_attr attr = {
 		.ibv_ctx = conn->id->verbs,
@@ -200,21 +202,22 @@ static int make_cq(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 }
 
 /* Sets cq and rcq: the CQs that the configuration gives, or new CQs. */
-static int make_cqs(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
-		    const struct rpma_cq *srq_rcq)
+static int conn_make_cqs(struct rpma_conn *conn,
+			 const struct rpma__conn_cfg *cfg,
+			 const struct rpma_cq *srq_rcq)
 {
 	int ret;
 
 	conn->cq = cfg->cq;
 	conn->rcq = cfg->rcq;
-	if (makes_cq(cfg)) {
-		ret = make_cq(conn, cfg, cfg->cq_size, &conn->cq);
+	if (conn_makes_cq(cfg)) {
+		ret = conn_make_cq(conn, cfg, cfg->cq_size, &conn->cq);
 		if (ret)
 			return ret;
 		conn->owns_cq = true;
 	}
-	if (makes_rcq(cfg, srq_rcq)) {
-		ret = make_cq(conn, cfg, cfg->rcq_size, &conn->rcq);
+	if (conn_makes_rcq(cfg, srq_rcq)) {
+		ret = conn_make_cq(conn, cfg, cfg->rcq_size, &conn->rcq);
 		if (ret)
 			return ret;
 		conn->owns_rcq = true;
@@ -222,7 +225,7 @@ static int make_cqs(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 	return 0;
 }
 
-static int destroy_cqs(struct rpma_conn *conn)
+static int conn_destroy_cqs(struct rpma_conn *conn)
 {
 	int ret = 0;
 
@@ -237,8 +240,9 @@ static int destroy_cqs(struct rpma_conn *conn)
 	return ret;
 }
 
-static int make_qp(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
-		   const struct rpma_cq *recv_cq)
+static int conn_make_qp(struct rpma_conn *conn,
+			const struct rpma__conn_cfg *cfg,
+			const struct rpma_cq *recv_cq)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = conn->cq->cq,
@@ -279,8 +283,8 @@ static int make_qp(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg,
 }
 
 /* Returns the RCQ of the SRQ, else the RCQ of the connection, else its CQ. */
-static const struct rpma_cq *recv_cq(const struct rpma_conn *conn,
-				     const struct rpma_cq *srq_rcq)
+static const struct rpma_cq *conn_recv_cq(const struct rpma_conn *conn,
+					  const struct rpma_cq *srq_rcq)
 {
 	if (srq_rcq)
 		return srq_rcq;
@@ -293,25 +297,25 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	int err;
 	int ret;
 
-	if (!is_here(cfg))
+	if (!conn_cfg_is_here(cfg))
 		return RPMA_E_FORKED;
 	srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
-	ret = check_devices(conn, cfg);
+	ret = conn_check_devices(conn, cfg);
 	if (ret)
 		return ret;
-	ret = check_cfg(cfg, srq_rcq);
+	ret = conn_check_cfg(cfg, srq_rcq);
 	if (ret)
 		return ret;
-	ret = check_vector(conn, cfg, srq_rcq);
+	ret = conn_check_vector(conn, cfg, srq_rcq);
 	if (ret)
 		return ret;
-	ret = make_channel(conn, cfg);
+	ret = conn_make_channel(conn, cfg);
 	if (ret)
 		return ret;
-	ret = make_cqs(conn, cfg, srq_rcq);
+	ret = conn_make_cqs(conn, cfg, srq_rcq);
 	if (ret)
 		goto err_destroy_cqs;
-	ret = make_qp(conn, cfg, recv_cq(conn, srq_rcq));
+	ret = conn_make_qp(conn, cfg, conn_recv_cq(conn, srq_rcq));
 	if (ret)
 		goto err_destroy_cqs;
 	conn->min_rnr_timer = cfg->min_rnr_timer;
@@ -319,13 +323,13 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 
 err_destroy_cqs:
 	err = errno;
-	(void)destroy_cqs(conn);
-	(void)destroy_channel(conn);
+	(void)conn_destroy_cqs(conn);
+	(void)conn_destroy_channel(conn);
 	errno = err;
 	return ret;
 }
 
-static int migrate(struct rpma_conn *conn, struct rdma_event_channel *evch)
+static int conn_migrate(struct rpma_conn *conn, struct rdma_event_channel *evch)
 {
 	if (rdma_migrate_id(conn->id, evch)) {
 		RPMA_LOG_CALL("rdma_migrate_id", -1);
@@ -334,7 +338,7 @@ static int migrate(struct rpma_conn *conn, struct rdma_event_channel *evch)
 	return 0;
 }
 
-static int open_own_channel(struct rpma_conn *conn)
+static int conn_open_own_channel(struct rpma_conn *conn)
 {
 	struct rdma_event_channel *evch = rdma_create_event_channel();
 	int err;
@@ -344,7 +348,7 @@ static int open_own_channel(struct rpma_conn *conn)
 		RPMA_LOG_CM_CALL("rdma_create_event_channel");
 		return RPMA_E_PROVIDER;
 	}
-	ret = migrate(conn, evch);
+	ret = conn_migrate(conn, evch);
 	if (ret) {
 		err = errno;
 		rdma_destroy_event_channel(evch);
@@ -355,12 +359,12 @@ static int open_own_channel(struct rpma_conn *conn)
 	return ret;
 }
 
-static int open_cm_channel(struct rpma_conn *conn)
+static int conn_open_cm_channel(struct rpma_conn *conn)
 {
 	struct rdma_event_channel *evch =
 		rpma__cm_channel_get_rdma(conn->cm_channel);
 
-	return conn->id->channel == evch ? 0 : migrate(conn, evch);
+	return conn->id->channel == evch ? 0 : conn_migrate(conn, evch);
 }
 
 int rpma__conn_open(struct rpma_conn *conn)
@@ -368,15 +372,16 @@ int rpma__conn_open(struct rpma_conn *conn)
 	int ret;
 
 	if (conn->cm_channel)
-		ret = open_cm_channel(conn);
+		ret = conn_open_cm_channel(conn);
 	else
-		ret = open_own_channel(conn);
+		ret = conn_open_own_channel(conn);
 	if (ret)
 		return ret;
 	return rpma__flush_new(conn->peer, conn->id->qp, &conn->flush);
 }
 
-static int refuse(struct rpma_conn *conn, const struct rpma__refusal *refusal)
+static int conn_refuse_peer(struct rpma_conn *conn,
+			    const struct rpma__refusal *refusal)
 {
 	if (refusal == NULL)
 		return 0;
@@ -387,7 +392,7 @@ static int refuse(struct rpma_conn *conn, const struct rpma__refusal *refusal)
 	return 0;
 }
 
-static int destroy_id(struct rpma_conn *conn)
+static int conn_destroy_id(struct rpma_conn *conn)
 {
 	if (rdma_destroy_id(conn->id)) {
 		RPMA_LOG_CALL("rdma_destroy_id", -1);
@@ -406,10 +411,10 @@ int rpma__conn_delete(struct rpma_conn **conn_ptr,
 	/* only after the QP is destroyed: a flush in flight writes to the
 	 * buffer */
 	rpma__err_first(&ret, rpma__flush_delete(&conn->flush));
-	rpma__err_first(&ret, destroy_cqs(conn));
-	rpma__err_first(&ret, refuse(conn, refusal));
-	rpma__err_first(&ret, destroy_id(conn));
-	rpma__err_first(&ret, destroy_channel(conn));
+	rpma__err_first(&ret, conn_destroy_cqs(conn));
+	rpma__err_first(&ret, conn_refuse_peer(conn, refusal));
+	rpma__err_first(&ret, conn_destroy_id(conn));
+	rpma__err_first(&ret, conn_destroy_channel(conn));
 	if (conn->evch)
 		rdma_destroy_event_channel(conn->evch);
 	rpma__conn_forget(conn_ptr);
@@ -512,7 +517,7 @@ int rpma__conn_check_flush(const struct rpma_conn *conn,
  * Returns true if the connection, or a CQ owned by the connection, is claimed:
  * then the owner of the claim polls.
  */
-static bool is_claimed(const struct rpma_conn *conn)
+static bool conn_is_claimed(const struct rpma_conn *conn)
 {
 	return rpma__claim_is_held(&conn->claim) ||
 	       (conn->owns_cq && rpma__claim_is_held(&conn->cq->claim)) ||
@@ -530,7 +535,7 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		rpma__conn_abandon(conn_ptr);
 		return RPMA_E_FORKED;
 	}
-	if (is_claimed(*conn_ptr))
+	if (conn_is_claimed(*conn_ptr))
 		return RPMA_REFUSE(RPMA_E_CLAIMED,
 				   "another owner has claimed the connection: "
 				   "release the claim first");

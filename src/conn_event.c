@@ -18,8 +18,8 @@
  * Converts the type of an event; returns false for an event that says nothing
  * about the connection.
  */
-static bool from_cm_event(enum rdma_cm_event_type type,
-			  enum rpma_conn_event *event)
+static bool conn_event_from_cm(enum rdma_cm_event_type type,
+			       enum rpma_conn_event *event)
 {
 	switch (type) {
 	case RDMA_CM_EVENT_ESTABLISHED:
@@ -48,7 +48,8 @@ static bool from_cm_event(enum rdma_cm_event_type type,
  * Keeps the private data of a refusal; without memory for the data the refusal
  * is still reported.
  */
-static void keep_refusal(struct rpma_conn *conn, const void *ptr, uint8_t len)
+static void conn_event_keep_refusal(struct rpma_conn *conn, const void *ptr,
+				    uint8_t len)
 {
 	(void)rpma__private_data_init(&conn->data, ptr, len);
 }
@@ -57,23 +58,24 @@ static void keep_refusal(struct rpma_conn *conn, const void *ptr, uint8_t len)
  * Keeps the private data of an event. The passive side has its data from the
  * request, and keeps the data of the request.
  */
-static int keep_private_data(struct rpma_conn *conn,
-			     enum rdma_cm_event_type type, const void *ptr,
-			     uint8_t len)
+static int conn_event_keep_data(struct rpma_conn *conn,
+				enum rdma_cm_event_type type, const void *ptr,
+				uint8_t len)
 {
 	if (conn->data.ptr)
 		return 0;
 	if (type == RDMA_CM_EVENT_ESTABLISHED)
 		return rpma__private_data_init(&conn->data, ptr, len);
 	if (type == RDMA_CM_EVENT_REJECTED)
-		keep_refusal(conn, ptr, len);
+		conn_event_keep_refusal(conn, ptr, len);
 	return 0;
 }
 
-static int handle(struct rpma_conn *conn, enum rdma_cm_event_type type,
-		  int status, enum rpma_conn_event *event)
+static int conn_event_handle(struct rpma_conn *conn,
+			     enum rdma_cm_event_type type, int status,
+			     enum rpma_conn_event *event)
 {
-	if (!from_cm_event(type, event)) {
+	if (!conn_event_from_cm(type, event)) {
 		RPMA_LOG_WARNING("unexpected CM event: %s",
 				 rdma_event_str(type));
 		return RPMA_E_UNKNOWN;
@@ -121,13 +123,13 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 		return ret;
 	type = raw->event;
 	status = raw->status;
-	ret = keep_private_data(conn, type, raw->param.conn.private_data,
-				raw->param.conn.private_data_len);
+	ret = conn_event_keep_data(conn, type, raw->param.conn.private_data,
+				   raw->param.conn.private_data_len);
 	if (rdma_ack_cm_event(raw)) {
 		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
 		rpma__err_first(&ret, RPMA_E_PROVIDER);
 	}
-	return ret ? ret : handle(conn, type, status, event);
+	return ret ? ret : conn_event_handle(conn, type, status, event);
 }
 
 int rpma_conn_handle_event(struct rpma_conn *conn,
@@ -149,10 +151,11 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 		return RPMA_REFUSE(RPMA_E_INVAL,
 				   "cm_event is of another connection");
 
-	ret = keep_private_data(conn, cm_event->type, cm_event->private_data,
-				cm_event->private_data_len);
+	ret = conn_event_keep_data(conn, cm_event->type, cm_event->private_data,
+				   cm_event->private_data_len);
 	return ret ? ret
-		   : handle(conn, cm_event->type, cm_event->status, event);
+		   : conn_event_handle(conn, cm_event->type, cm_event->status,
+				       event);
 }
 
 int rpma_conn_get_event_status(const struct rpma_conn *conn, int *status)

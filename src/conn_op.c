@@ -15,7 +15,7 @@
 #include "tsan/tsan.h"
 
 /* Returns 0 if the caller may post on the connection. */
-static inline int check(const struct rpma_conn *conn)
+static inline int conn_op_check(const struct rpma_conn *conn)
 {
 	if (conn->id->qp == NULL)
 		return RPMA_REFUSE(RPMA_E_INVAL,
@@ -31,7 +31,7 @@ static inline int check(const struct rpma_conn *conn)
  * Posts a single work request, which is no chain: the usual kind goes straight
  * to verbs.
  */
-static inline int post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
+static inline int conn_op_post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
 {
 	struct rpma_send_wr *bad_wr;
 	struct ibv_send_wr *bad;
@@ -44,25 +44,26 @@ static inline int post_one(struct ibv_qp *qp, struct rpma_send_wr *wr)
 }
 
 /* Posts a prepared work request; ret: the result of preparing */
-static inline int post_send(struct rpma_conn *conn, struct rpma_send_wr *wr,
-			    int ret)
+static inline int conn_op_post_send(struct rpma_conn *conn,
+				    struct rpma_send_wr *wr, int ret)
 {
 	if (ret == 0)
-		ret = check(conn);
+		ret = conn_op_check(conn);
 	if (ret)
 		return ret;
 
-	ret = post_one(conn->id->qp, wr);
+	ret = conn_op_post_one(conn->id->qp, wr);
 	return ret ? rpma__send_refused(wr, ret) : 0;
 }
 
 int rpma__conn_send(struct rpma_conn *conn, struct rpma_send_wr *wr)
 {
-	return post_send(conn, wr, 0);
+	return conn_op_post_send(conn, wr, 0);
 }
 
-static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
-			    size_t offset, size_t len, const void *op_context)
+static inline int conn_op_post_recv(struct rpma_conn *conn,
+				    struct rpma_mr_local *dst, size_t offset,
+				    size_t len, const void *op_context)
 {
 	struct rpma_recv_wr wr;
 	struct ibv_recv_wr *bad;
@@ -70,7 +71,7 @@ static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		rpma__mr_recv_wr(dst, offset, len, (uintptr_t)op_context, &wr);
 
 	if (ret == 0)
-		ret = check(conn);
+		ret = conn_op_check(conn);
 	if (ret)
 		return ret;
 
@@ -84,7 +85,7 @@ static inline int post_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 int rpma__conn_recv(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		    size_t offset, size_t len, const void *op_context)
 {
-	return post_recv(conn, dst, offset, len, op_context);
+	return conn_op_post_recv(conn, dst, offset, len, op_context);
 }
 
 int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
@@ -95,7 +96,7 @@ int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 	int ret = rpma__wr_read(conn, dst, dst_offset, src, src_offset, len,
 				flags, (uintptr_t)op_context, &wr);
 
-	return post_send(conn, &wr, ret);
+	return conn_op_post_send(conn, &wr, ret);
 }
 
 int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
@@ -106,7 +107,7 @@ int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	int ret = rpma__wr_write(conn, dst, dst_offset, src, src_offset, len,
 				 flags, (uintptr_t)op_context, &wr);
 
-	return post_send(conn, &wr, ret);
+	return conn_op_post_send(conn, &wr, ret);
 }
 
 int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
@@ -119,7 +120,7 @@ int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 					  src_offset, len, flags, imm,
 					  (uintptr_t)op_context, &wr);
 
-	return post_send(conn, &wr, ret);
+	return conn_op_post_send(conn, &wr, ret);
 }
 
 int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
@@ -130,7 +131,7 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	int ret = rpma__wr_atomic_write(conn, dst, dst_offset, src, flags,
 					(uintptr_t)op_context, &wr);
 
-	return post_send(conn, &wr, ret);
+	return conn_op_post_send(conn, &wr, ret);
 }
 
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
@@ -141,7 +142,7 @@ int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 	int ret = rpma__wr_flush(conn, dst, dst_offset, len, type, flags,
 				 (uintptr_t)op_context, &wr);
 
-	return post_send(conn, &wr, ret);
+	return conn_op_post_send(conn, &wr, ret);
 }
 
 int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
@@ -151,7 +152,7 @@ int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
 	int ret = rpma__wr_send(conn, src, offset, len, flags,
 				(uintptr_t)op_context, &wr);
 
-	return post_send(conn, &wr, ret);
+	return conn_op_post_send(conn, &wr, ret);
 }
 
 int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
@@ -162,7 +163,7 @@ int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
 	int ret = rpma__wr_send_with_imm(conn, src, offset, len, flags, imm,
 					 (uintptr_t)op_context, &wr);
 
-	return post_send(conn, &wr, ret);
+	return conn_op_post_send(conn, &wr, ret);
 }
 
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
@@ -170,5 +171,5 @@ int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
 {
 	if (!rpma__conn_is_valid(conn))
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
-	return post_recv(conn, dst, offset, len, op_context);
+	return conn_op_post_recv(conn, dst, offset, len, op_context);
 }

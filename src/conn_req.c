@@ -27,13 +27,14 @@ static const struct rpma__refusal no_words;
  * Returns the refusal to send: deleting a passive request refuses the other
  * side.
  */
-static const struct rpma__refusal *refusal_of(const struct rpma_conn_req *req)
+static const struct rpma__refusal *
+conn_req_refusal_of(const struct rpma_conn_req *req)
 {
 	return req->is_passive && req->state != RPMA__FAILED ? &no_words : NULL;
 }
 
-static int delete_req(struct rpma_conn_req **req_ptr,
-		      const struct rpma__refusal *refusal)
+static int conn_req_delete(struct rpma_conn_req **req_ptr,
+			   const struct rpma__refusal *refusal)
 {
 	struct rpma_conn_req *req = *req_ptr;
 	int ret = rpma__conn_delete(&req->conn, refusal);
@@ -47,17 +48,17 @@ static int delete_req(struct rpma_conn_req **req_ptr,
  * Deletes a request after a failure; keeps errno, which has the reason of the
  * failure.
  */
-static void give_up(struct rpma_conn_req **req_ptr,
-		    const struct rpma__refusal *refusal)
+static void conn_req_give_up(struct rpma_conn_req **req_ptr,
+			     const struct rpma__refusal *refusal)
 {
 	int err = errno;
 
-	(void)delete_req(req_ptr, refusal);
+	(void)conn_req_delete(req_ptr, refusal);
 	errno = err;
 }
 
 /* Frees the memory of a request made by another process before a fork. */
-static int abandon_req(struct rpma_conn_req **req_ptr)
+static int conn_req_abandon(struct rpma_conn_req **req_ptr)
 {
 	struct rpma_conn_req *req = *req_ptr;
 
@@ -68,15 +69,15 @@ static int abandon_req(struct rpma_conn_req **req_ptr)
 }
 
 /* Returns true if the objects for a new request were made in this process. */
-static bool is_here(const struct rpma_peer *peer,
-		    const struct rpma__conn_cfg *cfg)
+static bool conn_req_can_be_here(const struct rpma_peer *peer,
+				 const struct rpma__conn_cfg *cfg)
 {
 	return rpma__peer_is_valid(peer) &&
 	       (cfg->cm_channel == NULL ||
 		rpma__cm_channel_is_valid(cfg->cm_channel));
 }
 
-static int set_option(struct rdma_cm_id *id, int name, uint8_t value)
+static int conn_req_set_option(struct rdma_cm_id *id, int name, uint8_t value)
 {
 	if (rdma_set_option(id, RDMA_OPTION_ID, name, &value, sizeof(value))) {
 		RPMA_LOG_ERROR("rdma_set_option(%d) failed: %s", name,
@@ -86,15 +87,17 @@ static int set_option(struct rdma_cm_id *id, int name, uint8_t value)
 	return 0;
 }
 
-static int set_options(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
+static int conn_req_set_options(struct rdma_cm_id *id,
+				const struct rpma__conn_cfg *cfg)
 {
 	int ret = 0;
 
 	if (cfg->tos != RPMA_TOS_UNSET)
-		ret = set_option(id, RDMA_OPTION_ID_TOS, (uint8_t)cfg->tos);
+		ret = conn_req_set_option(id, RDMA_OPTION_ID_TOS,
+					  (uint8_t)cfg->tos);
 	if (ret == 0 && cfg->ack_timeout != RPMA_ACK_TIMEOUT_UNSET)
-		ret = set_option(id, RDMA_OPTION_ID_ACK_TIMEOUT,
-				 cfg->ack_timeout);
+		ret = conn_req_set_option(id, RDMA_OPTION_ID_ACK_TIMEOUT,
+					  cfg->ack_timeout);
 	return ret;
 }
 
@@ -102,9 +105,9 @@ static int set_options(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
  * Makes the request around an id; on failure the id still belongs to the
  * caller.
  */
-static int new_req(struct rpma_peer *peer, struct rdma_cm_id *id,
-		   const struct rpma__conn_cfg *cfg,
-		   struct rpma_conn_req **req_ptr)
+static int conn_req_new(struct rpma_peer *peer, struct rdma_cm_id *id,
+			const struct rpma__conn_cfg *cfg,
+			struct rpma_conn_req **req_ptr)
 {
 	struct rpma_conn_req *req = calloc(1, sizeof(*req));
 	int ret;
@@ -121,14 +124,14 @@ static int new_req(struct rpma_peer *peer, struct rdma_cm_id *id,
 	return 0;
 }
 
-/* Undoes new_req() */
-static void forget_req(struct rpma_conn_req *req)
+/* Undoes conn_req_new(). */
+static void conn_req_forget(struct rpma_conn_req *req)
 {
 	rpma__conn_forget(&req->conn);
 	free(req);
 }
 
-static int make(struct rpma_conn_req *req)
+static int conn_req_make(struct rpma_conn_req *req)
 {
 	int ret = rpma__conn_make(req->conn, &req->cfg);
 
@@ -136,7 +139,7 @@ static int make(struct rpma_conn_req *req)
 	return ret;
 }
 
-static int resolve_route(struct rdma_cm_id *id, int timeout_ms)
+static int conn_req_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	if (rdma_resolve_route(id, timeout_ms)) {
 		RPMA_LOG_CALL("rdma_resolve_route", -1);
@@ -149,7 +152,8 @@ static int resolve_route(struct rdma_cm_id *id, int timeout_ms)
  * Binds the id to the source address, so that the NIC with the address is used
  * where routes would choose another NIC.
  */
-static int bind_source(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
+static int conn_req_bind_source(struct rdma_cm_id *id,
+				const struct rpma__conn_cfg *cfg)
 {
 	struct rdma_addrinfo *info;
 	int ret;
@@ -164,40 +168,41 @@ static int bind_source(struct rdma_cm_id *id, const struct rpma__conn_cfg *cfg)
 	return ret;
 }
 
-static int resolve(struct rdma_cm_id *id, const struct rdma_addrinfo *info,
-		   const struct rpma__conn_cfg *cfg)
+static int conn_req_resolve(struct rdma_cm_id *id,
+			    const struct rdma_addrinfo *info,
+			    const struct rpma__conn_cfg *cfg)
 {
-	int ret = set_options(id, cfg);
+	int ret = conn_req_set_options(id, cfg);
 
 	if (ret == 0)
-		ret = bind_source(id, cfg);
+		ret = conn_req_bind_source(id, cfg);
 	if (ret == 0)
 		ret = rpma__info_resolve_addr(info, id, cfg->timeout);
 	if (ret == 0)
-		ret = resolve_route(id, cfg->timeout);
+		ret = conn_req_resolve_route(id, cfg->timeout);
 	return ret;
 }
 
 /* Makes a request whose id is resolved, with CQs and QP. */
-static int new_made_req(struct rpma_peer *peer, struct rdma_cm_id *id,
-			const struct rpma__conn_cfg *cfg,
-			struct rpma_conn_req **req_ptr)
+static int conn_req_new_made(struct rpma_peer *peer, struct rdma_cm_id *id,
+			     const struct rpma__conn_cfg *cfg,
+			     struct rpma_conn_req **req_ptr)
 {
 	struct rpma_conn_req *req;
-	int ret = new_req(peer, id, cfg, &req);
+	int ret = conn_req_new(peer, id, cfg, &req);
 
 	if (ret)
 		return ret;
-	ret = make(req);
+	ret = conn_req_make(req);
 	if (ret)
-		forget_req(req);
+		conn_req_forget(req);
 	else
 		*req_ptr = req;
 	return ret;
 }
 
-static int create_id(struct rpma_cm_channel *cm_channel, void *context,
-		     struct rdma_cm_id **id_ptr)
+static int conn_req_create_id(struct rpma_cm_channel *cm_channel, void *context,
+			      struct rdma_cm_id **id_ptr)
 {
 	struct rdma_event_channel *evch = NULL;
 
@@ -210,8 +215,11 @@ static int create_id(struct rpma_cm_channel *cm_channel, void *context,
 	return 0;
 }
 
-/* Undoes create_id(); keeps errno, which has the reason of the failure. */
-static void destroy_id(struct rdma_cm_id *id)
+/*
+ * Undoes conn_req_create_id(); keeps errno, which has the reason of the
+ * failure.
+ */
+static void conn_req_destroy_id(struct rdma_cm_id *id)
 {
 	int err = errno;
 
@@ -234,20 +242,20 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 					req_ptr);
 
 	rpma__conn_cfg_read(cfg, &values);
-	if (!is_here(peer, &values))
+	if (!conn_req_can_be_here(peer, &values))
 		return RPMA_E_FORKED;
 	ret = rpma__info_get(addr, port, RPMA__INFO_ACTIVE, &info);
 	if (ret)
 		return ret;
 	/* no channel: each call on the id returns when the call is done */
-	ret = create_id(NULL, NULL, &id);
+	ret = conn_req_create_id(NULL, NULL, &id);
 	if (ret)
 		goto out_free_info;
-	ret = resolve(id, info, &values);
+	ret = conn_req_resolve(id, info, &values);
 	if (ret == 0)
-		ret = new_made_req(peer, id, &values, req_ptr);
+		ret = conn_req_new_made(peer, id, &values, req_ptr);
 	if (ret)
-		destroy_id(id);
+		conn_req_destroy_id(id);
 	else
 		RPMA_LOG_NOTICE("requesting a connection to %s:%s", addr, port);
 
@@ -256,24 +264,25 @@ out_free_info:
 	return ret;
 }
 
-static int start_async(struct rpma_peer *peer, const struct rdma_addrinfo *info,
-		       const struct rpma__conn_cfg *cfg, void *context,
-		       struct rpma_conn_req **req_ptr)
+static int conn_req_start_async(struct rpma_peer *peer,
+				const struct rdma_addrinfo *info,
+				const struct rpma__conn_cfg *cfg, void *context,
+				struct rpma_conn_req **req_ptr)
 {
 	struct rpma_conn_req *req = NULL;
 	struct rdma_cm_id *id;
 	int ret;
 
-	ret = create_id(cfg->cm_channel, context, &id);
+	ret = conn_req_create_id(cfg->cm_channel, context, &id);
 	if (ret)
 		return ret;
-	ret = set_options(id, cfg);
+	ret = conn_req_set_options(id, cfg);
 	if (ret == 0)
-		ret = bind_source(id, cfg);
+		ret = conn_req_bind_source(id, cfg);
 	if (ret == 0)
-		ret = new_req(peer, id, cfg, &req);
+		ret = conn_req_new(peer, id, cfg, &req);
 	if (ret) {
-		destroy_id(id);
+		conn_req_destroy_id(id);
 		return ret;
 	}
 
@@ -281,7 +290,7 @@ static int start_async(struct rpma_peer *peer, const struct rdma_addrinfo *info,
 	*req_ptr = req;
 	ret = rpma__info_resolve_addr(info, id, cfg->timeout);
 	if (ret)
-		give_up(req_ptr, NULL);
+		conn_req_give_up(req_ptr, NULL);
 	return ret;
 }
 
@@ -299,7 +308,7 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", peer, addr, port, cfg,
 					req_ptr);
 	rpma__conn_cfg_read(cfg, &values);
-	if (!is_here(peer, &values))
+	if (!conn_req_can_be_here(peer, &values))
 		return RPMA_E_FORKED;
 	if (values.cm_channel == NULL) {
 		RPMA_LOG_ERROR("the configuration has no CM channel");
@@ -309,21 +318,21 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
 	ret = rpma__info_get(addr, port, RPMA__INFO_ACTIVE, &info);
 	if (ret)
 		return ret;
-	ret = start_async(peer, info, &values, context, req_ptr);
+	ret = conn_req_start_async(peer, info, &values, context, req_ptr);
 	if (ret == 0)
 		RPMA_LOG_NOTICE("requesting a connection to %s:%s", addr, port);
 	rpma__info_free(info);
 	return ret;
 }
 
-static int fail(struct rpma_conn_req *req, int ret)
+static int conn_req_fail(struct rpma_conn_req *req, int ret)
 {
 	req->state = RPMA__FAILED;
 	return ret;
 }
 
 /* Returns the name of the call that an event reports on. */
-static const char *step_of(const struct rpma_conn_req *req)
+static const char *conn_req_step_of(const struct rpma_conn_req *req)
 {
 	switch (req->state) {
 	case RPMA__RESOLVING_ADDR:
@@ -350,19 +359,19 @@ int rpma_conn_req_advance(struct rpma_conn_req *req,
 
 	if (req->state == RPMA__RESOLVING_ADDR &&
 	    event->type == RDMA_CM_EVENT_ADDR_RESOLVED) {
-		ret = resolve_route(req->conn->id, req->cfg.timeout);
+		ret = conn_req_resolve_route(req->conn->id, req->cfg.timeout);
 		if (ret)
-			return fail(req, ret);
+			return conn_req_fail(req, ret);
 		req->state = RPMA__RESOLVING_ROUTE;
 		return RPMA_E_AGAIN;
 	}
 	if (req->state == RPMA__RESOLVING_ROUTE &&
 	    event->type == RDMA_CM_EVENT_ROUTE_RESOLVED)
-		return make(req);
+		return conn_req_make(req);
 
-	RPMA_LOG_ERROR("%s() failed: %s, status %d", step_of(req),
+	RPMA_LOG_ERROR("%s() failed: %s, status %d", conn_req_step_of(req),
 		       rdma_event_str(event->type), event->status);
-	return fail(req, RPMA_E_PROVIDER);
+	return conn_req_fail(req, RPMA_E_PROVIDER);
 }
 
 int rpma__conn_req_from_request(struct rpma_peer *peer,
@@ -376,20 +385,20 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 	int ret;
 
 	rpma__conn_cfg_read(cfg, &values);
-	if (!is_here(peer, &values))
+	if (!conn_req_can_be_here(peer, &values))
 		return RPMA_E_FORKED;
-	ret = set_options(request->id, &values);
+	ret = conn_req_set_options(request->id, &values);
 	if (ret)
 		return ret;
-	ret = new_req(peer, request->id, &values, &req);
+	ret = conn_req_new(peer, request->id, &values, &req);
 	if (ret)
 		return ret;
 	data = &req->conn->data;
 	ret = rpma__private_data_init(data, request->data, request->data_len);
 	if (ret == 0)
-		ret = make(req);
+		ret = conn_req_make(req);
 	if (ret) {
-		forget_req(req);
+		conn_req_forget(req);
 		return ret;
 	}
 	req->is_passive = true;
@@ -445,12 +454,12 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 	if (req == NULL)
 		return 0;
 	if (!rpma__conn_req_is_valid(req))
-		return abandon_req(req_ptr);
+		return conn_req_abandon(req_ptr);
 	if (rpma__claim_is_held(&req->conn->claim))
 		return RPMA_REFUSE(RPMA_E_CLAIMED,
 				   "another owner has claimed the request: "
 				   "release the claim first");
-	return delete_req(req_ptr, refusal_of(req));
+	return conn_req_delete(req_ptr, conn_req_refusal_of(req));
 }
 
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
@@ -479,10 +488,12 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 
 	if (pdata)
 		refusal = (struct rpma__refusal){pdata->ptr, pdata->len};
-	return delete_req(req_ptr, refusal_of(req) ? &refusal : NULL);
+	return conn_req_delete(req_ptr,
+			       conn_req_refusal_of(req) ? &refusal : NULL);
 }
 
-static int accept_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
+static int conn_req_accept_peer(struct rpma_conn *conn,
+				struct rdma_conn_param *param)
 {
 	if (rdma_accept(conn->id, param)) {
 		RPMA_LOG_CALL("rdma_accept", -1);
@@ -493,7 +504,8 @@ static int accept_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
 	return 0;
 }
 
-static int connect_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
+static int conn_req_connect_peer(struct rpma_conn *conn,
+				 struct rdma_conn_param *param)
 {
 	if (rdma_connect(conn->id, param)) {
 		RPMA_LOG_CALL("rdma_connect", -1);
@@ -507,8 +519,8 @@ static int connect_peer(struct rpma_conn *conn, struct rdma_conn_param *param)
  * sides: if an id is accepted on the channel of its endpoint, a thread that
  * reads the endpoint may take the events of the id.
  */
-static int open_and_connect(struct rpma_conn_req *req,
-			    const struct rpma_conn_private_data *pdata)
+static int conn_req_open_and_connect(struct rpma_conn_req *req,
+				     const struct rpma_conn_private_data *pdata)
 {
 	const struct rpma__conn_cfg *cfg = &req->cfg;
 	struct rdma_conn_param param = {
@@ -524,8 +536,8 @@ static int open_and_connect(struct rpma_conn_req *req,
 
 	if (ret)
 		return ret;
-	return req->is_passive ? accept_peer(req->conn, &param)
-			       : connect_peer(req->conn, &param);
+	return req->is_passive ? conn_req_accept_peer(req->conn, &param)
+			       : conn_req_connect_peer(req->conn, &param);
 }
 
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
@@ -541,20 +553,20 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 					req_ptr);
 	req = *req_ptr;
 	if (!rpma__conn_req_is_valid(req))
-		return abandon_req(req_ptr);
+		return conn_req_abandon(req_ptr);
 	if (rpma__conn_req_is_resolving(req))
 		return RPMA_E_AGAIN;
 
 	if (conn_ptr && rpma__private_data_is_valid(pdata) &&
 	    req->state == RPMA__READY && req->conn->id->qp)
-		ret = open_and_connect(req, pdata);
+		ret = conn_req_open_and_connect(req, pdata);
 	else
 		(void)RPMA_REFUSE_NULL(RPMA_E_INVAL,
 				       "pdata has ptr NULL or len 0, or the "
 				       "request has no queue pair",
 				       conn_ptr);
 	if (ret) {
-		give_up(req_ptr, refusal_of(req));
+		conn_req_give_up(req_ptr, conn_req_refusal_of(req));
 		return ret;
 	}
 

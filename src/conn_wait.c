@@ -13,7 +13,7 @@
 #include "err.h"
 #include "log.h"
 
-static bool is_taken(const struct rpma_conn *conn)
+static bool conn_wait_is_taken(const struct rpma_conn *conn)
 {
 	return rpma__claim_is_held(&conn->claim) ||
 	       rpma__cq_is_taken(conn->cq) ||
@@ -21,9 +21,9 @@ static bool is_taken(const struct rpma_conn *conn)
 }
 
 /* Returns 0 if the caller may read the channel of the connection. */
-static int check_channel(const struct rpma_conn *conn)
+static int conn_wait_check_channel(const struct rpma_conn *conn)
 {
-	if (is_taken(conn))
+	if (conn_wait_is_taken(conn))
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
 				   "the connection or a CQ is claimed, or a CQ "
 				   "is on a channel object: release the claim "
@@ -36,7 +36,7 @@ static int check_channel(const struct rpma_conn *conn)
 		"use rpma_cq_wait() and rpma_cq_get_fd() with each CQ");
 }
 
-static bool enter(struct rpma_conn *conn)
+static bool conn_wait_enter(struct rpma_conn *conn)
 {
 	if (rpma__claim_is_held(&conn->claim) ||
 	    !rpma__claim_enter(&conn->cq->claim))
@@ -47,7 +47,7 @@ static bool enter(struct rpma_conn *conn)
 	return false;
 }
 
-static void leave(struct rpma_conn *conn)
+static void conn_wait_leave(struct rpma_conn *conn)
 {
 	if (conn->rcq)
 		rpma__claim_leave(&conn->rcq->claim);
@@ -55,13 +55,13 @@ static void leave(struct rpma_conn *conn)
 }
 
 /* Runs when the thread was cancelled while waiting. */
-static void cancelled(void *arg)
+static void conn_wait_cancelled(void *arg)
 {
-	leave(arg);
+	conn_wait_leave(arg);
 }
 
-static struct rpma_cq *find_cq(const struct rpma_conn *conn,
-			       const struct ibv_cq *ibv_cq)
+static struct rpma_cq *conn_wait_find_cq(const struct rpma_conn *conn,
+					 const struct ibv_cq *ibv_cq)
 {
 	if (conn->cq->cq == ibv_cq)
 		return conn->cq;
@@ -74,16 +74,17 @@ static struct rpma_cq *find_cq(const struct rpma_conn *conn,
  * Takes an event, still to be acknowledged; E_UNKNOWN: the event belongs to no
  * CQ of the connection.
  */
-static int take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
+static int conn_wait_take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 {
 	struct ibv_cq *ibv_cq;
 	struct rpma_cq *cq;
 	int ret;
 
-	ret = rpma__cq_get_event(conn->channel, &ibv_cq, cancelled, conn);
+	ret = rpma__cq_get_event(conn->channel, &ibv_cq, conn_wait_cancelled,
+				 conn);
 	if (ret)
 		return ret;
-	cq = find_cq(conn, ibv_cq);
+	cq = conn_wait_find_cq(conn, ibv_cq);
 	if (cq == NULL) {
 		/* if the event stays unacknowledged, its CQ can never be
 		 * destroyed */
@@ -96,21 +97,21 @@ static int take_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr)
 	return 0;
 }
 
-static int acknowledge_and_arm(struct rpma_cq *cq)
+static int conn_wait_ack_and_arm(struct rpma_cq *cq)
 {
 	ibv_ack_cq_events(cq->cq, 1);
 	return rpma__cq_arm(cq->cq, false);
 }
 
-static int leave_to_caller(struct rpma_cq *cq)
+static int conn_wait_leave_to_caller(struct rpma_cq *cq)
 {
 	rpma__cq_event_given(cq);
 	return 0;
 }
 
 /* Waits for an event; then() acknowledges or counts the event. */
-static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
-		int (*then)(struct rpma_cq *cq))
+static int conn_wait_event(struct rpma_conn *conn, struct rpma_cq **cq_ptr,
+			   bool *is_rcq, int (*then)(struct rpma_cq *cq))
 {
 	struct rpma_cq *cq;
 	int ret;
@@ -119,14 +120,14 @@ static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", cq_ptr,
 					conn);
 	if (conn->channel == NULL)
-		return check_channel(conn);
-	if (!enter(conn))
+		return conn_wait_check_channel(conn);
+	if (!conn_wait_enter(conn))
 		return RPMA_REFUSE(RPMA_E_SHARED_CHANNEL,
 				   "the connection or a CQ is claimed, or a CQ "
 				   "is on a channel object: release the claim "
 				   "first, or wait on the channel object");
 
-	ret = take_event(conn, &cq);
+	ret = conn_wait_take_event(conn, &cq);
 	if (ret == 0) {
 		RPMA_NOT_CANCELLED;
 
@@ -137,7 +138,7 @@ static int wait(struct rpma_conn *conn, struct rpma_cq **cq_ptr, bool *is_rcq,
 			*is_rcq = cq == conn->rcq;
 		ret = then(cq);
 	}
-	leave(conn);
+	conn_wait_leave(conn);
 	return ret;
 }
 
@@ -147,7 +148,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd)
 
 	if (fd == NULL || !rpma__conn_is_valid(conn))
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", fd, conn);
-	ret = check_channel(conn);
+	ret = conn_wait_check_channel(conn);
 	if (ret)
 		return ret;
 
@@ -159,11 +160,11 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq,
 		   bool *is_rcq)
 {
 	(void)flags;
-	return wait(conn, cq, is_rcq, acknowledge_and_arm);
+	return conn_wait_event(conn, cq, is_rcq, conn_wait_ack_and_arm);
 }
 
 int rpma_conn_wait_event(struct rpma_conn *conn, struct rpma_cq **cq,
 			 bool *is_rcq)
 {
-	return wait(conn, cq, is_rcq, leave_to_caller);
+	return conn_wait_event(conn, cq, is_rcq, conn_wait_leave_to_caller);
 }

@@ -21,7 +21,7 @@
  * Sets ibv_channel: the given channel, the channel of the object, or a new
  * channel.
  */
-static int init_channel(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
+static int cq_init_channel(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
 {
 	cq->channel = attr->channel;
 	if (attr->channel) {
@@ -42,7 +42,7 @@ static int init_channel(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
 	return 0;
 }
 
-static int fini_channel(struct rpma_cq *cq)
+static int cq_fini_channel(struct rpma_cq *cq)
 {
 	int ret;
 
@@ -56,7 +56,7 @@ static int fini_channel(struct rpma_cq *cq)
 	return 0;
 }
 
-static int create_cq(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
+static int cq_create(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
 {
 	int cqe = attr->cqe > INT_MAX ? INT_MAX : (int)attr->cqe;
 	bool is_object = attr->standalone || attr->channel;
@@ -75,7 +75,7 @@ static int create_cq(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
  * Adds the CQ to its channel object, whose reader arms the CQ; arms a CQ
  * without a channel object.
  */
-static int join_or_arm(struct rpma_cq *cq)
+static int cq_join_or_arm(struct rpma_cq *cq)
 {
 	if (cq->channel)
 		return rpma__channel_add(cq->channel, cq);
@@ -94,13 +94,13 @@ int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 	cq->standalone = attr->standalone;
 	cq->forks = rpma__forks_now();
 
-	ret = init_channel(cq, attr);
+	ret = cq_init_channel(cq, attr);
 	if (ret)
 		goto err_free;
-	ret = create_cq(cq, attr);
+	ret = cq_create(cq, attr);
 	if (ret)
 		goto err_fini_channel;
-	ret = join_or_arm(cq);
+	ret = cq_join_or_arm(cq);
 	if (ret)
 		goto err_destroy_cq;
 	rpma__cq_table_add(cq);
@@ -114,7 +114,7 @@ err_destroy_cq:
 	errno = err;
 err_fini_channel:
 	err = errno;
-	(void)fini_channel(cq);
+	(void)cq_fini_channel(cq);
 	errno = err;
 err_free:
 	free(cq);
@@ -125,7 +125,7 @@ err_free:
  * Starts deleting. An event read from now on finds no CQ; destroy waits until
  * the event has been acknowledged.
  */
-static int begin_delete(struct rpma_cq *cq)
+static int cq_begin_delete(struct rpma_cq *cq)
 {
 	rpma__cq_table_remove(cq);
 	if (cq->channel)
@@ -133,15 +133,15 @@ static int begin_delete(struct rpma_cq *cq)
 	return ibv_destroy_cq(cq->cq);
 }
 
-static void cancel_delete(struct rpma_cq *cq)
+static void cq_cancel_delete(struct rpma_cq *cq)
 {
 	if (cq->channel)
 		rpma__channel_set_leaving(cq->channel, cq, false);
 	rpma__cq_table_add(cq);
 }
 
-/* Finishes deleting; ret: the result of begin_delete(). */
-static int finish_delete(struct rpma_cq **cq_ptr, int ret)
+/* Finishes deleting; ret: the result of cq_begin_delete(). */
+static int cq_finish_delete(struct rpma_cq **cq_ptr, int ret)
 {
 	struct rpma_cq *cq = *cq_ptr;
 
@@ -151,7 +151,7 @@ static int finish_delete(struct rpma_cq **cq_ptr, int ret)
 	}
 	if (cq->channel)
 		rpma__channel_remove(cq->channel, cq);
-	rpma__err_first(&ret, fini_channel(cq));
+	rpma__err_first(&ret, cq_fini_channel(cq));
 	free(cq);
 	*cq_ptr = NULL;
 	return ret;
@@ -165,7 +165,7 @@ void rpma__cq_event_given(struct rpma_cq *cq)
 
 /* Subtracts n, but at most the count: a program that reads the channel raw
  * acknowledges events that were never counted. */
-static void uncount_events(struct rpma_cq *cq, unsigned n)
+static void cq_uncount_events(struct rpma_cq *cq, unsigned n)
 {
 	/* relaxed: a first guess for the exchange */
 	unsigned unacked =
@@ -179,7 +179,7 @@ static void uncount_events(struct rpma_cq *cq, unsigned n)
 		;
 }
 
-static unsigned count_unacked(const struct rpma_cq *cq)
+static unsigned cq_count_unacked(const struct rpma_cq *cq)
 {
 	/* relaxed: only a count; deleting comes after all waiting */
 	return atomic_load_explicit(&cq->unacked, memory_order_relaxed);
@@ -191,10 +191,10 @@ int rpma__cq_delete(struct rpma_cq **cq_ptr)
 
 	if (*cq_ptr == NULL)
 		return 0;
-	unacked = count_unacked(*cq_ptr);
+	unacked = cq_count_unacked(*cq_ptr);
 	if (unacked)
 		ibv_ack_cq_events((*cq_ptr)->cq, unacked);
-	return finish_delete(cq_ptr, begin_delete(*cq_ptr));
+	return cq_finish_delete(cq_ptr, cq_begin_delete(*cq_ptr));
 }
 
 void rpma__cq_abandon(struct rpma_cq **cq_ptr)
@@ -258,7 +258,7 @@ int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd)
 }
 
 /* Runs when the thread was cancelled while waiting. */
-static void leave_claim(void *arg)
+static void cq_leave_claim(void *arg)
 {
 	struct rpma_cq *cq = arg;
 
@@ -278,7 +278,7 @@ int rpma_cq_wait(struct rpma_cq *cq)
 			"the CQ has a shared channel, or is claimed: wait on "
 			"the channel, or release the claim first");
 
-	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, leave_claim, cq);
+	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, cq_leave_claim, cq);
 	if (ret == 0) {
 		RPMA_NOT_CANCELLED;
 
@@ -302,14 +302,14 @@ int rpma_cq_wait_event(struct rpma_cq *cq)
 			"the CQ has a shared channel, or is claimed: wait on "
 			"the channel, or release the claim first");
 
-	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, leave_claim, cq);
+	ret = rpma__cq_get_event(cq->ibv_channel, &ibv_cq, cq_leave_claim, cq);
 	if (ret == 0)
 		rpma__cq_event_given(cq);
 	rpma__claim_leave(&cq->claim);
 	return ret;
 }
 
-static int poll_failed(int got, int num_entries)
+static int cq_poll_failed(int got, int num_entries)
 {
 	if (got < 0) {
 		RPMA_LOG_ERROR("ibv_poll_cq() failed: %d: the CQ is of no use "
@@ -325,10 +325,10 @@ static int poll_failed(int got, int num_entries)
 	return RPMA_E_UNKNOWN;
 }
 
-static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
-					       int num_entries,
-					       struct ibv_wc *wc,
-					       int *num_entries_got)
+static __attribute__((noinline)) int cq_poll_some(struct rpma_cq *cq,
+						  int num_entries,
+						  struct ibv_wc *wc,
+						  int *num_entries_got)
 {
 	int got;
 
@@ -344,7 +344,7 @@ static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
 	}
 	/* negative, or too many */
 	if ((unsigned)got > (unsigned)num_entries)
-		return poll_failed(got, num_entries);
+		return cq_poll_failed(got, num_entries);
 	tsan_polled(cq->cq);
 	*num_entries_got = got;
 	return 0;
@@ -354,7 +354,7 @@ static __attribute__((noinline)) int poll_some(struct rpma_cq *cq,
  * Polls one completion, the usual case. A separate function, so that no
  * register is saved over the poll.
  */
-static int poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
+static int cq_poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
 {
 	int got;
 
@@ -372,7 +372,7 @@ static int poll_one(struct rpma_cq *cq, struct ibv_wc *wc)
 		RPMA_LOG_DEBUG("the CQ is empty");
 		return RPMA_E_NO_COMPLETION;
 	}
-	return poll_failed(got, 1);
+	return cq_poll_failed(got, 1);
 }
 
 int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
@@ -382,12 +382,12 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
 		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq),
 					"num_entries is below 1", wc, cq);
 	if (num_entries_got)
-		return poll_some(cq, num_entries, wc, num_entries_got);
+		return cq_poll_some(cq, num_entries, wc, num_entries_got);
 	if (num_entries > 1)
 		return RPMA_REFUSE(
 			RPMA_E_INVAL,
 			"num_entries is above 1, and num_entries_got NULL");
-	return poll_one(cq, wc);
+	return cq_poll_one(cq, wc);
 }
 
 int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
@@ -447,19 +447,19 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 		return RPMA_REFUSE(RPMA_E_CLAIMED,
 				   "another owner has claimed the CQ: release "
 				   "the claim first");
-	if (count_unacked(cq)) {
+	if (cq_count_unacked(cq)) {
 		RPMA_LOG_ERROR("%u events of the CQ are not acknowledged: "
 			       "rpma_cq_ack() comes first",
-			       count_unacked(cq));
+			       cq_count_unacked(cq));
 		return RPMA_E_AGAIN;
 	}
 
-	ret = begin_delete(cq);
+	ret = cq_begin_delete(cq);
 	if (ret == EBUSY) {
-		cancel_delete(cq);
+		cq_cancel_delete(cq);
 		return RPMA_E_AGAIN;
 	}
-	return finish_delete(cq_ptr, ret);
+	return cq_finish_delete(cq_ptr, ret);
 }
 
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only)
@@ -474,7 +474,7 @@ int rpma_cq_ack(struct rpma_cq *cq, unsigned n)
 	if (!rpma__cq_is_valid(cq))
 		return RPMA_REFUSE_NULL(rpma__cq_refusal(cq), "", cq);
 
-	uncount_events(cq, n);
+	cq_uncount_events(cq, n);
 	ibv_ack_cq_events(cq->cq, n);
 	return 0;
 }

@@ -29,7 +29,7 @@ void rpma__cq_table_unlock(void)
  * Hashes an address: allocators give neighbours addresses with the same lower
  * bits.
  */
-static struct rpma_cq **bucket_of(const struct ibv_cq *ibv_cq)
+static struct rpma_cq **cq_table_bucket_of(const struct ibv_cq *ibv_cq)
 {
 	uint64_t hash = (uintptr_t)ibv_cq * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -38,7 +38,7 @@ static struct rpma_cq **bucket_of(const struct ibv_cq *ibv_cq)
 
 void rpma__cq_table_add(struct rpma_cq *cq)
 {
-	struct rpma_cq **at = bucket_of(cq->cq);
+	struct rpma_cq **at = cq_table_bucket_of(cq->cq);
 
 	rpma__cq_table_lock();
 	cq->next = *at;
@@ -48,7 +48,7 @@ void rpma__cq_table_add(struct rpma_cq *cq)
 
 void rpma__cq_table_remove(struct rpma_cq *cq)
 {
-	struct rpma_cq **at = bucket_of(cq->cq);
+	struct rpma_cq **at = cq_table_bucket_of(cq->cq);
 
 	rpma__cq_table_lock();
 	while (*at != cq)
@@ -62,7 +62,7 @@ struct rpma_cq *rpma__cq_table_find(const struct ibv_cq *ibv_cq)
 	struct rpma_cq *cq;
 
 	rpma__cq_table_lock();
-	cq = *bucket_of(ibv_cq);
+	cq = *cq_table_bucket_of(ibv_cq);
 	while (cq && cq->cq != ibv_cq)
 		cq = cq->next;
 	rpma__cq_table_unlock();

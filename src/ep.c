@@ -30,18 +30,19 @@ struct rpma_ep {
 };
 
 /* Returns true if ep is not NULL and was made in this process. */
-static bool is_valid(const struct rpma_ep *ep)
+static bool ep_is_valid(const struct rpma_ep *ep)
 {
 	return ep && rpma__is_here(ep->forks);
 }
 
 /* Returns the error of a call that has refused its arguments. */
-static int refusal(const struct rpma_ep *ep)
+static int ep_refusal(const struct rpma_ep *ep)
 {
 	return rpma__fork_refusal(ep ? &ep->forks : NULL);
 }
 
-static int init_channel(struct rpma_ep *ep, struct rpma_cm_channel *cm_channel)
+static int ep_init_channel(struct rpma_ep *ep,
+			   struct rpma_cm_channel *cm_channel)
 {
 	if (cm_channel) {
 		rpma__cm_channel_get(cm_channel);
@@ -56,14 +57,14 @@ static int init_channel(struct rpma_ep *ep, struct rpma_cm_channel *cm_channel)
 	return 0;
 }
 
-static void fini_channel(struct rpma_ep *ep)
+static void ep_fini_channel(struct rpma_ep *ep)
 {
 	if (ep->evch)
 		rdma_destroy_event_channel(ep->evch);
 	rpma__cm_channel_put(ep->cm_channel);
 }
 
-static int create_id(struct rpma_ep *ep, void *context)
+static int ep_create_id(struct rpma_ep *ep, void *context)
 {
 	struct rdma_event_channel *evch = ep->evch;
 
@@ -76,8 +77,8 @@ static int create_id(struct rpma_ep *ep, void *context)
 	return 0;
 }
 
-static int listen_at(struct rpma_ep *ep, const char *addr, const char *port,
-		     int backlog)
+static int ep_listen_at(struct rpma_ep *ep, const char *addr, const char *port,
+			int backlog)
 {
 	struct rdma_addrinfo *info;
 	int ret;
@@ -117,13 +118,13 @@ int rpma_ep_listen_ex(struct rpma_peer *peer, const char *addr,
 		return RPMA_REFUSE_NOMEM("an endpoint");
 	ep->peer = peer;
 	ep->forks = rpma__forks_now();
-	ret = init_channel(ep, cm_channel);
+	ret = ep_init_channel(ep, cm_channel);
 	if (ret)
 		goto err_free;
-	ret = create_id(ep, context);
+	ret = ep_create_id(ep, context);
 	if (ret)
 		goto err_fini_channel;
-	ret = listen_at(ep, addr, port, backlog);
+	ret = ep_listen_at(ep, addr, port, backlog);
 	if (ret)
 		goto err_destroy_id;
 
@@ -137,7 +138,7 @@ err_destroy_id:
 	errno = err;
 err_fini_channel:
 	err = errno;
-	fini_channel(ep);
+	ep_fini_channel(ep);
 	errno = err;
 err_free:
 	free(ep);
@@ -150,7 +151,7 @@ int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
 	return rpma_ep_listen_ex(peer, addr, port, 0, NULL, NULL, ep_ptr);
 }
 
-static int destroy(struct rpma_ep *ep)
+static int ep_destroy(struct rpma_ep *ep)
 {
 	int ret = 0;
 
@@ -158,7 +159,7 @@ static int destroy(struct rpma_ep *ep)
 		RPMA_LOG_CALL("rdma_destroy_id", -1);
 		ret = RPMA_E_PROVIDER;
 	}
-	fini_channel(ep);
+	ep_fini_channel(ep);
 	return ret;
 }
 
@@ -175,7 +176,7 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 		return 0;
 
 	if (rpma__is_here(ep->forks))
-		ret = destroy(ep);
+		ret = ep_destroy(ep);
 	else
 		ret = RPMA_E_FORKED;
 	free(ep);
@@ -185,8 +186,8 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr)
 
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 {
-	if (fd == NULL || !is_valid(ep))
-		return RPMA_REFUSE_NULL(refusal(ep), "", fd, ep);
+	if (fd == NULL || !ep_is_valid(ep))
+		return RPMA_REFUSE_NULL(ep_refusal(ep), "", fd, ep);
 	if (ep->cm_channel)
 		return RPMA_REFUSE(
 			RPMA_E_SHARED_CHANNEL,
@@ -200,8 +201,8 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd)
 
 int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port)
 {
-	if (port == NULL || !is_valid(ep))
-		return RPMA_REFUSE_NULL(refusal(ep), "", port, ep);
+	if (port == NULL || !ep_is_valid(ep))
+		return RPMA_REFUSE_NULL(ep_refusal(ep), "", port, ep);
 
 	*port = ntohs(rdma_get_src_port(ep->id));
 	return 0;
@@ -212,9 +213,9 @@ int rpma_ep_get_port(const struct rpma_ep *ep, uint16_t *port)
  * event cannot be acknowledged, the shutdown of the endpoint would wait for
  * ever, so the call fails and the other side is refused.
  */
-static int take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
-			const struct rpma_conn_cfg *cfg,
-			struct rpma_conn_req **req_ptr)
+static int ep_take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
+			   const struct rpma_conn_cfg *cfg,
+			   struct rpma_conn_req **req_ptr)
 {
 	const struct rpma__request request = {
 		.id = event->id,
@@ -252,8 +253,8 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 	struct rdma_cm_event *event;
 	int ret;
 
-	if (req_ptr == NULL || !is_valid(ep))
-		return RPMA_REFUSE_NULL(refusal(ep), "", req_ptr, ep);
+	if (req_ptr == NULL || !ep_is_valid(ep))
+		return RPMA_REFUSE_NULL(ep_refusal(ep), "", req_ptr, ep);
 	if (ep->cm_channel)
 		return RPMA_REFUSE(
 			RPMA_E_SHARED_CHANNEL,
@@ -270,5 +271,5 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 		(void)rdma_ack_cm_event(event);
 		return RPMA_E_INVAL;
 	}
-	return take_request(ep, event, cfg, req_ptr);
+	return ep_take_request(ep, event, cfg, req_ptr);
 }

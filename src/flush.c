@@ -46,7 +46,7 @@ void rpma__flush_unlock(void)
 }
 
 /* Maps a separate page, so that no other data is affected by a fork. */
-static int map_raw(struct rpma__flush_buffer *buffer)
+static int flush_map_raw(struct rpma__flush_buffer *buffer)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	void *raw;
@@ -65,8 +65,8 @@ static int map_raw(struct rpma__flush_buffer *buffer)
 	return 0;
 }
 
-static int buffer_new(struct rpma_peer *peer,
-		      struct rpma__flush_buffer **buffer_ptr)
+static int flush_buffer_new(struct rpma_peer *peer,
+			    struct rpma__flush_buffer **buffer_ptr)
 {
 	struct rpma__flush_buffer *buffer = calloc(1, sizeof(*buffer));
 	int ret;
@@ -74,7 +74,7 @@ static int buffer_new(struct rpma_peer *peer,
 	if (buffer == NULL)
 		return RPMA_REFUSE_NOMEM("the buffer of flushes");
 	buffer->pd = peer->pd;
-	ret = map_raw(buffer);
+	ret = flush_map_raw(buffer);
 	if (ret)
 		goto err_free;
 	ret = rpma_mr_reg(peer, buffer->raw, RPMA__RAW_SIZE,
@@ -90,7 +90,7 @@ err_free:
 	return ret;
 }
 
-static int buffer_delete(struct rpma__flush_buffer *buffer)
+static int flush_buffer_delete(struct rpma__flush_buffer *buffer)
 {
 	int ret = rpma_mr_dereg(&buffer->mr);
 
@@ -104,8 +104,8 @@ static int buffer_delete(struct rpma__flush_buffer *buffer)
 
 /* Returns the buffer of the protection domain, with one more user. If the
  * protection domain has no buffer, lists and returns made; made may be NULL. */
-static struct rpma__flush_buffer *use(const struct ibv_pd *pd,
-				      struct rpma__flush_buffer *made)
+static struct rpma__flush_buffer *
+flush_buffer_use(const struct ibv_pd *pd, struct rpma__flush_buffer *made)
 {
 	struct rpma__flush_buffer *buffer;
 
@@ -125,7 +125,7 @@ static struct rpma__flush_buffer *use(const struct ibv_pd *pd,
 }
 
 /* Removes a user; returns true if the user was the last. */
-static bool leave(struct rpma__flush_buffer *buffer)
+static bool flush_buffer_leave(struct rpma__flush_buffer *buffer)
 {
 	struct rpma__flush_buffer **link = &buffers.list;
 	bool is_last;
@@ -141,19 +141,20 @@ static bool leave(struct rpma__flush_buffer *buffer)
 	return is_last;
 }
 
-static int init_emulated(struct rpma__flush *flush, struct rpma_peer *peer)
+static int flush_init_emulated(struct rpma__flush *flush,
+			       struct rpma_peer *peer)
 {
-	struct rpma__flush_buffer *buffer = use(peer->pd, NULL);
+	struct rpma__flush_buffer *buffer = flush_buffer_use(peer->pd, NULL);
 	struct rpma__flush_buffer *made;
 	int ret = 0;
 
 	if (buffer == NULL) {
-		ret = buffer_new(peer, &made);
+		ret = flush_buffer_new(peer, &made);
 		if (ret)
 			return ret;
-		buffer = use(peer->pd, made);
+		buffer = flush_buffer_use(peer->pd, made);
 		if (buffer != made) /* another thread was faster */
-			(void)buffer_delete(made);
+			(void)flush_buffer_delete(made);
 	}
 	flush->buffer = buffer;
 	flush->raw = buffer->raw;
@@ -170,7 +171,7 @@ int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
 	if (flush == NULL)
 		return RPMA_REFUSE_NOMEM("a connection's flushes");
 	if (!rpma__qp_has_flush(qp))
-		ret = init_emulated(flush, peer);
+		ret = flush_init_emulated(flush, peer);
 	if (ret) {
 		free(flush);
 		return ret;
@@ -187,8 +188,8 @@ int rpma__flush_delete(struct rpma__flush **flush_ptr)
 	if (flush == NULL)
 		return 0;
 
-	if (flush->buffer && leave(flush->buffer))
-		ret = buffer_delete(flush->buffer);
+	if (flush->buffer && flush_buffer_leave(flush->buffer))
+		ret = flush_buffer_delete(flush->buffer);
 	free(flush);
 	*flush_ptr = NULL;
 	return ret;
@@ -202,7 +203,7 @@ void rpma__flush_abandon(struct rpma__flush **flush_ptr)
 	if (flush == NULL)
 		return;
 	buffer = flush->buffer;
-	if (buffer && leave(buffer)) {
+	if (buffer && flush_buffer_leave(buffer)) {
 		/* only the memory: the region itself belongs to the parent too
 		 */
 		free(buffer->mr);

@@ -13,14 +13,14 @@
 
 /* Returns the text of an error of rdma_getaddrinfo(): the resolver has its own
  * errors; -1 and EAI_SYSTEM have set errno. */
-static const char *answer_2str(int ret)
+static const char *info_error_2str(int ret)
 {
 	return ret == -1 || ret == EAI_SYSTEM ? rpma__errno_2str(-1)
 					      : gai_strerror(ret);
 }
 
 /* Returns the errno nearest to an error of the resolver. */
-static int answer_errno(int ret)
+static int info_error_errno(int ret)
 {
 	switch (ret) {
 	case -1:
@@ -48,9 +48,9 @@ int rpma__info_get(const char *addr, const char *port,
 
 	if (ret) {
 		RPMA_LOG_ERROR("rdma_getaddrinfo(%s, %s) failed: %s%s", addr,
-			       port ? port : "", answer_2str(ret),
+			       port ? port : "", info_error_2str(ret),
 			       ret == -1 ? rpma__cm_advice() : "");
-		errno = answer_errno(ret);
+		errno = info_error_errno(ret);
 		return RPMA_E_PROVIDER;
 	}
 	*info_ptr = info;

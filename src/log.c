@@ -18,7 +18,7 @@
 
 static _Atomic(rpma_log_function *) function = rpma__log_default;
 
-static bool is_threshold(enum rpma_log_threshold threshold)
+static bool log_is_threshold(enum rpma_log_threshold threshold)
 {
 	return (unsigned)threshold < RPMA_LOG_THRESHOLD_MAX;
 }
@@ -35,7 +35,7 @@ rpma__log_function *rpma__log_get_function(void)
 int rpma_log_set_threshold(enum rpma_log_threshold threshold,
 			   enum rpma_log_level level)
 {
-	if (!is_threshold(threshold) || (int)level < RPMA_LOG_DISABLED ||
+	if (!log_is_threshold(threshold) || (int)level < RPMA_LOG_DISABLED ||
 	    (int)level > RPMA_LOG_LEVEL_DEBUG)
 		return RPMA_REFUSE(
 			RPMA_E_INVAL,
@@ -48,7 +48,7 @@ int rpma_log_set_threshold(enum rpma_log_threshold threshold,
 int rpma_log_get_threshold(enum rpma_log_threshold threshold,
 			   enum rpma_log_level *level)
 {
-	if (!is_threshold(threshold) || level == NULL)
+	if (!log_is_threshold(threshold) || level == NULL)
 		return RPMA_REFUSE_NULL(
 			RPMA_E_INVAL, "threshold is not a value of the header",
 			level);
@@ -173,7 +173,7 @@ static const char *const level_names[] = {
 
 /* Reads RPMA_LOG=level: messages of at least this level pass, and go to stderr.
  * The program may set other thresholds afterwards. */
-__attribute__((constructor)) static void read_environment(void)
+__attribute__((constructor)) static void log_read_environment(void)
 {
 	/* not in a setuid program: the user who starts it must not read its
 	 * log */

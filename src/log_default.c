@@ -41,7 +41,7 @@ static const struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Formats "Nov 21 10:11:12.123456 ". */
-static void format_time(char *buf, size_t size)
+static void log_format_time(char *buf, size_t size)
 {
 	char date[TIME_MAX / 2];
 	struct timespec now;
@@ -57,8 +57,8 @@ static void format_time(char *buf, size_t size)
 }
 
 /* Formats "file.c: 12: function: ". */
-static void format_place(char *buf, size_t size, const char *file_name,
-			 int line_no, const char *function_name)
+static void log_format_place(char *buf, size_t size, const char *file_name,
+			     int line_no, const char *function_name)
 {
 	const char *base = strrchr(file_name, '/');
 
@@ -70,7 +70,7 @@ static void format_place(char *buf, size_t size, const char *file_name,
  * Connects a socket of the type to /dev/log; returns 0 if a process listens
  * there, or errno.
  */
-static int try_syslog(int type)
+static int log_try_syslog(int type)
 {
 	const struct sockaddr_un addr = {.sun_family = AF_UNIX,
 					 .sun_path = _PATH_LOG};
@@ -85,16 +85,16 @@ static int try_syslog(int type)
 	return err;
 }
 
-static bool has_syslog(void)
+static bool log_has_syslog(void)
 {
-	int err = try_syslog(SOCK_DGRAM);
+	int err = log_try_syslog(SOCK_DGRAM);
 
 	if (err == EPROTOTYPE)
-		err = try_syslog(SOCK_STREAM);
+		err = log_try_syslog(SOCK_STREAM);
 	return err == 0;
 }
 
-static bool goes_to_stderr(enum rpma_log_level level)
+static bool log_goes_to_stderr(enum rpma_log_level level)
 {
 	int aux;
 	bool is_set = rpma__log_threshold_get_aux(&aux);
@@ -102,7 +102,7 @@ static bool goes_to_stderr(enum rpma_log_level level)
 	if ((int)level <= aux)
 		return true;
 	/* asked each time: the syslog of a container may start later */
-	return !is_set && level <= RPMA_LOG_LEVEL_ERROR && !has_syslog();
+	return !is_set && level <= RPMA_LOG_LEVEL_ERROR && !log_has_syslog();
 }
 
 /* The signal mask before a write, and whether SIGPIPE was pending. */
@@ -111,7 +111,7 @@ struct pipe_state {
 	bool was_pending;
 };
 
-static bool is_sigpipe_pending(void)
+static bool log_is_sigpipe_pending(void)
 {
 	sigset_t pending;
 
@@ -120,42 +120,42 @@ static bool is_sigpipe_pending(void)
 }
 
 /* Blocks SIGPIPE: a stderr whose reader has gone must not end the program. */
-static void block_sigpipe(struct pipe_state *state)
+static void log_block_sigpipe(struct pipe_state *state)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &set, &state->mask);
-	state->was_pending = is_sigpipe_pending();
+	state->was_pending = log_is_sigpipe_pending();
 }
 
 /* Takes a SIGPIPE raised by a write of this thread meanwhile. */
-static void restore_sigpipe(const struct pipe_state *state)
+static void log_restore_sigpipe(const struct pipe_state *state)
 {
 	const struct timespec now = {0, 0};
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGPIPE);
-	if (!state->was_pending && is_sigpipe_pending())
+	if (!state->was_pending && log_is_sigpipe_pending())
 		sigtimedwait(&set, NULL, &now);
 	pthread_sigmask(SIG_SETMASK, &state->mask, NULL);
 }
 
-static void write_message(enum rpma_log_level level, const char *place,
-			  const char *message)
+static void log_write_message(enum rpma_log_level level, const char *place,
+			      const char *message)
 {
 	struct pipe_state pipe;
 	char when[TIME_MAX];
 
-	if (goes_to_stderr(level)) {
-		format_time(when, sizeof(when));
-		block_sigpipe(&pipe);
+	if (log_goes_to_stderr(level)) {
+		log_format_time(when, sizeof(when));
+		log_block_sigpipe(&pipe);
 		fprintf(stderr, "%s[%ld] %s%s%s", when,
 			(long)syscall(SYS_gettid), levels[level].tag, place,
 			message);
-		restore_sigpipe(&pipe);
+		log_restore_sigpipe(&pipe);
 	}
 	syslog(LOG_LOCAL7 | levels[level].severity, "rpma: %s%s%s",
 	       levels[level].tag, place, message);
@@ -191,11 +191,11 @@ void rpma__log_default(enum rpma_log_level level, const char *file_name,
 	if (len < 0)
 		return;
 	if (file_name)
-		format_place(place, sizeof(place), file_name, line_no,
-			     function_name);
+		log_format_place(place, sizeof(place), file_name, line_no,
+				 function_name);
 
 	rpma__log_default_lock();
-	write_message(level, place, message);
+	log_write_message(level, place, message);
 	rpma__log_default_unlock();
 	errno = err;
 }

@@ -28,7 +28,7 @@ bool rpma__log_held_is_open(void)
 	return held.depth != 0;
 }
 
-static void held_append(struct rpma__log_held *message)
+static void log_held_append(struct rpma__log_held *message)
 {
 	message->next = NULL;
 	if (held.first == NULL)
@@ -62,7 +62,7 @@ void rpma__log_held_keep(enum rpma_log_level level, const char *file_name,
 	message->file = file_name;
 	message->function = function_name;
 	memcpy(message->text, text, size);
-	held_append(message);
+	log_held_append(message);
 }
 
 void rpma__log_held_begin(void)

@@ -15,7 +15,7 @@
 
 #define USAGE_ALL 0x1ff
 
-static bool is_valid_usage(int usage)
+static bool mr_is_valid_usage(int usage)
 {
 	if (usage == 0 || (usage & ~USAGE_ALL))
 		return false;
@@ -36,7 +36,7 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
 					mr_ptr);
 	if (!rpma__peer_is_valid(peer))
 		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", peer);
-	if (!is_valid_usage(usage))
+	if (!mr_is_valid_usage(usage))
 		return RPMA_REFUSE(RPMA_E_INVAL,
 				   "usage has no RPMA_MR_USAGE_* bit, or an "
 				   "unknown bit");
@@ -68,7 +68,7 @@ int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
 	if (ibv_mr == NULL || mr_ptr == NULL || !rpma__peer_is_valid(peer))
 		return RPMA_REFUSE_NULL(rpma__peer_refusal(peer), "", ibv_mr,
 					mr_ptr, peer);
-	if (!is_valid_usage(usage))
+	if (!mr_is_valid_usage(usage))
 		return RPMA_REFUSE(RPMA_E_INVAL,
 				   "usage has no RPMA_MR_USAGE_* bit, or an "
 				   "unknown bit");
@@ -92,7 +92,7 @@ int rpma_mr_from_ibv_mr(struct rpma_peer *peer, struct ibv_mr *ibv_mr,
 	return 0;
 }
 
-static int dereg(const struct rpma_mr_local *mr)
+static int mr_dereg(const struct rpma_mr_local *mr)
 {
 	int ret;
 
@@ -119,7 +119,7 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr)
 		return 0;
 
 	if (rpma__is_here(mr->forks))
-		ret = dereg(mr);
+		ret = mr_dereg(mr);
 	else
 		ret = RPMA_E_FORKED;
 	free(mr);

@@ -26,13 +26,13 @@ enum {
 	(RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | \
 	 RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
 
-static void put_u64(uint8_t *desc, size_t at, uint64_t v)
+static void mr_desc_put_u64(uint8_t *desc, size_t at, uint64_t v)
 {
 	v = htole64(v);
 	memcpy(desc + at, &v, sizeof(v));
 }
 
-static uint64_t get_u64(const uint8_t *desc, size_t at)
+static uint64_t mr_desc_get_u64(const uint8_t *desc, size_t at)
 {
 	uint64_t v;
 
@@ -40,13 +40,13 @@ static uint64_t get_u64(const uint8_t *desc, size_t at)
 	return le64toh(v);
 }
 
-static void put_u32(uint8_t *desc, size_t at, uint32_t v)
+static void mr_desc_put_u32(uint8_t *desc, size_t at, uint32_t v)
 {
 	v = htole32(v);
 	memcpy(desc + at, &v, sizeof(v));
 }
 
-static uint32_t get_u32(const uint8_t *desc, size_t at)
+static uint32_t mr_desc_get_u32(const uint8_t *desc, size_t at)
 {
 	uint32_t v;
 
@@ -61,9 +61,9 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc)
 	if (desc == NULL || !rpma__mr_is_valid(mr))
 		return RPMA_REFUSE_NULL(rpma__mr_refusal(mr), "", desc, mr);
 
-	put_u64(bytes, AT_ADDR, mr->addr);
-	put_u64(bytes, AT_SIZE, mr->ibv_mr->length);
-	put_u32(bytes, AT_RKEY, mr->ibv_mr->rkey);
+	mr_desc_put_u64(bytes, AT_ADDR, mr->addr);
+	mr_desc_put_u64(bytes, AT_SIZE, mr->ibv_mr->length);
+	mr_desc_put_u32(bytes, AT_RKEY, mr->ibv_mr->rkey);
 	bytes[AT_USAGE] = (uint8_t)mr->usage;
 	return 0;
 }
@@ -100,9 +100,9 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
 	mr = malloc(sizeof(*mr));
 	if (mr == NULL)
 		return RPMA_REFUSE_NOMEM("a remote region");
-	mr->raddr = get_u64(bytes, AT_ADDR);
-	mr->size = get_u64(bytes, AT_SIZE);
-	mr->rkey = get_u32(bytes, AT_RKEY);
+	mr->raddr = mr_desc_get_u64(bytes, AT_ADDR);
+	mr->size = mr_desc_get_u64(bytes, AT_SIZE);
+	mr->rkey = mr_desc_get_u32(bytes, AT_RKEY);
 	mr->usage = bytes[AT_USAGE];
 
 	RPMA_LOG_DEBUG("remote region: address 0x%" PRIx64 ", size %" PRIu64

@@ -15,7 +15,8 @@
 #include "log.h"
 #include "mr.h"
 
-static int flush_access(const struct rpma_peer *peer, enum rpma_flush_type type)
+static int peer_flush_access(const struct rpma_peer *peer,
+			     enum rpma_flush_type type)
 {
 	/*
 	 * The other side may flush natively or by a read, and this side cannot
@@ -28,12 +29,12 @@ static int flush_access(const struct rpma_peer *peer, enum rpma_flush_type type)
 	return access;
 }
 
-static bool is_iwarp(const struct rpma_peer *peer)
+static bool peer_is_iwarp(const struct rpma_peer *peer)
 {
 	return peer->pd->context->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
-static int usage_to_access(const struct rpma_peer *peer, int usage)
+static int peer_usage_to_access(const struct rpma_peer *peer, int usage)
 {
 	int access = 0;
 
@@ -42,7 +43,7 @@ static int usage_to_access(const struct rpma_peer *peer, int usage)
 	if (usage & RPMA_MR_USAGE_READ_DST) {
 		access |= IBV_ACCESS_LOCAL_WRITE;
 		/* the response to a read is a remote write there */
-		if (is_iwarp(peer))
+		if (peer_is_iwarp(peer))
 			access |= IBV_ACCESS_REMOTE_WRITE;
 	}
 	if (usage & (RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_RECV))
@@ -50,9 +51,9 @@ static int usage_to_access(const struct rpma_peer *peer, int usage)
 	if (usage & RPMA_MR_USAGE_WRITE_DST)
 		access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
 	if (usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)
-		access |= flush_access(peer, RPMA_FLUSH_TYPE_VISIBILITY);
+		access |= peer_flush_access(peer, RPMA_FLUSH_TYPE_VISIBILITY);
 	if (usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
-		access |= flush_access(peer, RPMA_FLUSH_TYPE_PERSISTENT);
+		access |= peer_flush_access(peer, RPMA_FLUSH_TYPE_PERSISTENT);
 	if (usage & RPMA__MR_USAGE_ATOMIC_BIT)
 		access |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
 	return access;
@@ -69,14 +70,14 @@ bool rpma__peer_has_atomics(const struct rpma_peer *peer)
 /* Returns true if the limit may be the reason: the kernel fails with ENOMEM at
  * the limit, and with EPERM if the limit is 0; both errors have other reasons
  * as well. */
-static bool may_be_limit(int err, const struct rlimit *limit)
+static bool peer_may_be_limit(int err, const struct rlimit *limit)
 {
 	return limit->rlim_cur == 0
 		       ? err == ENOMEM || err == EPERM
 		       : err == ENOMEM && limit->rlim_cur != RLIM_INFINITY;
 }
 
-static void log_reg_failed(size_t size, int access)
+static void peer_log_reg_failed(size_t size, int access)
 {
 	int err = errno;
 	const char *text = rpma__errno_2str(-1);
@@ -91,7 +92,7 @@ static void log_reg_failed(size_t size, int access)
 			       "such memory, or leave the usage out",
 			       size, (unsigned)access, text);
 	else if (getrlimit(RLIMIT_MEMLOCK, &limit) ||
-		 !may_be_limit(err, &limit))
+		 !peer_may_be_limit(err, &limit))
 		RPMA_LOG_ERROR("ibv_reg_mr(size %zu, access 0x%x) failed: %s",
 			       size, (unsigned)access, text);
 	else
@@ -107,7 +108,7 @@ static void log_reg_failed(size_t size, int access)
 int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 		      int usage, struct ibv_mr **ibv_mr_ptr)
 {
-	int access = usage_to_access(peer, usage);
+	int access = peer_usage_to_access(peer, usage);
 	struct ibv_mr *mr;
 
 	if ((access & IBV_ACCESS_REMOTE_ATOMIC) &&
@@ -120,14 +121,14 @@ int rpma__peer_reg_mr(const struct rpma_peer *peer, void *ptr, size_t size,
 		mr = ibv_reg_mr(peer->pd, ptr, size, access);
 	}
 	if (mr == NULL) {
-		log_reg_failed(size, access);
+		peer_log_reg_failed(size, access);
 		return RPMA_E_PROVIDER;
 	}
 	*ibv_mr_ptr = mr;
 	return 0;
 }
 
-static void log_emulated(const struct rpma__caps *caps)
+static void peer_log_emulated(const struct rpma__caps *caps)
 {
 	if (!caps->native_atomic_write)
 		RPMA_LOG_INFO(
@@ -136,7 +137,7 @@ static void log_emulated(const struct rpma__caps *caps)
 		RPMA_LOG_INFO("no native flush: flushes are emulated");
 }
 
-static int alloc_pd(struct ibv_context *ibv_ctx, struct ibv_pd **pd_ptr)
+static int peer_alloc_pd(struct ibv_context *ibv_ctx, struct ibv_pd **pd_ptr)
 {
 	struct ibv_pd *pd;
 
@@ -156,7 +157,7 @@ static int alloc_pd(struct ibv_context *ibv_ctx, struct ibv_pd **pd_ptr)
 	return RPMA_E_PROVIDER;
 }
 
-static int dealloc_pd(struct ibv_pd *pd)
+static int peer_dealloc_pd(struct ibv_pd *pd)
 {
 	int ret = ibv_dealloc_pd(pd);
 
@@ -185,8 +186,8 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr)
 	ret = rpma__caps_query(ibv_ctx, &caps);
 	if (ret)
 		return ret;
-	log_emulated(&caps);
-	ret = alloc_pd(ibv_ctx, &pd);
+	peer_log_emulated(&caps);
+	ret = peer_alloc_pd(ibv_ctx, &pd);
 	if (ret)
 		return ret;
 	peer = malloc(sizeof(*peer));
@@ -221,7 +222,7 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr)
 		return 0;
 
 	if (rpma__is_here(peer->forks))
-		ret = dealloc_pd(peer->pd);
+		ret = peer_dealloc_pd(peer->pd);
 	else
 		ret = RPMA_E_FORKED;
 	free(peer);

@@ -14,7 +14,7 @@
 
 #define DESCRIPTOR_SIZE 1
 
-static int new_cfg(bool direct_write, struct rpma_peer_cfg **pcfg_ptr)
+static int peer_cfg_new(bool direct_write, struct rpma_peer_cfg **pcfg_ptr)
 {
 	struct rpma_peer_cfg *pcfg = malloc(sizeof(*pcfg));
 
@@ -30,7 +30,7 @@ static int new_cfg(bool direct_write, struct rpma_peer_cfg **pcfg_ptr)
  * Returns the flag. relaxed here and below: a flag by itself, nothing is
  * published with the flag
  */
-static bool get(const struct rpma_peer_cfg *pcfg)
+static bool peer_cfg_get(const struct rpma_peer_cfg *pcfg)
 {
 	return atomic_load_explicit(&pcfg->direct_write_to_pmem,
 				    memory_order_relaxed);
@@ -40,7 +40,7 @@ int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr)
 {
 	if (pcfg_ptr == NULL)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg_ptr);
-	return new_cfg(false, pcfg_ptr);
+	return peer_cfg_new(false, pcfg_ptr);
 }
 
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr)
@@ -59,7 +59,7 @@ int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg,
 	if (pcfg == NULL)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg);
 
-	/* relaxed: as in get() */
+	/* relaxed: as in peer_cfg_get() */
 	atomic_store_explicit(&pcfg->direct_write_to_pmem, supported,
 			      memory_order_relaxed);
 	return 0;
@@ -71,7 +71,7 @@ int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg,
 	if (pcfg == NULL || supported == NULL)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg, supported);
 
-	*supported = get(pcfg);
+	*supported = peer_cfg_get(pcfg);
 	return 0;
 }
 
@@ -80,7 +80,7 @@ int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc)
 	if (pcfg == NULL || desc == NULL)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", pcfg, desc);
 
-	*(uint8_t *)desc = get(pcfg);
+	*(uint8_t *)desc = peer_cfg_get(pcfg);
 	return 0;
 }
 
@@ -109,7 +109,7 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
 	}
 
 	direct_write = *(const uint8_t *)desc != 0;
-	ret = new_cfg(direct_write, pcfg_ptr);
+	ret = peer_cfg_new(direct_write, pcfg_ptr);
 	if (ret == 0)
 		RPMA_LOG_INFO("peer configuration: direct write to pmem: %s",
 			      direct_write ? "yes" : "no");

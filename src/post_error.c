@@ -15,7 +15,7 @@
 
 #define PART_MAX 128
 
-static const char *opcode_name(const struct rpma_send_wr *wr)
+static const char *post_error_opcode_name(const struct rpma_send_wr *wr)
 {
 	if (wr->native == RPMA__NATIVE_ATOMIC_WRITE)
 		return "ATOMIC_WRITE";
@@ -44,7 +44,8 @@ static const char *opcode_name(const struct rpma_send_wr *wr)
 /*
  * Formats the local bytes; of a list, which may be long, only the first piece.
  */
-static void format_local(char *buf, const struct ibv_sge *sge, int num_sge)
+static void post_error_format_local(char *buf, const struct ibv_sge *sge,
+				    int num_sge)
 {
 	if (num_sge < 1) {
 		snprintf(buf, PART_MAX, "no bytes");
@@ -57,7 +58,7 @@ static void format_local(char *buf, const struct ibv_sge *sge, int num_sge)
 }
 
 /* Formats the remote address: ", ..." or nothing. */
-static void format_remote(char *buf, const struct rpma_send_wr *wr)
+static void post_error_format_remote(char *buf, const struct rpma_send_wr *wr)
 {
 	uint64_t addr = wr->wr.wr.rdma.remote_addr;
 	uint32_t rkey = wr->wr.wr.rdma.rkey;
@@ -82,7 +83,7 @@ static void format_remote(char *buf, const struct rpma_send_wr *wr)
 			 : "")
 
 /* Sets errno to the reason, also where verbs only returned the reason. */
-static int provider_error(int ret)
+static int post_error_provider(int ret)
 {
 	if (ret > 0)
 		errno = ret;
@@ -97,25 +98,26 @@ int rpma__send_refused(const struct rpma_send_wr *wr, int ret)
 	if (wr->native == RPMA__NATIVE_FLUSH)
 		snprintf(local, PART_MAX, "length %" PRIu32, wr->sge.length);
 	else
-		format_local(local, wr->wr.sg_list, wr->wr.num_sge);
-	format_remote(remote, wr);
+		post_error_format_local(local, wr->wr.sg_list, wr->wr.num_sge);
+	post_error_format_remote(remote, wr);
 	RPMA_LOG_ERROR("%s(%s, wr_id 0x%" PRIx64 ", send_flags 0x%x, %s%s) "
 		       "failed: %s%s",
 		       wr->native ? "ibv_wr_complete" : "ibv_post_send",
-		       opcode_name(wr), wr->wr.wr_id, wr->wr.send_flags, local,
-		       remote, rpma__errno_2str(ret), ADVICE(ret, "sq_size"));
-	return provider_error(ret);
+		       post_error_opcode_name(wr), wr->wr.wr_id,
+		       wr->wr.send_flags, local, remote, rpma__errno_2str(ret),
+		       ADVICE(ret, "sq_size"));
+	return post_error_provider(ret);
 }
 
 int rpma__recv_refused(const char *call, const struct ibv_recv_wr *wr, int ret)
 {
 	char local[PART_MAX];
 
-	format_local(local, wr->sg_list, wr->num_sge);
+	post_error_format_local(local, wr->sg_list, wr->num_sge);
 	RPMA_LOG_ERROR("%s(wr_id 0x%" PRIx64 ", %s) failed: %s%s", call,
 		       wr->wr_id, local, rpma__errno_2str(ret),
 		       ADVICE(ret, "rq_size"));
-	return provider_error(ret);
+	return post_error_provider(ret);
 }
 
 int rpma__send_chain_refused(const struct rpma_send_wr *wr, int ret)

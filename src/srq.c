@@ -21,7 +21,7 @@
 #include "wr.h"
 #include "tsan/tsan.h"
 
-static int create_srq(struct rpma_srq *srq, const struct rpma_peer *peer,
+static int srq_create(struct rpma_srq *srq, const struct rpma_peer *peer,
 		      const struct rpma__srq_cfg *cfg)
 {
 	struct ibv_srq_init_attr attr = {
@@ -41,8 +41,8 @@ static int create_srq(struct rpma_srq *srq, const struct rpma_peer *peer,
 	return 0;
 }
 
-static int init_rcq(struct rpma_srq *srq, const struct rpma_peer *peer,
-		    const struct rpma__srq_cfg *cfg)
+static int srq_init_rcq(struct rpma_srq *srq, const struct rpma_peer *peer,
+			const struct rpma__srq_cfg *cfg)
 {
 	struct rpma__cq_attr attr = {
 		.ibv_ctx = peer->pd->context,
@@ -67,8 +67,8 @@ static int init_rcq(struct rpma_srq *srq, const struct rpma_peer *peer,
  * Checks the objects named by the configuration: all must belong to the device
  * of the peer.
  */
-static int check_devices(const struct rpma_peer *peer,
-			 const struct rpma__srq_cfg *cfg)
+static int srq_check_devices(const struct rpma_peer *peer,
+			     const struct rpma__srq_cfg *cfg)
 {
 	const struct ibv_context *ctx = peer->pd->context;
 	int ret = 0;
@@ -87,8 +87,8 @@ static int check_devices(const struct rpma_peer *peer,
  * Checks max_sge, but for 1, which release 1.3 always uses and leaves to the
  * device.
  */
-static int check_max_sge(const struct rpma_peer *peer,
-			 const struct rpma__srq_cfg *cfg)
+static int srq_check_max_sge(const struct rpma_peer *peer,
+			     const struct rpma__srq_cfg *cfg)
 {
 	if (cfg->max_sge == 1 || cfg->max_sge <= peer->caps.max_srq_sge)
 		return 0;
@@ -114,9 +114,9 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 	if ((values.rcq && !rpma__cq_is_valid(values.rcq)) ||
 	    (values.channel && !rpma__channel_is_valid(values.channel)))
 		return RPMA_E_FORKED;
-	ret = check_devices(peer, &values);
+	ret = srq_check_devices(peer, &values);
 	if (ret == 0)
-		ret = check_max_sge(peer, &values);
+		ret = srq_check_max_sge(peer, &values);
 	if (ret)
 		return ret;
 	srq = calloc(1, sizeof(*srq));
@@ -126,10 +126,10 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		return RPMA_REFUSE_NOMEM("an SRQ");
 	}
 	srq->forks = rpma__forks_now();
-	ret = create_srq(srq, peer, &values);
+	ret = srq_create(srq, peer, &values);
 	if (ret)
 		goto err_free;
-	ret = init_rcq(srq, peer, &values);
+	ret = srq_init_rcq(srq, peer, &values);
 	if (ret)
 		goto err_destroy_srq;
 
@@ -143,7 +143,7 @@ err_free:
 	return ret;
 }
 
-static int destroy(struct rpma_srq *srq)
+static int srq_destroy(struct rpma_srq *srq)
 {
 	int ret = 0;
 	int err;
@@ -158,7 +158,7 @@ static int destroy(struct rpma_srq *srq)
 	return ret;
 }
 
-static int abandon(struct rpma_srq *srq)
+static int srq_abandon(struct rpma_srq *srq)
 {
 	if (srq->owns_rcq)
 		rpma__cq_abandon(&srq->rcq);
@@ -183,7 +183,7 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr)
 			"another owner has claimed the RCQ of the SRQ: release "
 			"the claim first"); /* the owner polls */
 
-	ret = rpma__is_here(srq->forks) ? destroy(srq) : abandon(srq);
+	ret = rpma__is_here(srq->forks) ? srq_destroy(srq) : srq_abandon(srq);
 	free(srq);
 	*srq_ptr = NULL;
 	return ret;

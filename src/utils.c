@@ -15,9 +15,9 @@
 #include "verbs_compat.h"
 
 /* Binds or resolves an id only to learn the device of the id. */
-static int find_device(const struct rdma_addrinfo *info,
-		       enum rpma_util_ibv_context_type type,
-		       struct ibv_context **ibv_ctx_ptr)
+static int utils_find_device(const struct rdma_addrinfo *info,
+			     enum rpma_util_ibv_context_type type,
+			     struct ibv_context **ibv_ctx_ptr)
 {
 	struct rdma_cm_id *id;
 	int ret;
@@ -61,7 +61,7 @@ int rpma_utils_get_ibv_context(const char *addr,
 	if (ret)
 		return ret;
 
-	ret = find_device(info, type, ibv_ctx_ptr);
+	ret = utils_find_device(info, type, ibv_ctx_ptr);
 	rpma__info_free(info);
 	return ret;
 }

@@ -15,7 +15,7 @@
 
 #define ODP_RC_NEEDED (IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ)
 
-static bool has_odp(const struct ibv_device_attr_ex *attr)
+static bool verbs_has_odp(const struct ibv_device_attr_ex *attr)
 {
 	const struct ibv_odp_caps *odp = &attr->odp_caps;
 
@@ -35,7 +35,7 @@ int rpma__caps_query(struct ibv_context *ibv_ctx, struct rpma__caps *caps)
 	}
 
 	*caps = (struct rpma__caps){
-		.odp = has_odp(&attr),
+		.odp = verbs_has_odp(&attr),
 		.atomics = attr.orig_attr.atomic_cap != IBV_ATOMIC_NONE,
 		.max_srq_sge = (uint32_t)attr.orig_attr.max_srq_sge,
 		.max_qp_wr = (uint32_t)attr.orig_attr.max_qp_wr,
@@ -130,7 +130,7 @@ enum ibv_wc_opcode rpma__wc_emulated(enum ibv_wc_opcode opcode)
  * Converts the type of a flush; an unknown type requests no placement at all,
  * as in release 1.3.
  */
-static uint8_t flush_type(uint32_t type)
+static uint8_t verbs_flush_type(uint32_t type)
 {
 	switch (type) {
 	case RPMA_FLUSH_TYPE_PERSISTENT:
@@ -143,7 +143,8 @@ static uint8_t flush_type(uint32_t type)
 }
 #endif
 
-static void add_native(struct ibv_qp_ex *qpx, const struct rpma_send_wr *wr)
+static void verbs_add_native(struct ibv_qp_ex *qpx,
+			     const struct rpma_send_wr *wr)
 {
 	uint64_t raddr = wr->wr.wr.rdma.remote_addr;
 	uint32_t rkey = wr->wr.wr.rdma.rkey;
@@ -157,7 +158,7 @@ static void add_native(struct ibv_qp_ex *qpx, const struct rpma_send_wr *wr)
 #ifdef RPMA_HAVE_NATIVE_FLUSH
 	if (wr->native == RPMA__NATIVE_FLUSH)
 		ibv_wr_flush(qpx, rkey, raddr, wr->sge.length,
-			     flush_type(wr->native_arg), IBV_FLUSH_RANGE);
+			     verbs_flush_type(wr->native_arg), IBV_FLUSH_RANGE);
 #endif
 }
 
@@ -170,7 +171,7 @@ int rpma__post_native(struct ibv_qp *qp, const struct rpma_send_wr *first,
 	ibv_wr_start(qpx);
 	for (wr = first; wr != end;
 	     wr = (const struct rpma_send_wr *)wr->wr.next)
-		add_native(qpx, wr);
+		verbs_add_native(qpx, wr);
 	return ibv_wr_complete(qpx);
 }
 

@@ -19,7 +19,7 @@
 #include "wr_fill.h"
 #include "tsan/tsan.h"
 
-static struct rpma_send_wr *next_of(const struct rpma_send_wr *wr)
+static struct rpma_send_wr *wr_next_of(const struct rpma_send_wr *wr)
 {
 	return (struct rpma_send_wr *)wr->wr.next;
 }
@@ -28,19 +28,19 @@ static struct rpma_send_wr *next_of(const struct rpma_send_wr *wr)
  * Returns the last work request of the run that starts a chain: verbs post a
  * run with one call.
  */
-static struct rpma_send_wr *last_of_run(struct rpma_send_wr *wr)
+static struct rpma_send_wr *wr_last_of_run(struct rpma_send_wr *wr)
 {
 	bool native = wr->native != RPMA__NATIVE_NONE;
 
-	while (next_of(wr) &&
-	       (next_of(wr)->native != RPMA__NATIVE_NONE) == native)
-		wr = next_of(wr);
+	while (wr_next_of(wr) &&
+	       (wr_next_of(wr)->native != RPMA__NATIVE_NONE) == native)
+		wr = wr_next_of(wr);
 	return wr;
 }
 
-static int post_native_run(struct ibv_qp *qp, struct rpma_send_wr *first,
-			   struct rpma_send_wr *end,
-			   struct rpma_send_wr **bad_wr)
+static int wr_post_native_run(struct ibv_qp *qp, struct rpma_send_wr *first,
+			      struct rpma_send_wr *end,
+			      struct rpma_send_wr **bad_wr)
 {
 	int ret;
 
@@ -52,8 +52,8 @@ static int post_native_run(struct ibv_qp *qp, struct rpma_send_wr *first,
 }
 
 /* Posts a chain without native work requests. */
-static int post_plain(struct ibv_qp *qp, struct rpma_send_wr *first,
-		      struct rpma_send_wr **bad_wr)
+static int wr_post_plain(struct ibv_qp *qp, struct rpma_send_wr *first,
+			 struct rpma_send_wr **bad_wr)
 {
 	struct ibv_send_wr *bad = NULL;
 	int ret;
@@ -65,15 +65,15 @@ static int post_plain(struct ibv_qp *qp, struct rpma_send_wr *first,
 	return ret;
 }
 
-static int post_plain_run(struct ibv_qp *qp, struct rpma_send_wr *first,
-			  struct rpma_send_wr *last,
-			  struct rpma_send_wr **bad_wr)
+static int wr_post_plain_run(struct ibv_qp *qp, struct rpma_send_wr *first,
+			     struct rpma_send_wr *last,
+			     struct rpma_send_wr **bad_wr)
 {
 	struct ibv_send_wr *next = last->wr.next;
 	int ret;
 
 	last->wr.next = NULL;
-	ret = post_plain(qp, first, bad_wr);
+	ret = wr_post_plain(qp, first, bad_wr);
 	last->wr.next = next;
 	return ret;
 }
@@ -84,13 +84,13 @@ int rpma__post_send(struct ibv_qp *qp, struct rpma_send_wr *wr,
 	int ret = 0;
 
 	while (wr && ret == 0) {
-		struct rpma_send_wr *last = last_of_run(wr);
-		struct rpma_send_wr *end = next_of(last);
+		struct rpma_send_wr *last = wr_last_of_run(wr);
+		struct rpma_send_wr *end = wr_next_of(last);
 
 		if (wr->native == RPMA__NATIVE_NONE)
-			ret = post_plain_run(qp, wr, last, bad_wr);
+			ret = wr_post_plain_run(qp, wr, last, bad_wr);
 		else
-			ret = post_native_run(qp, wr, end, bad_wr);
+			ret = wr_post_native_run(qp, wr, end, bad_wr);
 		wr = end;
 	}
 	return ret;
@@ -113,7 +113,7 @@ int rpma__post_recv(struct ibv_qp *qp, struct rpma_recv_wr *wr,
  * Fills in the fields that the fast calls do not need; ret: the result of
  * preparing.
  */
-static int prepared(int ret, struct rpma_send_wr *wr)
+static int wr_prepared(int ret, struct rpma_send_wr *wr)
 {
 	if (ret == 0)
 		memset(wr->reserved, 0, sizeof(wr->reserved));
@@ -125,9 +125,9 @@ int rpma_wr_read(struct rpma_conn *conn, struct rpma_mr_local *dst,
 		 size_t src_offset, size_t len, int flags, uint64_t wr_id,
 		 struct rpma_send_wr *wr)
 {
-	return prepared(rpma__wr_read(conn, dst, dst_offset, src, src_offset,
-				      len, flags, wr_id, wr),
-			wr);
+	return wr_prepared(rpma__wr_read(conn, dst, dst_offset, src, src_offset,
+					 len, flags, wr_id, wr),
+			   wr);
 }
 
 int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
@@ -135,9 +135,9 @@ int rpma_wr_write(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 		  size_t src_offset, size_t len, int flags, uint64_t wr_id,
 		  struct rpma_send_wr *wr)
 {
-	return prepared(rpma__wr_write(conn, dst, dst_offset, src, src_offset,
-				       len, flags, wr_id, wr),
-			wr);
+	return wr_prepared(rpma__wr_write(conn, dst, dst_offset, src,
+					  src_offset, len, flags, wr_id, wr),
+			   wr);
 }
 
 int rpma_wr_write_with_imm(struct rpma_conn *conn,
@@ -146,10 +146,10 @@ int rpma_wr_write_with_imm(struct rpma_conn *conn,
 			   size_t len, int flags, uint32_t imm, uint64_t wr_id,
 			   struct rpma_send_wr *wr)
 {
-	return prepared(rpma__wr_write_with_imm(conn, dst, dst_offset, src,
-						src_offset, len, flags, imm,
-						wr_id, wr),
-			wr);
+	return wr_prepared(rpma__wr_write_with_imm(conn, dst, dst_offset, src,
+						   src_offset, len, flags, imm,
+						   wr_id, wr),
+			   wr);
 }
 
 int rpma_wr_atomic_write(struct rpma_conn *conn,
@@ -157,26 +157,26 @@ int rpma_wr_atomic_write(struct rpma_conn *conn,
 			 const char src[8], int flags, uint64_t wr_id,
 			 struct rpma_send_wr *wr)
 {
-	return prepared(rpma__wr_atomic_write(conn, dst, dst_offset, src, flags,
-					      wr_id, wr),
-			wr);
+	return wr_prepared(rpma__wr_atomic_write(conn, dst, dst_offset, src,
+						 flags, wr_id, wr),
+			   wr);
 }
 
 int rpma_wr_flush(struct rpma_conn *conn, const struct rpma_mr_remote *dst,
 		  size_t dst_offset, size_t len, enum rpma_flush_type type,
 		  int flags, uint64_t wr_id, struct rpma_send_wr *wr)
 {
-	return prepared(rpma__wr_flush(conn, dst, dst_offset, len, type, flags,
-				       wr_id, wr),
-			wr);
+	return wr_prepared(rpma__wr_flush(conn, dst, dst_offset, len, type,
+					  flags, wr_id, wr),
+			   wr);
 }
 
 int rpma_wr_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
 		 size_t offset, size_t len, int flags, uint64_t wr_id,
 		 struct rpma_send_wr *wr)
 {
-	return prepared(rpma__wr_send(conn, src, offset, len, flags, wr_id, wr),
-			wr);
+	return wr_prepared(
+		rpma__wr_send(conn, src, offset, len, flags, wr_id, wr), wr);
 }
 
 int rpma_wr_send_with_imm(struct rpma_conn *conn,
@@ -184,9 +184,9 @@ int rpma_wr_send_with_imm(struct rpma_conn *conn,
 			  size_t len, int flags, uint32_t imm, uint64_t wr_id,
 			  struct rpma_send_wr *wr)
 {
-	return prepared(rpma__wr_send_with_imm(conn, src, offset, len, flags,
-					       imm, wr_id, wr),
-			wr);
+	return wr_prepared(rpma__wr_send_with_imm(conn, src, offset, len, flags,
+						  imm, wr_id, wr),
+			   wr);
 }
 
 int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
@@ -200,10 +200,11 @@ int rpma_wr_recv(struct rpma_mr_local *dst, size_t offset, size_t len,
 }
 
 /* Prepares an atomic operation; opcode: compare and swap, or fetch and add. */
-static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
-			  const struct rpma_sge *old,
-			  const struct rpma_mr_remote *dst, size_t dst_offset,
-			  int flags, uint64_t wr_id, struct rpma_send_wr *wr)
+static int wr_prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
+			     const struct rpma_sge *old,
+			     const struct rpma_mr_remote *dst,
+			     size_t dst_offset, int flags, uint64_t wr_id,
+			     struct rpma_send_wr *wr)
 {
 	uint64_t addr;
 
@@ -228,7 +229,7 @@ static int prepare_atomic(struct rpma_conn *conn, enum ibv_wr_opcode opcode,
 	rpma__mr_fill_send(wr, opcode, old, flags, wr_id);
 	wr->wr.wr.atomic.remote_addr = addr;
 	wr->wr.wr.atomic.rkey = dst->rkey;
-	return prepared(rpma__wr_flags_add(0, flags, wr), wr);
+	return wr_prepared(rpma__wr_flags_add(0, flags, wr), wr);
 }
 
 int rpma_wr_atomic_cmp_swp(struct rpma_conn *conn, struct rpma_mr_local *old,
@@ -237,8 +238,8 @@ int rpma_wr_atomic_cmp_swp(struct rpma_conn *conn, struct rpma_mr_local *old,
 			   int flags, uint64_t wr_id, struct rpma_send_wr *wr)
 {
 	const struct rpma_sge bytes = {old, old_offset, sizeof(uint64_t)};
-	int ret = prepare_atomic(conn, IBV_WR_ATOMIC_CMP_AND_SWP, &bytes, dst,
-				 dst_offset, flags, wr_id, wr);
+	int ret = wr_prepare_atomic(conn, IBV_WR_ATOMIC_CMP_AND_SWP, &bytes,
+				    dst, dst_offset, flags, wr_id, wr);
 
 	if (ret)
 		return ret;
@@ -254,8 +255,8 @@ int rpma_wr_atomic_fetch_add(struct rpma_conn *conn, struct rpma_mr_local *old,
 			     uint64_t wr_id, struct rpma_send_wr *wr)
 {
 	const struct rpma_sge bytes = {old, old_offset, sizeof(uint64_t)};
-	int ret = prepare_atomic(conn, IBV_WR_ATOMIC_FETCH_AND_ADD, &bytes, dst,
-				 dst_offset, flags, wr_id, wr);
+	int ret = wr_prepare_atomic(conn, IBV_WR_ATOMIC_FETCH_AND_ADD, &bytes,
+				    dst, dst_offset, flags, wr_id, wr);
 
 	if (ret)
 		return ret;
@@ -263,8 +264,8 @@ int rpma_wr_atomic_fetch_add(struct rpma_conn *conn, struct rpma_mr_local *old,
 	return 0;
 }
 
-static int fill_list(const struct rpma_sge *list, int count,
-		     struct ibv_sge *sge)
+static int wr_fill_list(const struct rpma_sge *list, int count,
+			struct ibv_sge *sge)
 {
 	int i;
 
@@ -285,7 +286,7 @@ static int fill_list(const struct rpma_sge *list, int count,
 }
 
 /* Returns true if the caller may choose the bytes of the operation. */
-static bool takes_list(const struct rpma_send_wr *wr)
+static bool wr_takes_list(const struct rpma_send_wr *wr)
 {
 	if (wr->native != RPMA__NATIVE_NONE ||
 	    wr->native_arg == RPMA__BYTES_OURS)
@@ -299,12 +300,12 @@ int rpma_wr_set_sge_list(const struct rpma_sge *list, int count,
 {
 	int ret;
 
-	if (wr == NULL || !takes_list(wr))
+	if (wr == NULL || !wr_takes_list(wr))
 		return RPMA_REFUSE_NULL(
 			RPMA_E_INVAL,
 			"the operation of wr takes no list of pieces (sge)",
 			wr);
-	ret = fill_list(list, count, sge);
+	ret = wr_fill_list(list, count, sge);
 	if (ret)
 		return ret;
 	wr->wr.sg_list = sge;
@@ -319,7 +320,7 @@ int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
 
 	if (wr == NULL)
 		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "", wr);
-	ret = fill_list(list, count, sge);
+	ret = wr_fill_list(list, count, sge);
 	if (ret)
 		return ret;
 	wr->wr.sg_list = sge;
@@ -328,8 +329,8 @@ int rpma_wr_recv_set_sge_list(const struct rpma_sge *list, int count,
 }
 
 /* Checks a work request; at: index in the chain, from 0 */
-static int check_one(int at, const uint64_t *reserved, int num_sge,
-		     uint32_t max_sge)
+static int wr_check_one(int at, const uint64_t *reserved, int num_sge,
+			uint32_t max_sge)
 {
 	if (reserved[0] | reserved[1]) {
 		RPMA_LOG_ERROR("work request %d: reserved words are not 0", at);
@@ -348,8 +349,8 @@ static int check_one(int at, const uint64_t *reserved, int num_sge,
  * Checks each work request of a chain once; looks for the wrong work request
  * only if there is an error.
  */
-static int check_send(const struct rpma_send_wr *first, uint32_t max_sge,
-		      bool *has_native)
+static int wr_check_send(const struct rpma_send_wr *first, uint32_t max_sge,
+			 bool *has_native)
 {
 	const struct rpma_send_wr *wr;
 	uint64_t wrong = 0;
@@ -357,7 +358,7 @@ static int check_send(const struct rpma_send_wr *first, uint32_t max_sge,
 	int ret = 0;
 	int at = 0;
 
-	for (wr = first; wr; wr = next_of(wr)) {
+	for (wr = first; wr; wr = wr_next_of(wr)) {
 		wrong |= wr->reserved[0] | wr->reserved[1] |
 			 ((uint32_t)wr->wr.num_sge > max_sge);
 		native |= wr->native;
@@ -365,8 +366,8 @@ static int check_send(const struct rpma_send_wr *first, uint32_t max_sge,
 	*has_native = native != RPMA__NATIVE_NONE;
 	if (wrong == 0)
 		return 0;
-	for (wr = first; wr && ret == 0; wr = next_of(wr))
-		ret = check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
+	for (wr = first; wr && ret == 0; wr = wr_next_of(wr))
+		ret = wr_check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
 	return ret;
 }
 
@@ -384,12 +385,12 @@ int rpma__wr_check_recv(const struct rpma_recv_wr *first, uint32_t max_sge)
 		return 0;
 	wr = first;
 	for (; ret == 0 && wr; wr = (const struct rpma_recv_wr *)wr->wr.next)
-		ret = check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
+		ret = wr_check_one(at++, wr->reserved, wr->wr.num_sge, max_sge);
 	return ret;
 }
 
-static int check_post(const struct rpma_conn *conn, const void *owner,
-		      const void *wr, const void *bad_wr)
+static int wr_check_post(const struct rpma_conn *conn, const void *owner,
+			 const void *wr, const void *bad_wr)
 {
 	if (!rpma__conn_is_valid(conn) || wr == NULL || bad_wr == NULL ||
 	    conn->id->qp == NULL)
@@ -405,25 +406,25 @@ static int check_post(const struct rpma_conn *conn, const void *owner,
 int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 			struct rpma_send_wr *wr, struct rpma_send_wr **bad_wr)
 {
-	int ret = check_post(conn, owner, wr, bad_wr);
+	int ret = wr_check_post(conn, owner, wr, bad_wr);
 	bool has_native;
 
 	if (ret)
 		return ret;
-	ret = check_send(wr, conn->max_send_sge, &has_native);
+	ret = wr_check_send(wr, conn->max_send_sge, &has_native);
 	if (ret) {
 		*bad_wr = wr;
 		return ret;
 	}
 	ret = has_native ? rpma__post_send(conn->id->qp, wr, bad_wr)
-			 : post_plain(conn->id->qp, wr, bad_wr);
+			 : wr_post_plain(conn->id->qp, wr, bad_wr);
 	return ret ? rpma__send_chain_refused(*bad_wr, ret) : 0;
 }
 
 int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
 			struct rpma_recv_wr *wr, struct rpma_recv_wr **bad_wr)
 {
-	int ret = check_post(conn, owner, wr, bad_wr);
+	int ret = wr_check_post(conn, owner, wr, bad_wr);
 
 	if (ret)
 		return ret;

@@ -34,7 +34,7 @@ int rpma__wr_flags_add(int ret, int flags, struct rpma_send_wr *wr)
 	return ret;
 }
 
-static int check_not_solicited(int flags)
+static int wr_flags_check_not_solicited(int flags)
 {
 	if (!(flags & RPMA_F_SOLICITED))
 		return 0;
@@ -50,11 +50,12 @@ int rpma__wr_flags_check_other(int flags)
 			       "bytes of a region to copy");
 		return RPMA_E_INVAL;
 	}
-	return check_not_solicited(flags);
+	return wr_flags_check_not_solicited(flags);
 }
 
 /* Checks the length, cut to 32 bits here as where the length is used. */
-static int check_inline(const struct rpma_conn *conn, int flags, size_t len)
+static int wr_flags_check_inline(const struct rpma_conn *conn, int flags,
+				 size_t len)
 {
 	if (!rpma__conn_is_valid(conn))
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
@@ -85,10 +86,10 @@ int rpma__wr_flags_write(struct rpma_conn *conn,
 			 size_t len, int flags, uint64_t wr_id,
 			 struct rpma_send_wr *wr)
 {
-	int ret = check_not_solicited(flags);
+	int ret = wr_flags_check_not_solicited(flags);
 
 	if (ret == 0)
-		ret = check_inline(conn, flags, len);
+		ret = wr_flags_check_inline(conn, flags, len);
 	if (ret == 0)
 		ret = rpma__wr_write(conn, dst, dst_offset, src, src_offset,
 				     len, rpma__wr_flags_plain(flags), wr_id,
@@ -104,7 +105,7 @@ int rpma__wr_flags_write_with_imm(struct rpma_conn *conn,
 				  uint32_t imm, uint64_t wr_id,
 				  struct rpma_send_wr *wr)
 {
-	int ret = check_inline(conn, flags, len);
+	int ret = wr_flags_check_inline(conn, flags, len);
 
 	if (ret == 0)
 		ret = rpma__wr_write_with_imm(
@@ -144,7 +145,7 @@ int rpma__wr_flags_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
 			size_t offset, size_t len, int flags, uint64_t wr_id,
 			struct rpma_send_wr *wr)
 {
-	int ret = check_inline(conn, flags, len);
+	int ret = wr_flags_check_inline(conn, flags, len);
 
 	if (ret == 0)
 		ret = rpma__wr_send(conn, src, offset, len,
@@ -157,7 +158,7 @@ int rpma__wr_flags_send_with_imm(struct rpma_conn *conn,
 				 size_t len, int flags, uint32_t imm,
 				 uint64_t wr_id, struct rpma_send_wr *wr)
 {
-	int ret = check_inline(conn, flags, len);
+	int ret = wr_flags_check_inline(conn, flags, len);
 
 	if (ret == 0)
 		ret = rpma__wr_send_with_imm(conn, src, offset, len,

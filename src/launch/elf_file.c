@@ -19,7 +19,8 @@
 	(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB)
 
 /* Returns len bytes of the file at off, or NULL if the file ends before. */
-static const void *at(const struct elf_file *elf, uint64_t off, uint64_t len)
+static const void *elf_at(const struct elf_file *elf, uint64_t off,
+			  uint64_t len)
 {
 	if (off > elf->size || len > elf->size - off)
 		return NULL;
@@ -27,19 +28,19 @@ static const void *at(const struct elf_file *elf, uint64_t off, uint64_t len)
 }
 
 /* Returns the string at off, or NULL if the string has no end. */
-static const char *string_at(const struct elf_file *elf, uint64_t off)
+static const char *elf_string_at(const struct elf_file *elf, uint64_t off)
 {
-	const char *s = at(elf, off, 1);
+	const char *s = elf_at(elf, off, 1);
 
 	return s && memchr(s, '\0', elf->size - off) ? s : NULL;
 }
 
 /* Copies program header n, which may be misaligned in the file. */
-static bool segment(const struct elf_file *elf, const ElfW(Ehdr) * head,
-		    unsigned n, ElfW(Phdr) * out)
+static bool elf_segment(const struct elf_file *elf, const ElfW(Ehdr) * head,
+			unsigned n, ElfW(Phdr) * out)
 {
-	const void *p = at(elf, head->e_phoff + (uint64_t)n * sizeof(*out),
-			   sizeof(*out));
+	const void *p = elf_at(elf, head->e_phoff + (uint64_t)n * sizeof(*out),
+			       sizeof(*out));
 
 	if (!p || head->e_phentsize != sizeof(*out))
 		return false;
@@ -48,13 +49,13 @@ static bool segment(const struct elf_file *elf, const ElfW(Ehdr) * head,
 }
 
 /* Returns the offset in the file of an address of the program. */
-static uint64_t offset_of(const struct elf_file *elf, const ElfW(Ehdr) * head,
-			  uint64_t addr)
+static uint64_t elf_offset_of(const struct elf_file *elf,
+			      const ElfW(Ehdr) * head, uint64_t addr)
 {
 	ElfW(Phdr) ph;
 	unsigned n;
 
-	for (n = 0; n < head->e_phnum && segment(elf, head, n, &ph); n++) {
+	for (n = 0; n < head->e_phnum && elf_segment(elf, head, n, &ph); n++) {
 		if (ph.p_type == PT_LOAD && addr >= ph.p_vaddr &&
 		    addr - ph.p_vaddr < ph.p_filesz)
 			return addr - ph.p_vaddr + ph.p_offset;
@@ -62,31 +63,31 @@ static uint64_t offset_of(const struct elf_file *elf, const ElfW(Ehdr) * head,
 	return UINT64_MAX;
 }
 
-static void add_needed(struct elf_file *elf, const char *name)
+static void elf_add_needed(struct elf_file *elf, const char *name)
 {
 	if (name && elf->needed_count < ELF_FILE_NEEDED)
 		elf->needed[elf->needed_count++] = name;
 }
 
 /* Reads an entry of the dynamic section; strings: offset of the strings. */
-static void entry(struct elf_file *elf, const ElfW(Dyn) * dyn, uint64_t strings,
-		  bool *has_runpath)
+static void elf_read_entry(struct elf_file *elf, const ElfW(Dyn) * dyn,
+			   uint64_t strings, bool *has_runpath)
 {
-	const char *s = string_at(elf, strings + dyn->d_un.d_val);
+	const char *s = elf_string_at(elf, strings + dyn->d_un.d_val);
 
 	if (dyn->d_tag == DT_NEEDED)
-		add_needed(elf, s);
+		elf_add_needed(elf, s);
 	else if (dyn->d_tag == DT_RPATH)
 		elf->rpath = s;
 	else if (dyn->d_tag == DT_RUNPATH)
 		*has_runpath = true;
 }
 
-static void read_dynamic(struct elf_file *elf, const ElfW(Ehdr) * head,
-			 const ElfW(Phdr) * ph)
+static void elf_read_dynamic(struct elf_file *elf, const ElfW(Ehdr) * head,
+			     const ElfW(Phdr) * ph)
 {
 	uint64_t n, count = ph->p_filesz / sizeof(ElfW(Dyn));
-	const char *table = at(elf, ph->p_offset, ph->p_filesz);
+	const char *table = elf_at(elf, ph->p_offset, ph->p_filesz);
 	uint64_t strings = UINT64_MAX;
 	bool has_runpath = false;
 	ElfW(Dyn) dyn;
@@ -94,7 +95,7 @@ static void read_dynamic(struct elf_file *elf, const ElfW(Ehdr) * head,
 	for (n = 0; table && n < count; n++) {
 		memcpy(&dyn, table + n * sizeof(dyn), sizeof(dyn));
 		if (dyn.d_tag == DT_STRTAB)
-			strings = offset_of(elf, head, dyn.d_un.d_ptr);
+			strings = elf_offset_of(elf, head, dyn.d_un.d_ptr);
 	}
 	if (strings > elf->size)
 		return;
@@ -102,32 +103,32 @@ static void read_dynamic(struct elf_file *elf, const ElfW(Ehdr) * head,
 		memcpy(&dyn, table + n * sizeof(dyn), sizeof(dyn));
 		if (dyn.d_tag == DT_NULL)
 			break;
-		entry(elf, &dyn, strings, &has_runpath);
+		elf_read_entry(elf, &dyn, strings, &has_runpath);
 	}
 	if (has_runpath) /* then the loader ignores DT_RPATH */
 		elf->rpath = NULL;
 }
 
-static void read_segments(struct elf_file *elf)
+static void elf_read_segments(struct elf_file *elf)
 {
 	ElfW(Ehdr) head;
 	ElfW(Phdr) ph;
 	unsigned n;
 
-	if (!at(elf, 0, sizeof(head)))
+	if (!elf_at(elf, 0, sizeof(head)))
 		return;
 	memcpy(&head, elf->map, sizeof(head));
-	for (n = 0; n < head.e_phnum && segment(elf, &head, n, &ph); n++) {
+	for (n = 0; n < head.e_phnum && elf_segment(elf, &head, n, &ph); n++) {
 		if (ph.p_type == PT_INTERP)
-			elf->loader = string_at(elf, ph.p_offset);
+			elf->loader = elf_string_at(elf, ph.p_offset);
 		if (ph.p_type == PT_DYNAMIC) {
 			elf->is_dynamic = true;
-			read_dynamic(elf, &head, &ph);
+			elf_read_dynamic(elf, &head, &ph);
 		}
 	}
 }
 
-static void read_head(struct elf_file *elf)
+static void elf_read_head(struct elf_file *elf)
 {
 	const ElfW(Ehdr) *head = (const void *)elf->map;
 
@@ -140,7 +141,7 @@ static void read_head(struct elf_file *elf)
 	elf->order = head->e_ident[EI_DATA];
 	elf->machine = head->e_machine;
 	if (elf->class == OWN_CLASS && elf->order == OWN_ORDER)
-		read_segments(elf);
+		elf_read_segments(elf);
 }
 
 int elf_file_open(struct elf_file *elf, const char *path)
@@ -164,7 +165,7 @@ int elf_file_open(struct elf_file *elf, const char *path)
 		return -1;
 	elf->map = map;
 	if (map)
-		read_head(elf);
+		elf_read_head(elf);
 	return 0;
 }
 

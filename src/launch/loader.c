@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Reads the pipe to its end; keeps as many bytes as there is room for. */
-static void read_all(int fd, char text[LOADER_TEXT])
+static void loader_read_all(int fd, char text[LOADER_TEXT])
 {
 	char rest[4096];
 	size_t len = 0;
@@ -28,7 +28,7 @@ static void read_all(int fd, char text[LOADER_TEXT])
 	text[len] = '\0';
 }
 
-static void run(const char *loader, const char *program, int out)
+static void loader_run(const char *loader, const char *program, int out)
 {
 	dup2(out, STDOUT_FILENO);
 	dup2(out, STDERR_FILENO);
@@ -50,11 +50,11 @@ int loader_ask(const char *loader, const char *program,
 	pid = fork();
 	if (pid == 0) {
 		close(ends[0]);
-		run(loader, program, ends[1]);
+		loader_run(loader, program, ends[1]);
 	}
 	close(ends[1]);
 	if (pid > 0)
-		read_all(ends[0], answer->text);
+		loader_read_all(ends[0], answer->text);
 	close(ends[0]);
 	if (pid < 0)
 		return -1;

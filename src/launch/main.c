@@ -82,7 +82,7 @@ static const struct option options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static _Noreturn void usage(void)
+static _Noreturn void main_usage(void)
 {
 	fputs("try rpma-loopback --help\n", stderr);
 	exit(CHECK_FAILED);
@@ -92,7 +92,7 @@ static _Noreturn void usage(void)
  * Returns true for a word of the list (with a blank around each word), or for a
  * number.
  */
-static int is_value(const char *value, const char *values)
+static int main_is_value(const char *value, const char *values)
 {
 	char word[64];
 
@@ -102,17 +102,18 @@ static int is_value(const char *value, const char *values)
 	return !strchr(value, ' ') && strstr(values, word);
 }
 
-static void set_variable(int n, const char *value)
+static void main_set_variable(int n, const char *value)
 {
-	if (!is_value(value, variables[n].values)) {
-		say("--%s %s: want %s", variables[n].option, value,
-		    variables[n].values ? variables[n].values : "a number");
-		usage();
+	if (!main_is_value(value, variables[n].values)) {
+		say_text("--%s %s: want %s", variables[n].option, value,
+			 variables[n].values ? variables[n].values
+					     : "a number");
+		main_usage();
 	}
 	setup_set(variables[n].name, value);
 }
 
-static void take_option(struct setup *setup, int option)
+static void main_take_option(struct setup *setup, int option)
 {
 	switch (option) {
 	case OPT_CHECK:
@@ -138,21 +139,21 @@ static void take_option(struct setup *setup, int option)
 		exit(0);
 	default:
 		if (option < OPT_VARIABLE || option >= OPT_VARIABLE + VARIABLES)
-			usage(); /* getopt_long() has printed the reason */
-		set_variable(option - OPT_VARIABLE, optarg);
+			main_usage(); /* getopt_long() has printed the reason */
+		main_set_variable(option - OPT_VARIABLE, optarg);
 	}
 }
 
-static void take_options(struct setup *setup, int argc, char **argv)
+static void main_take_options(struct setup *setup, int argc, char **argv)
 {
 	int option;
 
 	/* "+": options behind the command belong to the command */
 	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1)
-		take_option(setup, option);
+		main_take_option(setup, option);
 	if (optind == argc) {
-		say("no command");
-		usage();
+		say_text("no command");
+		main_usage();
 	}
 	setup->command = argv + optind;
 }
@@ -161,7 +162,8 @@ static void take_options(struct setup *setup, int argc, char **argv)
  * Gives the rules to the device, which prints the fault in a wrong rule. Runs
  * in a child, because loading the device starts the device.
  */
-static _Noreturn void try_faults(const char *device_file, const char *rules)
+static _Noreturn void main_try_faults(const char *device_file,
+				      const char *rules)
 {
 	int (*fault)(const char *);
 	void *device;
@@ -171,12 +173,12 @@ static _Noreturn void try_faults(const char *device_file, const char *rules)
 	device = dlopen(device_file, RTLD_NOW);
 	*(void **)&fault = device ? dlsym(device, "rpma_loopback_fault") : NULL;
 	if (!fault)
-		say("%s", dlerror());
+		say_text("%s", dlerror());
 	_exit(!fault || fault(rules));
 }
 
 /* Refuses rules that the device does not understand. */
-static int check_faults(const struct place *place)
+static int main_check_faults(const struct place *place)
 {
 	const char *rules = getenv("RPMA_LOOPBACK_FAULT");
 	int status = -1;
@@ -186,13 +188,13 @@ static int check_faults(const struct place *place)
 		return 0;
 	pid = fork();
 	if (pid == 0)
-		try_faults(place->device, rules);
+		main_try_faults(place->device, rules);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		say_errno("cannot look at the faults");
 	return status ? -1 : 0;
 }
 
-static int run(struct check *check)
+static int main_run(struct check *check)
 {
 	char **command = check->setup->command;
 	enum check_verdict verdict;
@@ -209,7 +211,7 @@ static int run(struct check *check)
 	return verdict;
 }
 
-static int judge(struct check *check)
+static int main_judge(struct check *check)
 {
 	enum check_verdict verdict;
 
@@ -228,8 +230,8 @@ int main(int argc, char **argv)
 	struct place place;
 	struct check check = {.setup = &setup, .place = &place};
 
-	take_options(&setup, argc, argv);
-	if (place_find(&place) || check_faults(&place))
+	main_take_options(&setup, argc, argv);
+	if (place_find(&place) || main_check_faults(&place))
 		return CHECK_FAILED;
-	return setup.check ? judge(&check) : run(&check);
+	return setup.check ? main_judge(&check) : main_run(&check);
 }

@@ -21,7 +21,7 @@ static const char *const places[][2] = {
 	{LAUNCH_LIBDIR, LAUNCH_LIBDIR "/rpma-loopback"}, /* installed */
 };
 
-static int own_directory(char dir[PATH_MAX])
+static int place_own_directory(char dir[PATH_MAX])
 {
 	ssize_t len = readlink("/proc/self/exe", dir, PATH_MAX - 1);
 	char *slash;
@@ -39,7 +39,8 @@ static int own_directory(char dir[PATH_MAX])
 }
 
 /* Resolves dir/relative; returns -1 if the file does not exist. */
-static int resolve(const char *dir, const char *relative, char out[PATH_MAX])
+static int place_resolve(const char *dir, const char *relative,
+			 char out[PATH_MAX])
 {
 	char path[2 * PATH_MAX];
 
@@ -52,17 +53,17 @@ int place_find(struct place *place)
 	char own[PATH_MAX];
 	size_t i;
 
-	if (own_directory(own))
+	if (place_own_directory(own))
 		return -1;
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
-		if (resolve(own, places[i][0], place->dir) ||
-		    resolve(place->dir, PLACE_DEVICE, place->device))
+		if (place_resolve(own, places[i][0], place->dir) ||
+		    place_resolve(place->dir, PLACE_DEVICE, place->device))
 			continue;
-		if (!resolve(own, places[i][1], place->replacements))
+		if (!place_resolve(own, places[i][1], place->replacements))
 			return 0;
 	}
-	say("there is no " PLACE_DEVICE " in %s/%s: install the package "
-	    "rpma-loopback as a whole",
-	    own, LAUNCH_LIBDIR);
+	say_text("there is no " PLACE_DEVICE " in %s/%s: install the package "
+		 "rpma-loopback as a whole",
+		 own, LAUNCH_LIBDIR);
 	return -1;
 }

@@ -10,19 +10,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static void line(const char *fmt, va_list ap, const char *why)
+static void say_line(const char *fmt, va_list ap, const char *why)
 {
 	fputs("rpma-loopback: ", stderr);
 	vfprintf(stderr, fmt, ap);
 	fprintf(stderr, "%s%s\n", why ? ": " : "", why ? why : "");
 }
 
-void say(const char *fmt, ...)
+void say_text(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	line(fmt, ap, NULL);
+	say_line(fmt, ap, NULL);
 	va_end(ap);
 }
 
@@ -32,6 +32,6 @@ void say_errno(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	line(fmt, ap, why);
+	say_line(fmt, ap, why);
 	va_end(ap);
 }

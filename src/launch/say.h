@@ -8,7 +8,7 @@
 #ifndef LAUNCH_SAY_H
 #define LAUNCH_SAY_H
 
-void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void say_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints a message, followed by the text of errno. */
 void say_errno(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

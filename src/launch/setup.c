@@ -25,13 +25,13 @@ void setup_set(const char *name, const char *value)
 	exit(125);
 }
 
-static char *joined(const char *a, const char *b, char between)
+static char *setup_join(const char *a, const char *b, char between)
 {
 	char *text;
 
 	if (asprintf(&text, "%s%c%s", a, between, b) >= 0)
 		return text;
-	say("no memory");
+	say_text("no memory");
 	exit(125);
 }
 
@@ -39,7 +39,7 @@ static char *joined(const char *a, const char *b, char between)
  * Sets name=value, or adds value to the list in name: before:value, or
  * value:behind.
  */
-static void set_list(const char *name, const char *value, bool ahead)
+static void setup_set_list(const char *name, const char *value, bool ahead)
 {
 	const char *now = getenv(name);
 	char *list;
@@ -48,7 +48,8 @@ static void set_list(const char *name, const char *value, bool ahead)
 		setup_set(name, value);
 		return;
 	}
-	list = ahead ? joined(value, now, ':') : joined(now, value, ':');
+	list = ahead ? setup_join(value, now, ':')
+		     : setup_join(now, value, ':');
 	setup_set(name, list);
 	free(list);
 }
@@ -56,7 +57,8 @@ static void set_list(const char *name, const char *value, bool ahead)
 /*
  * Returns true if the list in name, split at the bytes of between, has value.
  */
-static bool is_listed(const char *name, const char *value, const char *between)
+static bool setup_is_listed(const char *name, const char *value,
+			    const char *between)
 {
 	const char *list = getenv(name);
 	size_t len = strlen(value);
@@ -71,15 +73,15 @@ static bool is_listed(const char *name, const char *value, const char *between)
 	return false;
 }
 
-static void preload_sanitizer(const struct elf_file *program)
+static void setup_preload_sanitizer(const struct elf_file *program)
 {
 	const char *needed;
 	size_t i;
 
 	for (i = 0; i < sizeof(sanitizers) / sizeof(*sanitizers); i++) {
 		needed = elf_file_needs(program, sanitizers[i]);
-		if (needed && !is_listed("LD_PRELOAD", needed, ": "))
-			set_list("LD_PRELOAD", needed, true);
+		if (needed && !setup_is_listed("LD_PRELOAD", needed, ": "))
+			setup_set_list("LD_PRELOAD", needed, true);
 	}
 }
 
@@ -90,20 +92,20 @@ int setup_environment(const struct setup *setup, const struct place *place,
 	const char *device = has_blank ? PLACE_DEVICE : place->device;
 
 	if (strpbrk(place->device, ":;$\n")) {
-		say("%s: the dynamic loader takes no path with : ; $ or a "
-		    "newline; move the installation",
-		    place->device);
+		say_text("%s: the dynamic loader takes no path with : ; $ or a "
+			 "newline; move the installation",
+			 place->device);
 		return -1;
 	}
 	if (program)
-		preload_sanitizer(program);
+		setup_preload_sanitizer(program);
 	/* a blank ends a name in LD_PRELOAD, but not in LD_LIBRARY_PATH */
-	if (has_blank && !is_listed("LD_LIBRARY_PATH", place->dir, ":;"))
-		set_list("LD_LIBRARY_PATH", place->dir, true);
-	if (!is_listed("LD_PRELOAD", device, ": "))
-		set_list("LD_PRELOAD", device, false);
+	if (has_blank && !setup_is_listed("LD_LIBRARY_PATH", place->dir, ":;"))
+		setup_set_list("LD_LIBRARY_PATH", place->dir, true);
+	if (!setup_is_listed("LD_PRELOAD", device, ": "))
+		setup_set_list("LD_PRELOAD", device, false);
 	if (setup->replace)
-		set_list("LD_LIBRARY_PATH", place->replacements, true);
+		setup_set_list("LD_LIBRARY_PATH", place->replacements, true);
 	return 0;
 }
 
@@ -116,7 +118,7 @@ void setup_add_fault(const char *rules)
 	if (!is_begun) {
 		setup_set(FAULT, rules);
 	} else {
-		list = joined(getenv(FAULT), rules, ';');
+		list = setup_join(getenv(FAULT), rules, ';');
 		setup_set(FAULT, list);
 		free(list);
 	}

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum target_kind kind_of(const char *path)
+static enum target_kind target_kind_of(const char *path)
 {
 	struct stat st;
 
@@ -33,7 +33,7 @@ enum target_kind target_find(const char *cmd, char path[PATH_MAX])
 
 	if (strchr(cmd, '/')) {
 		snprintf(path, PATH_MAX, "%s", cmd);
-		return kind_of(path);
+		return target_kind_of(path);
 	}
 	if (!dirs)
 		dirs = "/bin:/usr/bin";
@@ -43,7 +43,7 @@ enum target_kind target_find(const char *cmd, char path[PATH_MAX])
 		/* an empty directory is the working directory */
 		snprintf(name, sizeof(name), "%.*s/%s", len ? (int)len : 1,
 			 len ? dirs : ".", cmd);
-		kind = kind_of(name);
+		kind = target_kind_of(name);
 		if (kind != TARGET_NOT_FOUND && found == TARGET_NOT_FOUND) {
 			found = kind; /* the first match, named in messages */
 			memcpy(path, name, sizeof(name));
@@ -60,7 +60,7 @@ enum target_kind target_find(const char *cmd, char path[PATH_MAX])
 }
 
 /* Returns the next word of a "#!" line, or NULL. */
-static char *word(char **line)
+static char *target_next_word(char **line)
 {
 	char *w;
 
@@ -70,7 +70,7 @@ static char *word(char **line)
 	return w;
 }
 
-static bool is_env(const char *path)
+static bool target_is_env(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -81,21 +81,21 @@ static bool is_env(const char *path)
  * Returns the command that env(1) starts: the first word that is neither option
  * nor assignment.
  */
-static char *behind_env(char **line)
+static char *target_behind_env(char **line)
 {
 	char *w;
 
 	do {
-		w = word(line);
+		w = target_next_word(line);
 	} while (w && (*w == '-' || strchr(w, '=')));
 	return w;
 }
 
-static void interpreter_of(char *line, char out[PATH_MAX])
+static void target_interpreter_of(char *line, char out[PATH_MAX])
 {
-	char *first = word(&line), *then;
+	char *first = target_next_word(&line), *then;
 
-	then = first && is_env(first) ? behind_env(&line) : NULL;
+	then = first && target_is_env(first) ? target_behind_env(&line) : NULL;
 	snprintf(out, PATH_MAX, "%s", then ? then : first ? first : "/bin/sh");
 }
 
@@ -116,7 +116,7 @@ int target_interpreter(const char *path, char interpreter[PATH_MAX])
 		return 0;
 	head[strcspn(head, "\n")] = '\0';
 	if (!strncmp(head, "#!", 2))
-		interpreter_of(head + 2, interpreter);
+		target_interpreter_of(head + 2, interpreter);
 	else
 		snprintf(interpreter, PATH_MAX, "/bin/sh");
 	return 1;

@@ -16,7 +16,8 @@
 #include "log.h"
 #include "verbs_compat.h"
 
-static int op_from_opcode(enum ibv_wc_opcode opcode, enum rpma_op *op)
+static int completion_op_from_opcode(enum ibv_wc_opcode opcode,
+				     enum rpma_op *op)
 {
 	switch (rpma__wc_emulated(opcode)) {
 	case IBV_WC_RDMA_READ:
@@ -41,7 +42,7 @@ static int op_from_opcode(enum ibv_wc_opcode opcode, enum rpma_op *op)
 	}
 }
 
-static bool has_imm(const struct ibv_wc *wc)
+static bool completion_has_imm(const struct ibv_wc *wc)
 {
 	return (wc->opcode & IBV_WC_RECV) && (wc->wc_flags & IBV_WC_WITH_IMM);
 }
@@ -50,17 +51,18 @@ static bool has_imm(const struct ibv_wc *wc)
  * Converts a work completion. After a failure neither opcode nor length is
  * valid.
  */
-static int from_wc(const struct ibv_wc *wc, struct rpma_completion *cmpl)
+static int completion_from_wc(const struct ibv_wc *wc,
+			      struct rpma_completion *cmpl)
 {
 	int ret;
 
 	if (wc->status == IBV_WC_SUCCESS) {
-		ret = op_from_opcode(wc->opcode, &cmpl->op);
+		ret = completion_op_from_opcode(wc->opcode, &cmpl->op);
 		if (ret)
 			return ret;
 		cmpl->byte_len = wc->byte_len;
 		cmpl->flags = wc->wc_flags;
-		if (has_imm(wc))
+		if (completion_has_imm(wc))
 			cmpl->imm = ntohl(wc->imm_data);
 	} else {
 		RPMA_LOG_WARNING("operation 0x%llx failed: %s",
@@ -82,7 +84,7 @@ int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
 	ret = rpma_cq_get_wc(cq, 1, &wc, NULL);
 	if (ret)
 		return ret;
-	return from_wc(&wc, cmpl);
+	return completion_from_wc(&wc, cmpl);
 }
 
 int rpma_conn_next_completion(const struct rpma_conn *conn,

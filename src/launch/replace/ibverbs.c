@@ -73,7 +73,7 @@ static const struct replace_call calls[] = {
 	{NULL, NULL},
 };
 
-__attribute__((constructor)) static void bind(void)
+__attribute__((constructor)) static void ibverbs_bind(void)
 {
 	replace_bind(calls);
 }

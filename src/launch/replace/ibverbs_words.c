@@ -10,18 +10,19 @@
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-static const char *of(const char *const table[], size_t count, size_t n)
+static const char *ibverbs_word_of(const char *const table[], size_t count,
+				   size_t n)
 {
 	return n < count && table[n] ? table[n] : "unknown";
 }
 
 /* Defines a function from a number to a word, under the name and node. */
-#define WORD(name, node, table)                             \
-	REPLACE_EXPORT const char *word_##name(unsigned n); \
-	REPLACE_EXPORT const char *word_##name(unsigned n)  \
-	{                                                   \
-		return of(table, COUNT(table), n);          \
-	}                                                   \
+#define WORD(name, node, table)                                 \
+	REPLACE_EXPORT const char *word_##name(unsigned n);     \
+	REPLACE_EXPORT const char *word_##name(unsigned n)      \
+	{                                                       \
+		return ibverbs_word_of(table, COUNT(table), n); \
+	}                                                       \
 	REPLACE_NAME(word_##name, name, node);
 
 static const char *const statuses[] = {

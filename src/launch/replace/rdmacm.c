@@ -29,7 +29,7 @@ static const struct replace_call calls[] = {
 	{NULL, NULL},
 };
 
-__attribute__((constructor)) static void bind(void)
+__attribute__((constructor)) static void rdmacm_bind(void)
 {
 	replace_bind(calls);
 }

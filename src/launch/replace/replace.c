@@ -11,7 +11,7 @@
 #define DEVICE "librpma_loopback.so"
 
 /* Replaces a function that an older device lacks. */
-static long missing(long a, long b, long c, long d, long e, long f)
+static long replace_missing(long a, long b, long c, long d, long e, long f)
 {
 	static _Atomic int is_said;
 
@@ -29,7 +29,7 @@ void replace_bind(const struct replace_call *calls)
 	for (; calls->name; calls++) {
 		void *to = device ? dlsym(device, calls->name) : NULL;
 
-		*calls->to = to ? (replace_fn *)to : missing;
+		*calls->to = to ? (replace_fn *)to : replace_missing;
 	}
 }
 
