@@ -11,6 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -51,4 +55,33 @@ int lb_fd_wait(int fd)
 	if (!(fcntl(fd, F_GETFL) & O_NONBLOCK))
 		lb_hook_block(is_readable, &fd);
 	return read(fd, &unit, sizeof(unit)) == sizeof(unit) ? 0 : -1;
+}
+
+/* The program may have closed it, and have something else of that number. */
+static bool is_eventfd(int fd)
+{
+	char name[64], to[64];
+	ssize_t size;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	size = readlink(name, to, sizeof(to) - 1);
+	if (size < 0)
+		return false;
+	to[size] = '\0';
+	return !strcmp(to, "anon_inode:[eventfd]");
+}
+
+void lb_fd_renew(int fd)
+{
+	LB_NOT_CANCELLED;
+	int flags = fcntl(fd, F_GETFL), of_fd = fcntl(fd, F_GETFD), fresh;
+
+	if (flags < 0 || of_fd < 0 || !is_eventfd(fd))
+		return;
+	fresh = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC |
+				   (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
+	if (fresh < 0)
+		return;
+	dup3(fresh, fd, of_fd & FD_CLOEXEC ? O_CLOEXEC : 0);
+	close(fresh);
 }

@@ -16,4 +16,7 @@ void lb_fd_unring(int fd, uint32_t n);
 /* One unit, waiting unless the fd is O_NONBLOCK. 0, or -1 with errno. */
 int lb_fd_wait(int fd);
 
+/* An eventfd that a parent process has too becomes one of this process. */
+void lb_fd_renew(int fd);
+
 #endif /* LB_BASE_FD_H */

@@ -60,9 +60,8 @@ static inline void lb_turn_count_others(int more)
  * program that spins on memory, and its offers of the CPU are worth less.
  */
 void lb_turn_set_slice(bool is_short);
-/* The polls of the calling thread. Initial-exec: no call to find it. */
-extern _Thread_local struct lb_turn lb_turn_mine
-	__attribute__((tls_model("initial-exec")));
+/* The polls of the calling thread. */
+extern _Thread_local struct lb_turn lb_turn_mine;
 
 /* A poll has found something, the first one after some that have not. */
 void lb_turn_found(struct lb_turn *turn);

@@ -88,11 +88,11 @@ void lb_file_forked(void)
 {
 	LB_NOT_CANCELLED;
 
+	pthread_mutex_init(&lock, NULL); /* a thread may have had it */
 	if (fd < 0)
 		return;
 	close(fd);
 	fd = -1;
-	pthread_mutex_init(&lock, NULL); /* a thread may have had it */
 }
 
 void lb_file_write(const struct lb_packet *packet)

@@ -22,9 +22,11 @@
 
 #include "base/base.h"
 #include "base/cancel.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "cm/cm.h"
+#include "cm/table.h"
 #include "fault/fault.h"
 
 #define CHANNEL_MAGIC 0x6c625f636d5f6368ull /* "lb_cm_ch" */
@@ -41,6 +43,8 @@ struct lb_cm_channel *lb_cm_channel_of(struct rdma_event_channel *channel)
 	return ch;
 }
 
+static struct lb_list all = {&all, &all}; /* [lock] */
+
 struct lb_cm_channel *lb_cm_channel_new(void)
 {
 	struct lb_cm_channel *ch = calloc(1, sizeof(*ch));
@@ -56,6 +60,10 @@ struct lb_cm_channel *lb_cm_channel_new(void)
 	lb_opener_note(&ch->opener);
 	lb_list_init(&ch->events);
 	lb_list_init(&ch->ids);
+	lb_list_init(&ch->node);
+	lb_cm_lock();
+	lb_list_push(&all, &ch->node);
+	lb_cm_unlock();
 	return ch;
 }
 
@@ -63,9 +71,20 @@ void lb_cm_channel_free(struct lb_cm_channel *ch)
 {
 	LB_NOT_CANCELLED;
 
+	lb_cm_lock();
+	lb_list_del(&ch->node);
+	lb_cm_unlock();
 	close(ch->ch.fd);
 	ch->magic = 0;
 	free(ch);
+}
+
+void lb_cm_channel_forked(void)
+{
+	struct lb_list *n;
+
+	for (n = all.next; n != &all; n = n->next)
+		lb_fd_renew(lb_entry(n, struct lb_cm_channel, node)->ch.fd);
 }
 
 void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event)

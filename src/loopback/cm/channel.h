@@ -15,6 +15,8 @@
 struct lb_cm_channel *lb_cm_channel_of(struct rdma_event_channel *channel);
 struct lb_cm_channel *lb_cm_channel_new(void);
 void lb_cm_channel_free(struct lb_cm_channel *ch);
+/* [lock] In a child: channels are its own, without units of the parent. */
+void lb_cm_channel_forked(void);
 /* [lock] push an event where readers find it; take it away again */
 void lb_cm_channel_push(struct lb_cm_channel *ch, struct lb_cm_event *event);
 void lb_cm_channel_withdraw(struct lb_cm_channel *ch,

@@ -163,6 +163,7 @@ struct lb_cm_channel {
 	uint64_t magic;
 	struct lb_list events; /* [lock] unread, of struct lb_cm_event */
 	struct lb_list ids;    /* [lock] that use it, of struct lb_cm_id */
+	struct lb_list node;   /* [lock] of all channels */
 	struct lb_opener opener;
 };
 
@@ -214,6 +215,8 @@ struct lb_cm_id {
 	bool connect_error; /* CONNECT_ERROR given: no REJECTED after it */
 	bool has_qp;	    /* connects the QP of the public half */
 	bool quiet; /* a request that is not accepted: it gets no events */
+	bool is_inherited;	       /* a parent process made it */
+	bool is_said;		       /* which was said */
 	struct lb_cm_channel *channel; /* NULL: destroyed under it */
 	struct lb_list channel_node;   /* of channel */
 

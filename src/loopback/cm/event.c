@@ -300,6 +300,17 @@ bool lb_cm_event_drop_first(struct lb_cm_id *id, struct lb_cm_id **child)
 	return true;
 }
 
+void lb_cm_event_disown(struct lb_cm_id *id)
+{
+	while (!lb_list_is_empty(&id->unacked)) {
+		struct lb_cm_event *event =
+			lb_entry(id->unacked.next, struct lb_cm_event, node);
+
+		lb_list_del(&event->node);
+		event->owner = NULL;
+	}
+}
+
 void lb_cm_event_drop_group(struct lb_cm_id *id,
 			    const struct lb_cm_group *group)
 {
@@ -335,7 +346,8 @@ void lb_cm_event_ack(struct rdma_cm_event *ev)
 
 	lb_cm_lock();
 	lb_list_del(&event->node);
-	pthread_cond_broadcast(&event->owner->acked);
+	if (event->owner)
+		pthread_cond_broadcast(&event->owner->acked);
 	lb_cm_unlock();
 	event_free(event);
 }

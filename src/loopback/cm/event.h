@@ -37,6 +37,8 @@ void lb_cm_flush(void);
  * that it was, or NULL. false: there is none.
  */
 bool lb_cm_event_drop_first(struct lb_cm_id *id, struct lb_cm_id **child);
+/* [lock] Nobody waits for the acknowledgement of those that were read. */
+void lb_cm_event_disown(struct lb_cm_id *id);
 /* [lock] unread ones of this group */
 void lb_cm_event_drop_group(struct lb_cm_id *id,
 			    const struct lb_cm_group *group);

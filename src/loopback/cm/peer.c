@@ -14,9 +14,9 @@
 #include "cm/cm.h"
 #include "cm/dev.h"
 #include "cm/event.h"
+#include "cm/forked.h"
 #include "cm/link.h"
 #include "cm/pack.h"
-#include "cm/port.h"
 #include "cm/receive.h"
 #include "cm/table.h"
 #include "exec/inbound.h"
@@ -108,7 +108,7 @@ static void after_fork(void)
 
 static void in_child(void)
 {
-	lb_cm_port_forked();
+	lb_cm_forked();
 	lb_cm_unlock();
 }
 

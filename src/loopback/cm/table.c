@@ -14,9 +14,10 @@
 #include <string.h>
 
 #include "base/cancel.h"
+#include "base/base.h"
 #include "base/hook.h"
 #include "base/list.h"
-#include "cm/channel.h"
+#include "base/log.h"
 #include "cm/cm.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
@@ -202,11 +203,34 @@ static int check_opener(const struct lb_cm_id *id)
 	return err;
 }
 
+/* Returns 0, or ENXIO: a child can only destroy identifiers of its parent. */
+static int check_inherited(const char *verb, struct lb_cm_id *id)
+{
+	bool is_said;
+
+	if (lb_likely(!id->is_inherited) ||
+	    !strncmp(verb, "rdma_destroy", strlen("rdma_destroy")))
+		return 0;
+	lb_cm_lock();
+	is_said = id->is_said;
+	id->is_said = true;
+	lb_cm_unlock();
+	if (!is_said)
+		lb_log(0,
+		       "%s: identifier %p was made before fork() and is the "
+		       "parent process's: this process can only destroy the "
+		       "identifier, and has to make one of its own",
+		       verb, (void *)id);
+	return ENXIO;
+}
+
 struct lb_cm_id *lb_cm_enter(const char *verb, struct rdma_cm_id *cm_id)
 {
 	struct lb_cm_id *id = lb_cm_id_of(cm_id);
 	int err = lb_fault_errno(verb);
 
+	if (!err && id)
+		err = check_inherited(verb, id);
 	if (!err && id)
 		err = check_opener(id);
 	if (err) {

@@ -77,6 +77,14 @@ static void job(void *arg)
 	lb_cm_flush();
 }
 
+void lb_cm_timer_forked(void)
+{
+	int i;
+
+	for (i = 0; i < LB_CM_TIMERS; i++)
+		armed[i] = false; /* its jobs are the parent's */
+}
+
 void lb_cm_timer_stop(struct lb_cm_id *id)
 {
 	lb_list_del(&id->timer_node);

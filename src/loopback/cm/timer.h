@@ -14,5 +14,7 @@
 void lb_cm_timer_start(struct lb_cm_id *id, enum lb_cm_timer kind,
 		       void (*fn)(struct lb_cm_id *id));
 void lb_cm_timer_stop(struct lb_cm_id *id); /* [lock] */
+/* [lock] In a child: no job is posted. */
+void lb_cm_timer_forked(void);
 
 #endif /* LB_CM_TIMER_H */

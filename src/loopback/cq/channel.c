@@ -133,6 +133,8 @@ LB_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,
 	struct lb_cq *found;
 	int err = lb_fault_errno("ibv_get_cq_event");
 
+	if (!err && ch->magic == LB_INHERITED)
+		err = lb_object_refuse(&ch->obj);
 	if (err || ch->magic != LB_CHANNEL) {
 		errno = err ? err : EINVAL;
 		return -1;
@@ -226,4 +228,21 @@ LB_EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);
 	return 0;
+}
+
+/* --- fork */
+
+static void inherit(struct lb_obj *obj)
+{
+	struct lb_channel *ch = obj->handle;
+
+	ch->magic = LB_INHERITED;
+	pthread_mutex_init(&ch->lock, NULL);
+	lb_list_init(&ch->events);
+}
+
+void lb_channel_fork(enum lb_fork_step step)
+{
+	if (step == LB_FORK_CHILD)
+		lb_object_inherit(LB_CHANNEL, inherit);
 }

@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/list.h"
+#include "base/process.h"
 #include "object/object.h"
 
 struct lb_cq;
@@ -31,5 +32,7 @@ void lb_channel_forget(struct lb_cq *cq);
 /* One event to the channel of cq, as the fault rules want it. */
 void lb_channel_deliver_event(struct lb_cq *cq);
 uint64_t lb_channel_event_count(void);
+/* A child can only destroy the channels of its parent. */
+void lb_channel_fork(enum lb_fork_step step);
 
 #endif /* LB_CQ_CHANNEL_H */

@@ -54,6 +54,11 @@ uint64_t lb_cq_overrun_count(void)
 	return atomic_load_explicit(&overruns, memory_order_relaxed);
 }
 
+int lb_cq_refuse(struct lb_cq *cq)
+{
+	return cq->magic == LB_INHERITED ? lb_object_refuse(&cq->obj) : EINVAL;
+}
+
 /* --- completing */
 
 /* Of a failed completion only four fields mean anything: spoil the others. */
@@ -234,8 +239,8 @@ int lb_cq_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	struct lb_cq *cq = (struct lb_cq *)ibv;
 	int got = -lb_fault_errno("ibv_poll_cq");
 
-	if (cq->magic != LB_CQ)
-		return -EINVAL;
+	if (!lb_likely(cq->magic == LB_CQ))
+		return -lb_cq_refuse(cq);
 	if (got)
 		return got;
 	lb_hook(RPMA_LOOPBACK_POLL, ibv);
@@ -255,7 +260,7 @@ int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 	int err = lb_fault_errno("ibv_req_notify_cq");
 
 	if (cq->magic != LB_CQ)
-		err = EINVAL;
+		err = lb_cq_refuse(cq);
 	else if (ibv->handle != cq->obj.number ||
 		 ibv->context != cq->obj.context)
 		err = ENOENT;
@@ -588,4 +593,29 @@ LB_EXPORT int rpma_loopback_spurious_event(struct ibv_cq *ibv)
 	pthread_mutex_unlock(&lb.big);
 	lb_due_pay(&due);
 	return err;
+}
+
+/* --- fork */
+
+/* Nobody delivers, reads or acknowledges its events any more. */
+static void inherit(struct lb_obj *obj)
+{
+	struct lb_cq *cq = obj->handle;
+
+	cq->magic = LB_INHERITED;
+	lb_lock_init(&cq->push);
+	lb_lock_init(&cq->poll);
+	lb_list_init(&cq->node);
+	lb_list_init(&cq->asyncs.queued);
+	cq->due = cq->delivering = cq->pending = 0;
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	cq->reported = cq->ibv.comp_events_completed;
+	cq->asyncs.reported = cq->ibv.async_events_completed;
+}
+
+void lb_cq_fork(enum lb_fork_step step)
+{
+	if (step == LB_FORK_CHILD)
+		lb_object_inherit(LB_CQ, inherit);
 }

@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/process.h"
 #include "cq/due.h"
 #include "object/async.h"
 #include "object/object.h"
@@ -105,5 +106,9 @@ bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);
 struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 			struct ibv_comp_channel *channel, int vector);
 uint64_t lb_cq_overrun_count(void);
+/* Returns EINVAL; says why, if a parent process made the CQ. */
+int lb_cq_refuse(struct lb_cq *cq);
+/* A child can only destroy the CQs of its parent. */
+void lb_cq_fork(enum lb_fork_step step);
 
 #endif /* LB_CQ_CQ_H */

@@ -44,6 +44,8 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct lb_cq *cq = from_ex(ex);
 	int ret;
 
+	if (cq->magic != LB_CQ)
+		return lb_cq_refuse(cq);
 	if (attr->comp_mask)
 		return EINVAL;
 	lb_hook(RPMA_LOOPBACK_POLL, ex);

@@ -203,8 +203,8 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 	struct lb_run run;
 	int err = lb_fault_errno("ibv_post_send");
 
-	if (handle->magic != LB_QP)
-		err = EINVAL;
+	if (!lb_likely(handle->magic == LB_QP))
+		err = lb_qp_refuse(handle);
 	if (lb_opener_is_asked() && !err)
 		err = lb_opener_check(
 			&lb_device_context_of(ibv->context)->opener);
@@ -284,7 +284,9 @@ int lb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 	uint32_t state;
 	int err = lb_fault_errno("ibv_post_recv");
 
-	if (handle->magic != LB_QP || ibv->srq)
+	if (!lb_likely(handle->magic == LB_QP))
+		err = lb_qp_refuse(handle);
+	else if (ibv->srq)
 		err = EINVAL;
 	if (err) {
 		*bad = wr;

@@ -54,6 +54,8 @@ static void wr_start(struct ibv_qp_ex *ex)
 	h->wr_tail = qp->sq_tail;
 	h->wr_last = NULL;
 	h->wr_error = lb_fault_errno("ibv_wr_complete");
+	if (!lb_likely(h->magic == LB_QP))
+		set_error(h, lb_qp_refuse(h));
 	/* only ERR may come meanwhile, and its maker flushes */
 	if (!lb_qp_takes_sends(lb_qp_state(qp))) {
 		lb_log_misuse("send posted to a QP that is not connected");

@@ -228,3 +228,11 @@ void lb_fault_wr(const struct lb_fault_of *of, struct lb_wr_fault *fault)
 	}
 	pthread_mutex_unlock(&lock);
 }
+
+void lb_fault_fork(enum lb_fork_step step)
+{
+	if (step == LB_FORK_BEFORE)
+		pthread_mutex_lock(&lock);
+	else
+		pthread_mutex_unlock(&lock);
+}

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "base/process.h"
 
 /*
  * lb_fault_errno("rdma_connect"): the errno that a rule asks for this call
@@ -88,5 +89,8 @@ enum lb_fault_knob {
 	LB_KNOBS,
 };
 uint32_t lb_fault_knob(enum lb_fault_knob knob);
+
+/* No thread is inside a rule meanwhile. */
+void lb_fault_fork(enum lb_fork_step step);
 
 #endif /* LB_FAULT_FAULT_H */

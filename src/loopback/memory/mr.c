@@ -341,3 +341,14 @@ LB_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 	free(mr);
 	return 0;
 }
+
+/* --- fork */
+
+void lb_mr_fork(enum lb_fork_step step)
+{
+	uint32_t i;
+
+	/* threads of the parent may have had locks */
+	for (i = 1; step == LB_FORK_CHILD && i < fresh_row; i++)
+		lb_lock_init(&lb_mr_rows[i].lock);
+}

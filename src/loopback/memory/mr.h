@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "base/lock.h"
+#include "base/process.h"
 #include "object/object.h"
 
 /*
@@ -92,5 +93,8 @@ static inline struct lb_mr_row *lb_mr_row_of(uint32_t key)
 	return &lb_mr_rows[key >> 16];
 }
 void lb_mr_start(void);
+
+/* A child has regions and windows, and their locks anew. */
+void lb_mr_fork(enum lb_fork_step step);
 
 #endif /* LB_MEMORY_MR_H */

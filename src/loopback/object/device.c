@@ -9,10 +9,12 @@
 #include "object/device.h"
 
 #include <endian.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/base.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "object/limits.h"
 
@@ -79,4 +81,28 @@ LB_EXPORT int ibv_get_device_index(struct ibv_device *device)
 LB_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
 	return ((struct lb_device *)device)->guid;
+}
+
+/* --- fork */
+
+/* Events of the parent are the parent's, and so is the eventfd. */
+static void inherit(struct lb_context *ctx)
+{
+	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
+	lb_list_init(&ctx->asyncs);
+	lb_fd_renew(ctx->vctx.context.async_fd);
+}
+
+void lb_device_fork(enum lb_fork_step step)
+{
+	struct lb_list *n;
+	int i;
+
+	for (i = 0; step == LB_FORK_CHILD && i < lb_device_count; i++) {
+		struct lb_list *contexts = &lb_device_all[i].contexts;
+
+		for (n = contexts->next; n != contexts; n = n->next)
+			inherit(lb_entry(n, struct lb_context, node));
+	}
 }

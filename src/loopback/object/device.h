@@ -62,6 +62,8 @@ struct lb_device *lb_device_of(struct ibv_context *context);
 /* NULL: there is none, or it was removed. */
 struct lb_device *lb_device_at(int index);
 void lb_device_start(void);
+/* A child goes on with the contexts of its parent, without their events. */
+void lb_device_fork(enum lb_fork_step step);
 
 /* gid.c */
 extern const union ibv_gid lb_gid_none; /* of rows without an address */

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,7 +178,7 @@ int lb_object_add(struct lb_obj *obj, void *handle, enum lb_type type,
 	return 0;
 }
 
-struct lb_obj *lb_object_find(const void *handle, enum lb_type type)
+static struct lb_obj *find(const void *handle, enum lb_type type)
 {
 	struct lb_obj *obj = *bucket_of(handle);
 
@@ -187,6 +188,16 @@ struct lb_obj *lb_object_find(const void *handle, enum lb_type type)
 		    context_in(obj) != obj->context))
 		return NULL;
 	return obj;
+}
+
+struct lb_obj *lb_object_find(const void *handle, enum lb_type type)
+{
+	struct lb_obj *obj = find(handle, type);
+
+	if (!obj || !obj->is_inherited)
+		return obj;
+	lb_object_refuse(obj);
+	return NULL;
 }
 
 void lb_object_del(struct lb_obj *obj)
@@ -232,7 +243,7 @@ int lb_object_retire(const char *verb, const void *handle, enum lb_type type,
 	if (ret)
 		return lb_error(ret);
 	pthread_mutex_lock(&lb.big);
-	found = lb_object_find(handle, type);
+	found = find(handle, type);
 	if (found && !found->refs) {
 		lb_object_del(found);
 		*obj = found;
@@ -243,4 +254,42 @@ int lb_object_retire(const char *verb, const void *handle, enum lb_type type,
 	lb_log_misuse("%s(%p): %s", verb, handle,
 		      found ? "others refer to it" : "no such object");
 	return lb_error(ret);
+}
+
+/* --- what a child of fork() has of its parent */
+
+void lb_object_inherit(enum lb_type type, void (*fn)(struct lb_obj *obj))
+{
+	struct lb_obj *obj;
+	uint32_t i;
+
+	for (i = 0; i < nbuckets; i++) {
+		for (obj = *bucket_at(i); obj; obj = obj->next) {
+			if (obj->type != type)
+				continue;
+			obj->is_inherited = true;
+			fn(obj);
+		}
+	}
+}
+
+int lb_object_refuse(struct lb_obj *obj)
+{
+	static const char *const names[] = {
+		[LB_CHANNEL - LB_CHANNEL] = "completion channel",
+		[LB_CQ - LB_CHANNEL] = "completion queue",
+		[LB_SRQ - LB_CHANNEL] = "shared receive queue",
+		[LB_QP - LB_CHANNEL] = "queue pair",
+	};
+
+	/* relaxed: whoever is first says it */
+	if (!atomic_exchange_explicit(&obj->is_said, true,
+				      memory_order_relaxed))
+		lb_log(0,
+		       "%s %p was made before fork() and is the parent "
+		       "process's: this process can only destroy the %s, and "
+		       "has to make one of its own",
+		       names[obj->type - LB_CHANNEL], obj->handle,
+		       names[obj->type - LB_CHANNEL]);
+	return EINVAL;
 }

@@ -8,6 +8,7 @@
 #ifndef LB_OBJECT_OBJECT_H
 #define LB_OBJECT_OBJECT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ enum lb_type {
 	LB_AH,
 	LB_MW,
 	LB_TD,
+	/* the magic word of an object that a parent process made */
+	LB_INHERITED = 0x4c4200ff,
 };
 
 /*
@@ -44,6 +47,8 @@ struct lb_obj {
 	enum lb_type was; /* before lb_object_del() */
 	int refs;
 	struct lb_device *dev;
+	bool is_inherited; /* from the parent process */
+	_Atomic bool is_said;
 };
 
 /* All but lb_object_check() and lb_object_retire() under lb.big. */
@@ -54,6 +59,7 @@ struct lb_obj {
  */
 int lb_object_add(struct lb_obj *obj, void *handle, enum lb_type type,
 		  struct lb_device *dev, uint32_t *word);
+/* Returns the object, unless a parent process made the object; or NULL. */
 struct lb_obj *lb_object_find(const void *handle, enum lb_type type);
 void lb_object_del(struct lb_obj *obj);
 void lb_object_put_back(struct lb_obj *obj); /* undoes it */
@@ -65,5 +71,17 @@ struct lb_obj *lb_object_check(const void *handle, enum lb_type type);
  */
 int lb_object_retire(const char *verb, const void *handle, enum lb_type type,
 		     struct lb_obj **obj);
+
+/*
+ * Marks all objects of a type as those of the parent process, in a child, and
+ * calls fn for each. Of such an object no lock is to be taken before fn has
+ * made the lock anew: a thread of the parent may have held the lock.
+ */
+void lb_object_inherit(enum lb_type type, void (*fn)(struct lb_obj *obj));
+/*
+ * Says that the object is the parent process's, once for each object; returns
+ * EINVAL. Any lock may be held.
+ */
+int lb_object_refuse(struct lb_obj *obj);
 
 #endif /* LB_OBJECT_OBJECT_H */

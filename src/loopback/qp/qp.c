@@ -472,15 +472,43 @@ LB_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	return 0;
 }
 
-/* --- counters */
+/* --- fork */
+
+int lb_qp_refuse(struct lb_qp_handle *handle)
+{
+	return handle->magic == LB_INHERITED ? lb_object_refuse(&handle->obj)
+					     : EINVAL;
+}
+
+static void inherit(struct lb_obj *obj)
+{
+	struct lb_qp_handle *handle = lb_entry(obj, struct lb_qp_handle, obj);
+
+	handle->magic = LB_INHERITED;
+	lb_list_init(&handle->asyncs.queued);
+	pthread_mutex_init(&handle->ibv.mutex, NULL);
+	pthread_cond_init(&handle->ibv.cond, NULL);
+	handle->asyncs.reported = handle->ibv.events_completed;
+}
 
 void lb_qp_fork(enum lb_fork_step step)
 {
+	struct lb_qp *qp;
+
 	if (step != LB_FORK_CHILD)
 		return;
 	memset(&past, 0, sizeof(past));
 	inherited = created;
+	/* threads of the parent may have had locks at the fork */
+	for (qp = slots; qp; qp = qp->next) {
+		lb_lock_init(&qp->sq_lock);
+		lb_lock_init(&qp->rq.post);
+		lb_lock_init(&qp->rq.pop);
+	}
+	lb_object_inherit(LB_QP, inherit);
 }
+
+/* --- counters */
 
 LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 {

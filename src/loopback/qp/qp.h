@@ -166,11 +166,13 @@ void lb_qp_event(struct lb_qp *qp, enum ibv_event_type type); /* any lock */
 /* The object that ibv_create_qp() makes; NULL with errno. */
 struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
 			       const struct ibv_qp_init_attr *init);
+/* Returns EINVAL; says why, if a parent process made the QP. */
+int lb_qp_refuse(struct lb_qp_handle *handle);
 void lb_qp_lock(struct lb_qp *qp);
 void lb_qp_unlock(struct lb_qp *qp);
 /* All locks of the QP held. */
 void lb_qp_reset(struct lb_qp *qp);
-/* What a child counts begins with the fork. */
+/* A child can only destroy the QPs of its parent, and counts from 0. */
 void lb_qp_fork(enum lb_fork_step step);
 /* The first of all slots; lb.big held. */
 struct lb_qp *lb_qp_slots(void);

@@ -71,7 +71,9 @@ int lb_srq_post_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 	struct lb_srq *srq = (struct lb_srq *)ibv;
 	int err = lb_fault_errno("ibv_post_srq_recv");
 
-	if (srq->magic != LB_SRQ)
+	if (srq->magic == LB_INHERITED)
+		err = lb_object_refuse(&srq->obj);
+	else if (srq->magic != LB_SRQ)
 		err = EINVAL;
 	if (err) {
 		*bad = wr;
@@ -284,4 +286,25 @@ LB_EXPORT int ibv_destroy_srq(struct ibv_srq *ibv)
 	lb_rq_fini(&srq->rq);
 	free(srq);
 	return 0;
+}
+
+/* --- fork */
+
+static void inherit(struct lb_obj *obj)
+{
+	struct lb_srq *srq = obj->handle;
+
+	srq->magic = LB_INHERITED;
+	lb_lock_init(&srq->rq.post);
+	lb_lock_init(&srq->rq.pop);
+	lb_list_init(&srq->asyncs.queued);
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	srq->asyncs.reported = srq->ibv.events_completed;
+}
+
+void lb_srq_fork(enum lb_fork_step step)
+{
+	if (step == LB_FORK_CHILD)
+		lb_object_inherit(LB_SRQ, inherit);
 }

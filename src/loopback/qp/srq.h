@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 
 #include "memory/pd.h"
+#include "base/process.h"
 #include "object/async.h"
 #include "object/object.h"
 #include "qp/resp.h"
@@ -36,5 +37,7 @@ int lb_srq_post_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 struct ibv_srq *lb_srq_create_ex(struct ibv_context *context,
 				 struct ibv_srq_init_attr_ex *attr);
 int lb_srq_get_num(struct ibv_srq *srq, uint32_t *num);
+/* A child can only destroy the SRQs of its parent. */
+void lb_srq_fork(enum lb_fork_step step);
 
 #endif /* LB_QP_SRQ_H */

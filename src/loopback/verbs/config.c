@@ -22,8 +22,11 @@
 #include "base/service.h"
 #include "base/turn.h"
 #include "capture/file.h"
+#include "cq/channel.h"
+#include "cq/cq.h"
 #include "exec/inbound.h"
 #include "exec/thread.h"
+#include "fault/fault.h"
 #include "memory/barrier.h"
 #include "memory/mr.h"
 #include "object/device.h"
@@ -31,6 +34,7 @@
 #include "qp/mcast.h"
 #include "qp/number.h"
 #include "qp/qp.h"
+#include "qp/srq.h"
 #include "rpma_loopback.h"
 #include "verbs/stats.h"
 #include "wire/nic.h"
@@ -91,6 +95,12 @@ static void fork_step(enum lb_fork_step step)
 	lb_qp_number_fork(step);
 	lb_qp_fork(step);
 	lb_mcast_fork(step);
+	lb_srq_fork(step);
+	lb_channel_fork(step);
+	lb_cq_fork(step);
+	lb_mr_fork(step);
+	lb_device_fork(step);
+	lb_fault_fork(step);
 	lb_barrier_fork(step);
 	lb_gid_fork(step);
 	if (step != LB_FORK_BEFORE)

@@ -497,6 +497,80 @@ static void fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED(void **state)
 	run(fork_body);
 }
 
+/* ---- a child of the server's -------------------------------------------- */
+
+static int child_connects(uint16_t port)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct rdma_cm_id *id = new_client(ch, port);
+	struct rdma_conn_param p = param;
+	struct rdma_cm_event *event;
+	int ret;
+
+	add_qp(id);
+	if (rdma_connect(id, &p) || rdma_get_cm_event(ch, &event))
+		return 1;
+	ret = event->event == RDMA_CM_EVENT_ESTABLISHED ? 0 : 2;
+	rdma_ack_cm_event(event);
+	return ret;
+}
+
+/* The child has what was its parent's, and can only destroy that. */
+static int be_child(struct side *s, uint16_t port)
+{
+	struct rdma_conn_param p = param;
+
+	alarm(300);
+	if (!rdma_listen(s->id, 1) || errno != ENXIO)
+		return 3;
+	if (s->server && (!rdma_disconnect(s->server) || errno != ENXIO))
+		return 4;
+	if (s->server && !rdma_accept(s->server, &p))
+		return 5;
+	if (port % 2 && rdma_destroy_id(s->id))
+		return 6;
+	return child_connects(port);
+}
+
+static void parent_body(const struct two_process *self)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct side s = {.self = self, .ch = ch};
+	struct rdma_cm_event *event;
+	uint16_t port;
+	int status;
+	pid_t pid;
+
+	if (self->number == CLIENT)
+		return;
+	s.id = new_listener(ch, 0);
+	port = port_of(s.id);
+	for (int i = 0; i < 4; i++) {
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid)
+			_exit(be_child(&s, port));
+		event = next_event(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+		s.server = event->id;
+		assert_int_equal(rdma_ack_cm_event(event), 0);
+		s.cq = add_qp(s.server);
+		accept_with(&s, "welcome");
+		take_event(ch, RDMA_CM_EVENT_ESTABLISHED);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		take_event(ch, RDMA_CM_EVENT_DISCONNECTED);
+	}
+}
+
+static void fork__child_REACHES_THE_LISTENER_OF_ITS_PARENT(void **state)
+{
+	struct two_process p[2] = {0};
+
+	(void)state;
+	two_run(p, parent_body);
+	assert_int_equal(two_count(&p[SERVER], "the parent process's"), 7);
+}
+
 /* ---- a stopped process ---------------------------------------------- */
 
 static void wait_until_stopped(pid_t pid)
@@ -695,6 +769,8 @@ int main(void)
 			endpoint__of_two_processes_WAITS_FOR_THE_OTHER),
 		cmocka_unit_test(
 			fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED),
+		cmocka_unit_test(
+			fork__child_REACHES_THE_LISTENER_OF_ITS_PARENT),
 		cmocka_unit_test(connect__to_one_who_is_stopped_WAITS),
 		cmocka_unit_test(death__of_the_peer_at_a_step_IS_TOLD),
 	};

@@ -84,7 +84,7 @@ static struct sample sample_take(const struct end *e)
 }
 
 /* Takes the sample of a child, which begins with a copy of everything. */
-static struct sample sample_of_child(const struct end *e)
+static struct sample sample_of_child(void)
 {
 	struct sample sample;
 	int fd[2], status;
@@ -94,7 +94,7 @@ static struct sample sample_of_child(const struct end *e)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		sample = sample_take(e);
+		sample = sample_take(&pair_new(0)->a);
 		_exit(write(fd[1], &sample, sizeof(sample)) != sizeof(sample));
 	}
 	assert_int_equal(read(fd[0], &sample, sizeof(sample)), sizeof(sample));
@@ -108,7 +108,7 @@ static struct sample sample_of_child(const struct end *e)
 static void fork__child_DRAWS_ITS_OWN(void **state)
 {
 	struct pair *p = pair_new(0);
-	struct sample child = sample_of_child(&p->a);
+	struct sample child = sample_of_child();
 	struct sample parent = sample_take(&p->a);
 
 	(void)state;
@@ -121,24 +121,35 @@ static void fork__child_DRAWS_ITS_OWN(void **state)
 /* A child's queue pair does not reach the copy of its parent's. */
 static void fork__number_of_the_parent_NOBODY_ANSWERS(void **state)
 {
+	static const enum ibv_qp_state way[] = {IBV_QPS_RESET, IBV_QPS_INIT,
+						IBV_QPS_RTR, IBV_QPS_RTS};
 	struct pair *p = pair_new(0);
+	struct end serves;
 	pid_t pid;
 	int status;
 
 	(void)state;
+	/* other processes reach one with a queue pair for datagrams */
+	end_init(&serves, 0);
+	end_swap_qp(&serves, IBV_QPT_UD);
+	end_to_rts(&serves, 0);
 	assert_int_equal(rpma_loopback_fault("knob:retry_us=100"), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		number_of_next(&p->a); /* its numbers are drawn */
-		assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
-		end_expect(&p->a, 1, IBV_WC_RETRY_EXC_ERR);
+		struct pair *own = pair_new(0);
+
+		for (size_t i = 0; i < sizeof(way) / sizeof(*way); i++)
+			assert_int_equal(end_move(&own->a, &p->b, way[i]), 0);
+		assert_int_equal(end_write(&own->a, &p->b, 1, 0, 8), 0);
+		end_expect(&own->a, 1, IBV_WC_RETRY_EXC_ERR);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
 	end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	end_fini(&serves);
 	pair_delete(p);
 }
 
