@@ -448,8 +448,10 @@ int rpma_cq_new(struct ibv_context *ibv_ctx, int cqe,
 		struct rpma_channel *channel, int comp_vector, void *context,
 		struct rpma_cq **cq_ptr);
 /*
- * Only of rpma_cq_new(). E_AGAIN, and it stays: a QP is on it, or events are
- * not acknowledged. Other CQs go with their object, which acknowledges them.
+ * Deletes a CQ of rpma_cq_new(). E_AGAIN, and the CQ stays: a queue pair uses
+ * the CQ, or an event that the program has got is not acknowledged. E_INVAL: a
+ * CQ of a connection or an SRQ, whose deletion acknowledges the events and
+ * destroys the CQ.
  */
 int rpma_cq_delete(struct rpma_cq **cq_ptr);
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
@@ -500,8 +502,9 @@ struct rpma_cm_event {
 };
 
 /*
- * E_NO_EVENT: nothing on a non-blocking fd; E_AGAIN: a signal. The id that the
- * event names cannot be destroyed before the event is acknowledged.
+ * Reads an event. E_NO_EVENT: nothing on a non-blocking fd; E_AGAIN: a signal.
+ * The event is to be acknowledged: until then a call that deletes the object of
+ * the event waits.
  */
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 			      struct rpma_cm_event *event);
