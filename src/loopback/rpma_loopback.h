@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rpma_loopback.h -- controls of the loopback device for tests: its mode,
- * faults, hooks, counters, removal of a device, and the deterministic
- * scheduler. Not installed. Every function may be called from any thread and
- * at any time unless its comment says otherwise.
+ * rpma_loopback.h -- controls of the loopback device for tests: mode, faults,
+ * hooks, counters, removal of a device, and the deterministic scheduler. Not
+ * installed. Any thread may call every function at any time, unless the comment
+ * of the function says otherwise.
  */
 
 #ifndef RPMA_LOOPBACK_H
@@ -20,7 +20,7 @@ extern "C" {
 
 #define RPMA_LOOPBACK_API __attribute__((visibility("default")))
 
-/* The thread that executes work requests posted from now on. */
+/* The thread that executes later work requests. */
 enum rpma_loopback_mode {
 	RPMA_LOOPBACK_INLINE, /* the posting thread, before the post returns */
 	RPMA_LOOPBACK_THREAD, /* a progress thread, later, in random slices */
@@ -36,7 +36,7 @@ RPMA_LOOPBACK_API enum rpma_loopback_mode rpma_loopback_get_mode(void);
 RPMA_LOOPBACK_API void rpma_loopback_set_seed(uint64_t seed);
 RPMA_LOOPBACK_API uint64_t rpma_loopback_get_seed(void);
 
-/* What happens on misuse: nothing, a line on stderr, or abort(). */
+/* The reaction to misuse: nothing, a line on stderr, or abort(). */
 enum rpma_loopback_strict {
 	RPMA_LOOPBACK_STRICT_OFF,
 	RPMA_LOOPBACK_STRICT_WARN,
@@ -46,9 +46,9 @@ enum rpma_loopback_strict {
 RPMA_LOOPBACK_API void rpma_loopback_set_strict(enum rpma_loopback_strict s);
 
 /*
- * Add fault rules, in the language of RPMA_LOOPBACK_FAULT (see
+ * Adds fault rules, in the language of RPMA_LOOPBACK_FAULT (see
  * doc/protocols/loopback.md). Returns 0, or -EINVAL with a message on stderr
- * that names what is known; then no rule of the string is added.
+ * that lists the known rules; then no rule of the string is added.
  */
 RPMA_LOOPBACK_API int rpma_loopback_fault(const char *rules);
 
@@ -79,7 +79,7 @@ enum rpma_loopback_point {
 	RPMA_LOOPBACK_MODIFY_DONE,
 	RPMA_LOOPBACK_DESTROY,
 	RPMA_LOOPBACK_DESTROY_DONE,
-	RPMA_LOOPBACK_DELIVER, /* the event is made, its fd not yet readable */
+	RPMA_LOOPBACK_DELIVER, /* the event is made, the fd not yet readable */
 	RPMA_LOOPBACK_DELIVER_DONE,
 	RPMA_LOOPBACK_CM_CALL, /* a blocking or state changing rdma_cm call */
 	RPMA_LOOPBACK_CM_CALL_DONE,
@@ -92,9 +92,9 @@ typedef void (*rpma_loopback_hook_fn)(enum rpma_loopback_point point,
 				      const void *object, void *arg);
 
 /*
- * One hook for the process; NULL takes it away. When this returns, the hook
- * set before is not running in another thread and will not be called again.
- * A hook must not call it.
+ * Sets the only hook of the process; NULL removes the hook. After the return
+ * the former hook is not running in another thread and will not be called
+ * again. A hook must not call this function.
  */
 RPMA_LOOPBACK_API void rpma_loopback_set_hook(rpma_loopback_hook_fn hook,
 					      void *arg);
@@ -104,14 +104,14 @@ rpma_loopback_point_name(enum rpma_loopback_point point);
 
 /* Counters of the process since its start, of a child since the fork. */
 struct rpma_loopback_stats {
-	uint64_t executed; /* work requests that completed, well or not */
-	uint64_t failed;   /* of these, not with success and not flushed */
+	uint64_t executed; /* completed work requests, successful or not */
+	uint64_t failed;   /* completed without success and not flushed */
 	uint64_t flushed;  /* sends and receives flushed */
 	uint64_t bytes;	   /* payload moved */
-	uint64_t received; /* messages that took a receive, all of them */
+	uint64_t received; /* messages that took a receive */
 	uint64_t rnr;	   /* times a message found no receive */
 	uint64_t retries;  /* times a peer did not answer */
-	/* not reliable, to a process that took nothing for a second */
+	/* unreliable, to a process that took nothing for a second */
 	uint64_t lost;
 	uint64_t events;       /* completion events delivered */
 	uint64_t async_events; /* asynchronous events queued */
@@ -123,8 +123,8 @@ RPMA_LOOPBACK_API void
 rpma_loopback_get_stats(struct rpma_loopback_stats *stats);
 
 /*
- * Take device index away, as if pulled from its slot: DEVICE_FATAL on every
- * context, its QPs to error, DEVICE_REMOVAL on its rdma_cm ids. It is listed
+ * Takes device index away, as if pulled from its slot: DEVICE_FATAL on every
+ * context, QPs to error, DEVICE_REMOVAL on rdma_cm ids. The device is listed
  * again after rpma_loopback_restore_device(). Returns 0 or -ENODEV.
  */
 RPMA_LOOPBACK_API int rpma_loopback_remove_device(int index);
@@ -144,9 +144,9 @@ struct rdma_cm_id;
 RPMA_LOOPBACK_API int rpma_loopback_raise(int event_type, void *object);
 
 /*
- * Raise an event of rdma_cm (enum rdma_cm_event_type, no CONNECT_REQUEST) with
- * that status on an id, which is on a channel and stays until this returns. The
- * id's state does not change. Returns 0 or -EINVAL.
+ * Raises an event of rdma_cm (enum rdma_cm_event_type, no CONNECT_REQUEST) with
+ * the status on an id, which is on a channel and stays until the return. The
+ * state of the id does not change. Returns 0 or -EINVAL.
  */
 RPMA_LOOPBACK_API int rpma_loopback_raise_cm(int event_type, int status,
 					     struct rdma_cm_id *id);
@@ -158,40 +158,42 @@ RPMA_LOOPBACK_API int rpma_loopback_break_cq(struct ibv_cq *cq);
 RPMA_LOOPBACK_API int rpma_loopback_spurious_event(struct ibv_cq *cq);
 
 /*
- * The deterministic scheduler. Each body runs in its own thread, but only one
- * of them at a time; another may be chosen at every hook point, or those that
- * are named, and at every rpma_loopback_sched_point(). Timers and the progress
- * of the device become steps that the scheduler chooses too, in virtual time.
+ * The deterministic scheduler. Each body runs in a separate thread, but only
+ * one body at a time; another body may be chosen at every hook point, or at the
+ * named hook points, and at every rpma_loopback_sched_point(). Timers and the
+ * progress of the device are steps that the scheduler chooses too, in virtual
+ * time.
  */
 struct rpma_loopback_sched {
 	int threads; /* 1..8 */
 	void (*body[8])(void *arg);
 	void (*setup)(void *arg); /* before each run, may be NULL */
-	/* after each run: 0 if what must hold does; may be NULL */
+	/* after each run: returns 0 if all invariants hold; may be NULL */
 	int (*check)(void *arg);
 	void *arg;
-	/* 0: exhaustive, else that many runs with random schedules */
+	/* 0: exhaustive, else the number of runs with random schedules */
 	unsigned runs;
 	uint64_t seed;		  /* of random schedules; 0: the device's */
 	unsigned max_preemptions; /* exhaustive: bound, 0 means 2 */
 	unsigned max_runs; /* exhaustive: give up after, 0 means 100000 */
-	/* a schedule printed by a failure: run this one only */
+	/* a schedule printed by a failure: the only run */
 	const char *replay;
-	/* hook points where it may switch, 1u << each; 0: all of them */
+	/* hook points where the body may change, 1u << each; 0: all points */
 	uint32_t points;
 };
 
 struct rpma_loopback_sched_result {
 	unsigned runs;	   /* schedules tried */
 	unsigned steps;	   /* of the longest run */
-	int complete;	   /* exhaustive search reached its end */
-	char failed[4096]; /* the schedule that failed, or empty */
+	int complete;	   /* the exhaustive search was completed */
+	char failed[4096]; /* the failed schedule, or empty */
 };
 
 /*
- * Returns 0 if check() returned 0 after every run, 1 if a schedule failed (a
- * deadlock included; it is printed on stderr and is in result), -EINVAL.
- * RPMA_LOOPBACK_REPLAY in the environment overrides replay. One at a time.
+ * Runs the schedules. Returns 0 if check() returned 0 after every run, 1 if a
+ * schedule failed (also by a deadlock; printed on stderr and stored in result),
+ * or -EINVAL. RPMA_LOOPBACK_REPLAY in the environment overrides replay. A
+ * single call at a time.
  */
 RPMA_LOOPBACK_API int
 rpma_loopback_sched_run(const struct rpma_loopback_sched *sched,

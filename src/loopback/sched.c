@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * sched.c -- the deterministic scheduler. Every body has a thread, but only
- * the one that holds the baton runs; at each hook point it decides which body
- * is next, from a list that depends only on earlier decisions. A due timer and
- * the device's progress are entries of that list ("S", "P"), run by the holder
- * of the baton. The decisions where there was a choice are the schedule; a
- * failure prints it and a replay reads it.
+ * sched.c -- the deterministic scheduler. Every body has a thread, but only the
+ * holder of the baton runs; at each hook point the holder decides which body is
+ * next, from a list that depends only on earlier decisions. A due timer and the
+ * progress of the device are entries of the list ("S", "P"), run by the holder
+ * of the baton. The decisions with a choice are the schedule; a failure prints
+ * the schedule and a replay reads a schedule.
  */
 
 #include <errno.h>
@@ -34,7 +34,7 @@
 #define STUCK_SECONDS 20
 
 enum {
-	SERVICE = MAX_THREADS, /* ids after those of the threads */
+	SERVICE = MAX_THREADS, /* ids after the ids of threads */
 	PROGRESS,
 	CHOICES,
 };
@@ -43,7 +43,7 @@ static const char letters[CHOICES + 1] = "01234567SP";
 
 enum body_state {
 	READY,
-	WAITING, /* for its pred */
+	WAITING, /* for pred */
 	DONE,
 };
 
@@ -63,7 +63,7 @@ struct decision {
 	char letter;
 };
 
-/* One run of the bodies. On a deadlock it stays, with its threads. */
+/* A run of the bodies. After a deadlock the run stays, with its threads. */
 struct run {
 	const struct rpma_loopback_sched *sched;
 	const struct decision *prefix; /* to be taken first */
@@ -74,19 +74,19 @@ struct run {
 
 	pthread_mutex_t lock;
 	pthread_cond_t end;
-	int current; /* the body that has the baton; -1: the caller of run() */
-	int last;    /* the body that had it before */
+	int current; /* the body with the baton; -1: the caller of run() */
+	int last;    /* the previous holder */
 	unsigned streak;
 	unsigned preemptions;
 	unsigned steps;
 	uint32_t ndecisions;
 	struct decision decisions[MAX_DECISIONS];
-	const char *failure; /* NULL: none */
+	const char *failure; /* NULL: no failure */
 	struct body bodies[MAX_THREADS];
 };
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local struct body *self; /* NULL: not one of its threads */
+static _Thread_local struct body *self; /* NULL: not a thread of the run */
 
 /* --- deciding; run->lock held */
 
@@ -97,7 +97,10 @@ static bool is_runnable(struct body *body)
 	return body->state == READY;
 }
 
-/* The entries that may run next: the last one first, or last after a streak. */
+/*
+ * Lists the entries that may run next: the last holder first, or last after a
+ * streak.
+ */
 static int list_choices(struct run *run, int *ids, bool *last_may)
 {
 	int n = 0, i, threads = run->sched->threads;
@@ -159,7 +162,7 @@ static int choose(struct run *run, const int *ids, int n)
 	return (int)(run->random % (unsigned)n);
 }
 
-/* The id of the next entry to run, or -1 if none can. */
+/* Returns the id of the next entry to run, or -1. */
 static int decide(struct run *run)
 {
 	unsigned max = run->sched->max_preemptions;
@@ -169,7 +172,7 @@ static int decide(struct run *run)
 	n = list_choices(run, ids, &last_may);
 	if (!n)
 		return -1;
-	/* only taking the baton from a body that can go on is bounded */
+	/* only taking the baton from a runnable body is bounded */
 	if (!run->is_random && !run->replay && ids[0] == run->last &&
 	    run->preemptions >= (max ? max : 2))
 		n = 1;
@@ -188,7 +191,7 @@ static int decide(struct run *run)
 
 /* --- the baton */
 
-/* Run a timer or a slice; it may call hooks, which must not switch. */
+/* Runs a timer or a slice, which may call hooks; the hooks must not switch. */
 static void step_device(struct run *run, int id)
 {
 	struct body *me = self;
@@ -240,7 +243,8 @@ static void pass_on(struct run *run)
 	if (id >= 0)
 		run->last = id;
 	run->current = id;
-	/* no other is woken: most steps leave the baton with its holder */
+	/* no other thread is woken: most steps leave the baton with the
+	 * holder */
 	if (id < 0)
 		pthread_cond_signal(&run->end);
 	else if (self != &run->bodies[id])
@@ -261,7 +265,7 @@ static void yield(struct body *me)
 	pthread_mutex_unlock(&me->run->lock);
 }
 
-/* --- what the hooks call */
+/* --- called by the hooks */
 
 static bool is_scheduled(void)
 {
@@ -298,7 +302,7 @@ static const struct lb_scheduler scheduler = {
 	.block = block,
 };
 
-/* --- what the bodies call */
+/* --- called by the bodies */
 
 LB_EXPORT void rpma_loopback_sched_point(const char *name)
 {
@@ -330,7 +334,7 @@ LB_EXPORT void rpma_loopback_sched_wait(int (*pred)(void *arg), void *arg)
 		nanosleep(&nap, NULL);
 }
 
-/* --- one run */
+/* --- a run */
 
 static void *body_main(void *arg)
 {
@@ -367,9 +371,9 @@ static void deactivate(void)
 }
 
 /*
- * Timers and slices that earlier runs, or what was before them, left behind
- * would be choices of this one: they are run first, in virtual time. Bounded,
- * for a queue pair may retry for ever.
+ * Runs timers and slices left by earlier runs, or from before, which would be
+ * choices of this run: in virtual time. Bounded, because a queue pair may retry
+ * for ever.
  */
 static void clear_device(void)
 {
@@ -466,7 +470,7 @@ static struct run *run_new(const struct rpma_loopback_sched *sched)
 	return run;
 }
 
-/* The threads of a failed run may still be there: then it stays. */
+/* Deletes a run; with threads of a failed run the run stays. */
 static void run_delete(struct run *run)
 {
 	int i;

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hook.c -- calls the test's hook, and the scheduler if one is attached, at the
- * points named in rpma_loopback.h. Without either, a hook point costs one load.
+ * hook.c -- calls the hook of the test, and the attached scheduler, at the
+ * points named in rpma_loopback.h. Without hook and scheduler, a hook point
+ * costs one load.
  */
 
 #include "base/hook.h"
@@ -19,7 +20,7 @@ _Atomic uint32_t lb_hook_users;
 
 static _Atomic(const struct lb_scheduler *) attached;
 static _Atomic(rpma_loopback_hook_fn) hook_fn;
-static void *hook_arg; /* written while nobody is in lb_hook_call() */
+static void *hook_arg; /* written while no thread is in lb_hook_call() */
 static _Atomic uint32_t users;
 static pthread_mutex_t setting = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local unsigned depth; /* hooks of this thread call verbs */
@@ -36,13 +37,13 @@ void lb_hook_attach(const struct lb_scheduler *to)
 {
 	/* release: pairs with the acquire in scheduler() */
 	atomic_store_explicit(&attached, to, memory_order_release);
-	/* relaxed: its threads are created after this */
+	/* relaxed: the threads of the scheduler are created later */
 	atomic_fetch_add_explicit(&lb_hook_users, 1, memory_order_relaxed);
 }
 
 /*
- * The table stays: a thread of a run that failed may still be in it, and the
- * scheduler knows its own threads from others.
+ * The table stays: a thread of a failed run may still be in the table, and the
+ * scheduler tells its threads from others.
  */
 void lb_hook_detach(void)
 {
@@ -94,7 +95,7 @@ LB_EXPORT void rpma_loopback_set_hook(rpma_loopback_hook_fn hook, void *arg)
 	while (atomic_load_explicit(&users, memory_order_seq_cst))
 		sched_yield();
 	hook_arg = arg;
-	/* seq_cst: above; a thread that sees the hook sees its argument */
+	/* seq_cst: above; a thread that sees the hook sees the argument */
 	atomic_store_explicit(&hook_fn, hook, memory_order_seq_cst);
 	if (hook)
 		/* relaxed: a hint to look at hook_fn */

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * process.h -- the state of the process that every room shares.
+ * process.h -- the state of the process, shared by all rooms.
  *
- * Lock order of the device (take only downwards, never two of one line at a
- * time):
+ * Lock order of the device (take only downwards, never two locks of the same
+ * line at a time):
  *   1 lb.big         tables, reference counts, create and destroy
  *     link.in        of one link to another process: taking, and who drains
  *   2 sq.lock        of one QP: its send queue, and the right to execute it
@@ -15,7 +15,7 @@
  *   6 cq.push, then cq.poll
  *   7 channel.lock, context.lock, the service's and the faults' own mutexes,
  *     the lock of a row of the table of keys, link.out, the list of links
- * A thread holds no lock while it runs a hook, waits for events to be
+ * A thread holds no lock while the thread runs a hook, waits for events to be
  * acknowledged, or calls into the rdma_cm half. doc/protocols/loopback.md gives
  * the reasons, and the argument why an object may go away while others execute.
  */

@@ -3,13 +3,13 @@
 
 /*
  * turn.h -- a thread that polls in vain offers its CPU to others: the thread or
- * the process that would bring something may need this CPU.
+ * process that would bring work may need the CPU.
  *
- * A thread offers its CPU when its polls have found nothing for the thread's
- * patience. The patience becomes short when an offer helped: another thread
- * ran, and the next poll found something. The patience doubles when nobody
- * took the offer, or when somebody kept the CPU for long. So a thread that has
- * its CPU alone makes few system calls, and two threads that share a CPU hand
+ * A thread offers its CPU when its polls have found nothing for the patience of
+ * the thread. The patience becomes short when an offer helped: another thread
+ * ran, and the next poll found something. The patience doubles when no thread
+ * took the offer, or when another thread kept the CPU for long. So a thread
+ * alone on its CPU makes few system calls, and two threads on the same CPU hand
  * the CPU over after a microsecond.
  */
 
@@ -23,7 +23,7 @@
 #include "base/base.h"
 
 struct lb_turn {
-	uint32_t empty;	   /* polls in a row that found nothing */
+	uint32_t empty;	   /* empty polls in a row */
 	bool is_taken;	   /* somebody ran since the last poll */
 	bool is_long;	   /* and for long */
 	uint64_t since;	   /* nothing was found, ns */
@@ -31,22 +31,22 @@ struct lb_turn {
 };
 
 /*
- * How many links to other processes are up, and one more in the thread mode. If
- * the number is 0, nobody but the program's own threads brings anything, and no
- * thread offers its CPU.
+ * The number of links to other processes that are up, and one more in the
+ * thread mode. If the number is 0, only the threads of the program bring work,
+ * and no thread offers its CPU.
  */
 extern _Atomic uint32_t lb_turn_others;
 
 static inline bool lb_turn_has_others(void)
 {
-	/* relaxed: one that has just come is met by the next poll */
+	/* relaxed: a link that has just come is seen by the next poll */
 	return !lb_likely(
 		!atomic_load_explicit(&lb_turn_others, memory_order_relaxed));
 }
 
 static inline void lb_turn_count_others(int more)
 {
-	/* relaxed: a hint to those who poll */
+	/* relaxed: a hint for polling threads */
 	atomic_fetch_add_explicit(&lb_turn_others, (uint32_t)more,
 				  memory_order_relaxed);
 }
@@ -55,15 +55,15 @@ static inline void lb_turn_count_others(int more)
 #define LB_TURN_POLLS 32
 
 /*
- * The calling thread, one of the device, asks for short slices of its CPU, or
- * for usual ones. With short ones it runs at once when it wakes, also beside a
- * program that spins on memory, and its offers of the CPU are worth less.
+ * Asks for short or for usual slices of the CPU, for the calling thread of the
+ * device. With short slices the thread runs at once after a wake, also beside a
+ * program that spins on memory, and offers of the CPU are worth less.
  */
 void lb_turn_set_slice(bool is_short);
-/* The polls of the calling thread. */
+/* The polls of the calling thread. Initial-exec: access needs no call. */
 extern _Thread_local struct lb_turn lb_turn_mine;
 
-/* A poll has found something, the first one after some that have not. */
+/* Notes the first poll with a result after empty polls. */
 void lb_turn_found(struct lb_turn *turn);
 /* LB_TURN_POLLS more have found nothing. */
 void lb_turn_empty(struct lb_turn *turn);

@@ -14,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Opcodes behind those of the transport; UC and UD have some of RC's. */
+/*
+ * Opcodes after the bits of the transport; UC and UD share some opcodes of RC.
+ */
 enum {
 	LB_PACKET_RC = 0x00,
 	LB_PACKET_UC = 0x20,
@@ -48,10 +50,10 @@ enum {
 };
 
 #define LB_PACKET_PAYLOAD 4096u
-/* the longest headers are those of IPv6 with a compare and swap */
+/* the longest headers: IPv6 with a compare and swap */
 #define LB_PACKET_MAX (14 + 40 + 8 + 12 + 32 + LB_PACKET_PAYLOAD + 4)
 
-/* What stands in the AETH of an answer, but for the credits. */
+/* The fields of the AETH of an answer, except the credits. */
 enum {
 	LB_PACKET_IS_ACK = 0x1f, /* and no limit of credits */
 	LB_PACKET_RNR = 0x20,	 /* with the timer */
@@ -63,13 +65,13 @@ enum {
 struct lb_packet {
 	const uint8_t *from; /* GIDs */
 	const uint8_t *to;
-	uint8_t opcode; /* with its transport */
+	uint8_t opcode; /* with the transport */
 	bool is_solicited;
 	bool wants_ack;
 	uint32_t src_qpn; /* of UD in the packet; of all in the port of UDP */
 	uint32_t dest_qpn;
 	uint32_t psn;
-	/* what the opcode has */
+	/* fields used by the opcode */
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t length; /* of the whole message */
@@ -86,14 +88,14 @@ struct lb_packet {
 	uint32_t payload_len;
 };
 
-/* Put it into out; its length. */
+/* Builds the packet in out; returns its length. */
 size_t lb_packet_build(uint8_t out[LB_PACKET_MAX], const struct lb_packet *p);
 
 /*
- * The check of a packet from its IP header to the end of its payload; it goes
- * out with the lowest byte first. InfiniBand Architecture Specification, annex
- * A17: CRC of Ethernet over eight bytes of ones in place of a local route, and
- * the packet with ones in place of what routers change.
+ * Returns the ICRC of a packet from its IP header to the end of its payload; on
+ * the wire the lowest byte comes first. InfiniBand Architecture Specification,
+ * annex A17: the CRC of Ethernet over eight bytes of ones in place of a local
+ * route, and the packet with ones in place of fields changed by routers.
  */
 uint32_t lb_packet_icrc(const uint8_t *ip, size_t len);
 

@@ -2,21 +2,23 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cm.h -- the rdma_cm half of the loopback device: what its files share, which
- * are identifiers, event channels, and messages between two identifiers.
+ * cm.h -- the rdma_cm half of the loopback device: the common parts of its
+ * files, which are identifiers, event channels, and messages between two
+ * identifiers.
  *
- * One mutex, lb_cm_lock(), guards everything below that says [lock]. Under it
- * no verb, hook or callback runs and nothing blocks. Of the device's locks
- * those of line 7 are taken inside this mutex, and link.in when a peer takes
- * nothing; it is taken inside none of them.
+ * One mutex, lb_cm_lock(), guards everything below marked [lock]. Under the
+ * mutex no verb, hook or callback runs and nothing blocks. Locks of the device
+ * on line 7 are taken inside the mutex, and link.in when a peer takes nothing;
+ * the mutex is taken inside no lock of the device.
  *
- * The mutex does not guard the public struct rdma_cm_id: as in librdmacm that
- * is written only by threads that call a function on the identifier or read an
- * event of it, never on behalf of the peer. What the peer needs is kept a
- * second time, in the private half. Identifiers know each other by handle,
- * looked up when a message arrives, so either may go away at any time.
+ * The mutex does not guard the public struct rdma_cm_id: as in librdmacm, only
+ * threads that call a function on the identifier or read an event of the
+ * identifier write the struct, never on behalf of the peer. Values needed by
+ * the peer are kept a second time, in the private half. Identifiers know each
+ * other by handle, looked up when a message arrives, so either may go away at
+ * any time.
  *
- * doc/protocols/loopback-cm.md: states, order of events, what may overlap;
+ * doc/protocols/loopback-cm.md: states, order of events, possible overlaps;
  * cm_wire.md is about two processes.
  */
 
@@ -35,12 +37,13 @@
 #include "base/list.h"
 #include "base/opener.h"
 
-/* private data as the wire has it, on RoCE and in port space TCP */
+/* sizes of private data on the wire, on RoCE and in port space TCP */
 enum {
 	LB_CM_REQ_PRIV = 56,
 	LB_CM_REP_PRIV = 196,
 	LB_CM_REJ_PRIV = 148,
-	/* and of datagrams, whose requests and answers are one packet each */
+	/* and of datagrams, whose requests and answers are a single packet
+	 * each */
 	LB_CM_UD_REQ_PRIV = 180,
 	LB_CM_UD_REP_PRIV = 136,
 	LB_CM_PRIV_MAX = 196,
@@ -59,7 +62,7 @@ enum {
 enum {
 	LB_CM_BACKLOG = 1024, /* as the kernel: the default, and the most */
 	LB_CM_MAX_IDS = 65536,
-	LB_CM_WAITING = LB_CM_MAX_IDS, /* that wait for room in a backlog */
+	LB_CM_WAITING = LB_CM_MAX_IDS, /* waiting for room in a backlog */
 	LB_CM_PORT_NUM = 1,
 };
 
@@ -71,22 +74,23 @@ enum {
 
 /* ---- objects ------------------------------------------------------------ */
 
-/* What the application has done with an identifier. */
+/* The state of an identifier, as the application left the identifier. */
 enum lb_cm_state {
 	LB_CM_IDLE,
 	LB_CM_BOUND,
 	LB_CM_ADDR_RESOLVED,
 	LB_CM_ROUTE_RESOLVED,
-	LB_CM_CONNECT,	  /* from connect or a request, until it ends */
+	LB_CM_CONNECT,	  /* from connect or a request, until the end */
 	LB_CM_DISCONNECT, /* DISCONNECTED has been made */
 	LB_CM_LISTEN,
-	LB_CM_GONE, /* its device or its channel was taken away */
+	LB_CM_GONE, /* the device or the channel was taken away */
 };
 
 /* How far the handshake with the peer is. */
 enum lb_cm_link {
 	LB_CM_LINK_NONE, /* never connected */
-	LB_CM_LINK_IDLE, /* did not become a connection, or is none any more */
+	LB_CM_LINK_IDLE, /* never became a connection, or is no longer
+			  * connected */
 	LB_CM_LINK_REQ_SENT,
 	LB_CM_LINK_REQ_RCVD,
 	LB_CM_LINK_REP_SENT,
@@ -97,7 +101,7 @@ enum lb_cm_link {
 	LB_CM_LINK_TIMEWAIT,
 };
 
-/* Waits that end by themselves; an identifier has one at most. */
+/* Waits that end by a timer; an identifier has at most one. */
 enum lb_cm_timer {
 	LB_CM_TIMER_ANSWER, /* to a request or a reply */
 	LB_CM_TIMER_DREQ,   /* to a disconnect */
@@ -105,7 +109,7 @@ enum lb_cm_timer {
 	LB_CM_TIMERS,
 };
 
-/* An address in one shape: IPv4 as v4-mapped IPv6. */
+/* An address in a single form: IPv4 as v4-mapped IPv6. */
 struct lb_cm_addr {
 	struct in6_addr ip;
 	in_port_t port; /* network byte order */
@@ -113,7 +117,7 @@ struct lb_cm_addr {
 	bool any;
 };
 
-/* What one end tells the other about itself. */
+/* The parameters that an end sends to the other end. */
 struct lb_cm_params {
 	union ibv_gid gid;
 	uint32_t qp_num;
@@ -128,7 +132,7 @@ struct lb_cm_params {
 
 enum lb_cm_msg_type {
 	LB_CM_MSG_REQ,
-	LB_CM_MSG_MRA, /* the request has arrived, its answer takes time */
+	LB_CM_MSG_MRA, /* the request has arrived, the answer takes time */
 	LB_CM_MSG_REP,
 	LB_CM_MSG_RTU,
 	LB_CM_MSG_REJ,
@@ -138,9 +142,9 @@ enum lb_cm_msg_type {
 };
 
 struct lb_link;	    /* the way to another process */
-struct lb_cm_reach; /* a request looks for one */
+struct lb_cm_reach; /* a request looks for a way */
 
-/* A message from one identifier to another. It carries no pointer to either. */
+/* A message from one identifier to another, without pointers to either. */
 struct lb_cm_msg {
 	enum lb_cm_msg_type type;
 	bool again;	     /* REQ: has been sent before */
@@ -162,7 +166,8 @@ struct lb_cm_channel {
 	struct rdma_event_channel ch; /* first: the application's */
 	uint64_t magic;
 	struct lb_list events; /* [lock] unread, of struct lb_cm_event */
-	struct lb_list ids;    /* [lock] that use it, of struct lb_cm_id */
+	struct lb_list ids;    /* [lock] users of the channel, of struct
+			        * lb_cm_id */
 	struct lb_list node;   /* [lock] of all channels */
 	struct lb_opener opener;
 };
@@ -170,19 +175,19 @@ struct lb_cm_channel {
 struct lb_cm_event {
 	struct rdma_cm_event ev; /* first: the application's */
 	uint64_t magic;
-	struct lb_list node; /* [lock] pending, of a channel, or unacked */
+	struct lb_list node;	    /* [lock] of the owner, until read */
 	struct lb_list unread_node; /* [lock] of its owner, until read */
 	struct lb_cm_id
 		*owner; /* [lock] until read, then fixed; NULL: dropped */
 	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
-	struct lb_cm_group *group;  /* of MULTICAST_JOIN, else NULL */
-	struct lb_cm_channel *from; /* [lock] where it was read */
+	struct lb_cm_group *group;  /* [lock] the channel of the read */
+	struct lb_cm_channel *from; /* [lock] the reading thread */
 	pthread_t reader;	    /* [lock] the thread that read it */
 	uint64_t not_before;	    /* [lock] held back until then */
-	bool delivering; /* [lock] somebody runs the hook before delivery */
-	bool delivered;	 /* [lock] it was put on the channel of its owner */
-	bool twice;	 /* a fault doubles it */
-	bool twin;	 /* and this is the second */
+	bool delivering;	    /* [lock] on the channel of the owner */
+	bool delivered;		    /* a fault doubles the event */
+	bool twice;		    /* a fault doubles it */
+	bool twin; /* A multicast group joined by an identifier. */
 	uint8_t priv[LB_CM_PRIV_MAX];
 };
 
@@ -206,23 +211,23 @@ struct lb_cm_id {
 	size_t connect_len;
 
 	/* all the rest is [lock] */
-	struct lb_opener
-		opener; /* of the channel, which may go before the id */
+	struct lb_opener opener; /* with a private channel, invisible to the
+			 * application */
 	enum lb_cm_state state;
 	enum lb_cm_link link;
 	enum rdma_port_space ps;
-	bool sync; /* its channel is its own, the application sees none */
+	bool sync;	    /* CONNECT_ERROR given: no REJECTED afterwards */
 	bool connect_error; /* CONNECT_ERROR given: no REJECTED after it */
-	bool has_qp;	    /* connects the QP of the public half */
-	bool quiet; /* a request that is not accepted: it gets no events */
-	bool is_inherited;	       /* a parent process made it */
-	bool is_said;		       /* which was said */
+	bool has_qp;	    /* a request that is not accepted: gets no events */
+	bool quiet;	    /* NULL: destroyed earlier than the identifier */
+	bool is_inherited;  /* a parent process made it */
+	bool is_said;	    /* which was said */
 	struct lb_cm_channel *channel; /* NULL: destroyed under it */
 	struct lb_list channel_node;   /* of channel */
 
-	/* events */
+	/* the last scan that found a delayed event */
 	struct lb_list unread;	/* made, not read, in the order of making */
-	struct lb_list unacked; /* read, not acknowledged */
+	struct lb_list unacked; /* index, -1: no device */
 	pthread_cond_t acked;
 	unsigned unread_requests;
 	uint64_t held; /* the last scan that found an event held back */
@@ -235,7 +240,7 @@ struct lb_cm_id {
 	int dst_dev; /* of the peer's address, once resolved */
 	int dst_gid_index;
 	union ibv_gid dgid;	  /* the peer's */
-	struct lb_list bind_node; /* on a port */
+	struct lb_list bind_node; /* requests without room */
 	bool reuseaddr;
 	bool afonly;
 	bool afonly_set;
@@ -247,7 +252,8 @@ struct lb_cm_id {
 	unsigned nwaiting;
 	struct lb_list waiting; /* requests that found no room */
 
-	struct lb_list groups; /* of struct lb_cm_group */
+	struct lb_list groups; /* to the process of the peer; NULL: this
+			        * process */
 
 	/* connection */
 	uint32_t peer;		   /* handle, 0: not known */

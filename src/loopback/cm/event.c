@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * event.c -- the life of an event. An event is made under the lock and put
- * on the pending list; the thread that made it then flushes, which runs the
- * hooks and moves it to the channel of its identifier; a reader takes it from
- * there, does what librdmacm does when it reads one, and the application
- * acknowledges it. Events of one identifier never overtake each other, not even
- * one that a hook is busy with or that a fault holds back.
+ * event.c -- the life of an event. An event is made under the lock and put on
+ * the pending list; the making thread then flushes, which runs the hooks and
+ * moves the event to the channel of its identifier; a reader takes the event
+ * from there, does the work of librdmacm at a read, and the application
+ * acknowledges the event. Events of an identifier never overtake each other,
+ * not even an event in a hook or an event delayed by a fault.
  */
 
 #include "cm/event.h"
@@ -125,7 +125,8 @@ struct lb_cm_event *lb_cm_event_new(struct lb_cm_id *owner,
 	if (owner->quiet)
 		return NULL;
 	action = lb_fault_event(fault_name(owner, type), &delay_us);
-	/* a request carries the new identifier: it cannot come twice */
+	/* a request carries the new identifier, so a request cannot come
+	 * twice */
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST && action == LB_EVENT_DOUBLE)
 		action = LB_EVENT_PASS;
 	if (action == LB_EVENT_DROP)
@@ -145,7 +146,7 @@ void lb_cm_event_set_params(struct lb_cm_event *event,
 {
 	struct rdma_conn_param *conn = &event->ev.param.conn;
 
-	/* what the peer can start is what we must be able to answer */
+	/* the depth that the peer can start must be answered here */
 	conn->responder_resources = params->initiator_depth;
 	conn->initiator_depth = params->responder_resources;
 	conn->flow_control = params->flow_control;
@@ -192,7 +193,7 @@ LB_EXPORT int rpma_loopback_raise_cm(int event_type, int status,
 
 /* ---- delivering --------------------------------------------------------- */
 
-/* [lock] The next event whose turn it is. */
+/* [lock] Returns the next event in turn. */
 static struct lb_cm_event *next_pending(void)
 {
 	uint64_t now = lb_clock_now();
@@ -212,7 +213,7 @@ static struct lb_cm_event *next_pending(void)
 	return NULL;
 }
 
-/* [lock] The second of an event that a fault doubles. */
+/* [lock] Delivers the second copy of an event doubled by a fault. */
 static void deliver_twin(struct lb_cm_event *event)
 {
 	struct lb_cm_event *twin = malloc(sizeof(*twin));
@@ -223,7 +224,7 @@ static void deliver_twin(struct lb_cm_event *event)
 	twin->twin = true;
 	if (twin->ev.param.conn.private_data)
 		twin->ev.param.conn.private_data = twin->priv;
-	/* right behind the first: those that follow are not delivered yet */
+	/* right after the first: later events are not delivered yet */
 	lb_list_push(event->unread_node.next, &twin->unread_node);
 	lb_cm_channel_push(twin->owner->channel, twin);
 }
@@ -268,14 +269,14 @@ void lb_cm_flush(void)
 	}
 }
 
-/* ---- what happens to unread events of an identifier --------------------- */
+/* ---- unread events of an identifier ------------------------------------ */
 
 static struct lb_cm_event *unread_entry(struct lb_list *node)
 {
 	return lb_entry(node, struct lb_cm_event, unread_node);
 }
 
-/* [lock] An event that nobody will read. */
+/* [lock] Drops an event that will never be read. */
 static void drop(struct lb_cm_event *event)
 {
 	lb_list_del(&event->unread_node);
@@ -283,7 +284,7 @@ static void drop(struct lb_cm_event *event)
 		lb_cm_channel_withdraw(event->owner->channel, event);
 	event->owner = NULL;
 	if (event->delivering)
-		return; /* deliver() frees it */
+		return; /* deliver() frees the event */
 	lb_list_del(&event->node);
 	event_free(event);
 }
@@ -358,7 +359,7 @@ struct acks {
 	const struct lb_cm_group *group;  /* NULL: any */
 };
 
-/* [lock] An event that is waited for, NULL: all are acknowledged. */
+/* [lock] Returns an unacknowledged event, or NULL. */
 static struct lb_cm_event *first_unacked(const struct acks *acks)
 {
 	const struct lb_list *list = &acks->id->unacked;

@@ -17,10 +17,10 @@
 #include "cm/cm.h"
 
 /*
- * [lock] Make an event of owner; readers see it after lb_cm_flush(). data
- * may be NULL; the reader is told len bytes of it, padded with zeros. The
- * result is for filling in more, and is NULL if there is no such event:
- * no memory, a fault dropped it, or owner gets no events.
+ * [lock] Makes an event of owner; readers see the event after lb_cm_flush().
+ * data may be NULL; the reader gets len bytes of data, padded with zeros. The
+ * caller may fill in more fields of the result, which is NULL if there is no
+ * such event: no memory, a fault dropped the event, or owner gets no events.
  */
 struct lb_cm_event *lb_cm_event_new(struct lb_cm_id *owner,
 				    enum rdma_cm_event_type type, int status,
@@ -30,14 +30,14 @@ void lb_cm_event_set_params(struct lb_cm_event *event,
 /* How the owner gets to the queue pair qpn behind a GID. */
 void lb_cm_event_set_ud(struct lb_cm_event *event, const union ibv_gid *gid,
 			uint32_t qpn);
-/* Deliver what has been made, with the hooks around it. No lock. */
+/* Delivers pending events, with the hooks around each. No lock. */
 void lb_cm_flush(void);
 /*
- * [lock] Drop the first unread one; *child is the identifier of the request
- * that it was, or NULL. false: there is none.
+ * [lock] Drops the first unread event; *child is the identifier of a dropped
+ * request, or NULL. Returns false without an unread event.
  */
 bool lb_cm_event_drop_first(struct lb_cm_id *id, struct lb_cm_id **child);
-/* [lock] Nobody waits for the acknowledgement of those that were read. */
+/* [lock] Read events need no acknowledgement any more. */
 void lb_cm_event_disown(struct lb_cm_id *id);
 /* [lock] unread ones of this group */
 void lb_cm_event_drop_group(struct lb_cm_id *id,
@@ -45,10 +45,10 @@ void lb_cm_event_drop_group(struct lb_cm_id *id,
 /* [lock] unread ones, also of requests to a listener */
 void lb_cm_event_move_all(struct lb_cm_id *id, struct lb_cm_channel *to);
 void lb_cm_event_ack(struct rdma_cm_event *event);
-/* Wait until all that was read (from one channel) is acknowledged. */
+/* Waits until all events read (from one channel) are acknowledged. */
 void lb_cm_event_wait_acked(struct lb_cm_id *id,
 			    const struct lb_cm_channel *from);
-/* The same of what is of this group. */
+/* Waits until all events of the group are acknowledged. */
 void lb_cm_event_wait_group(struct lb_cm_id *id,
 			    const struct lb_cm_group *group);
 

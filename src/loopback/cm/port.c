@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * port.c -- which identifier owns which port of which port space. The rules
- * are those of the kernel's rdma_cm: a port may be shared by different
- * addresses, not by one address and the wildcard. A port belongs to one
- * process, which has its name, or that of its block; doc/protocols/cm_wire.md.
- * Everything here is under lb_cm_lock().
+ * port.c -- which identifier owns which port of which port space. The rules are
+ * the rules of rdma_cm in the kernel: different addresses may share a port, but
+ * an address and the wildcard may not. A port belongs to one process, which has
+ * the name of the port, or of its block; doc/protocols/cm_wire.md. Everything
+ * here is under lb_cm_lock().
  */
 
 #include "cm/port.h"
@@ -33,22 +33,23 @@
 
 static struct lb_list owners[UINT16_MAX + 1]; /* of each port, in all spaces */
 
-/* Ports that are given out, of one port space: 64 under one name. */
+/* Ports given out, in a port space: 64 under one name. */
 struct block {
 	struct lb_port *name; /* NULL: not ours */
 	unsigned users;	      /* ports with owners */
-	uint64_t looked;      /* of each port: its own name was looked at, */
+	uint64_t looked;      /* of each port: the name of the port was
+			       * checked, */
 	uint64_t foreign;     /* and is another process's */
 };
 
-/* A port space: what this process has of it. */
+/* A port space: the share of this process. */
 static struct space {
 	enum rdma_port_space ps;
 	const char *word;
 	unsigned next;	    /* to be given out */
-	struct block *last; /* given out of; it stays without users */
-	struct lb_port
-		*names[UINT16_MAX + 1]; /* of ports that were asked for */
+	struct block *last; /* the present block to give out; stays without
+			     * users */
+	struct lb_port *names[UINT16_MAX + 1]; /* of requested ports */
 	struct block blocks[BLOCKS];
 } spaces[] = {
 	{.ps = RDMA_PS_TCP, .word = "tcp", .next = EPHEMERAL_FIRST},
@@ -74,7 +75,7 @@ static struct lb_cm_addr src_of(const struct lb_cm_id *id)
 	return addr;
 }
 
-/* 0, or why id cannot have the port next to the owners it has already */
+/* Returns 0, or why id cannot have the port beside its present owners. */
 static int port_check(const struct lb_cm_id *id, const struct lb_cm_addr *addr,
 		      bool reuse)
 {
@@ -127,7 +128,7 @@ static struct space *space_of(enum rdma_port_space ps)
 	return space;
 }
 
-/* port: in the machine's byte order, as in all that follows */
+/* Returns the block of a port; port: in host byte order, as below. */
 static struct block *block_of(struct space *space, unsigned port)
 {
 	if (port < EPHEMERAL_FIRST || port > EPHEMERAL_LAST)
@@ -164,14 +165,17 @@ static int without_name(int err)
 	return 0;
 }
 
-/* 0 or an errno; without a name it is NULL. */
+/* Holds a name; returns 0 or an errno, then *port is NULL. */
 static int hold(struct lb_port **port, const char *name)
 {
 	*port = lb_port_hold(name);
 	return *port ? 0 : without_name(errno);
 }
 
-/* Has another process taken a port before its block was ours? */
+/*
+ * Returns true if another process took a port before this process had the
+ * block.
+ */
 static bool is_foreign(const struct space *space, struct block *block,
 		       unsigned port)
 {
@@ -185,7 +189,7 @@ static bool is_foreign(const struct space *space, struct block *block,
 	return block->foreign & bit;
 }
 
-/* Nobody uses it, and it is not the one that is given out of. */
+/* Releases a block without users, unless the block is the present block. */
 static void let_go(const struct space *space, struct block *block)
 {
 	if (block->users || block == space->last)
@@ -195,7 +199,10 @@ static void let_go(const struct space *space, struct block *block)
 	block->looked = block->foreign = 0;
 }
 
-/* Have the block of a port to give out of. false: another process has it. */
+/*
+ * Takes the block of a port to give out. Returns false if another process has
+ * the block.
+ */
 static bool have_block(struct space *space, unsigned port)
 {
 	struct block *block = block_of(space, port), *last = space->last;
@@ -210,7 +217,7 @@ static bool have_block(struct space *space, unsigned port)
 	return true;
 }
 
-/* A port that was asked for, and has no owner here. 0 or an errno. */
+/* Takes a requested port without an owner here. Returns 0 or an errno. */
 static int have_port(struct space *space, unsigned port)
 {
 	struct block *block = block_of(space, port);
@@ -223,7 +230,7 @@ static int have_port(struct space *space, unsigned port)
 	err = hold(&space->names[port], name);
 	if (err || !block)
 		return err;
-	/* first the port, then its block; have_block() the other way round */
+	/* first the port, then the block; have_block() in the other order */
 	name_block(name, space, port);
 	if (!lb_port_is_held(name))
 		return 0;
@@ -232,7 +239,7 @@ static int have_port(struct space *space, unsigned port)
 	return EADDRINUSE;
 }
 
-/* A port that nobody has on any address; 0 if there is none. */
+/* Returns a port free on every address, or 0. */
 static in_port_t port_any(struct space *space)
 {
 	unsigned i, port;
@@ -253,7 +260,10 @@ static in_port_t port_any(struct space *space)
 	return 0;
 }
 
-/* Names stay the parent's: a block that the child gives out of is another. */
+/*
+ * Drops the names, which belong to the parent: the child gives out another
+ * block.
+ */
 void lb_cm_port_forked(void)
 {
 	size_t i, k;
@@ -373,7 +383,10 @@ void lb_cm_port_names(struct lb_cm_port_names *names, enum rdma_port_space ps,
 	names->each[2] = NULL;
 }
 
-/* Does id listen at this address? By the rules above at most one id does. */
+/*
+ * Returns true if id listens at the address; by the rules above at most one id
+ * does.
+ */
 static bool listens_at(const struct lb_cm_id *id, const struct lb_cm_addr *to)
 {
 	struct lb_cm_addr at = src_of(id);

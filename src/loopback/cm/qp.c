@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * qp.c -- the QP and SRQ of an identifier: made with completion queues if
- * the caller brings none, and moved through its states as the connection
- * comes and goes. Runs in the thread of the caller or, for the answer to a
- * request, in the thread that reads that event; no lock is held around verbs.
+ * qp.c -- the QP and SRQ of an identifier: made with completion queues if the
+ * caller gives no queues, and moved through the states as the connection comes
+ * and goes. Runs in the thread of the caller or, for the answer to a request,
+ * in the thread that reads the event; no lock is held around verbs.
  */
 
 #include "cm/qp.h"
@@ -30,7 +30,7 @@
 
 /* ---- attributes --------------------------------------------------------- */
 
-/* Of datagrams, in every state. */
+/* Returns the attributes of a datagram QP, in every state. */
 static int attr_ud(struct ibv_qp_attr *attr)
 {
 	attr->pkey_index = 0;
@@ -49,7 +49,7 @@ static int attr_unconnected(struct ibv_qp_attr *attr)
 	       IBV_QP_ACCESS_FLAGS;
 }
 
-/* [lock] What the peer may do depends on what was agreed. */
+/* [lock] Fills in the rights of the peer, which depend on the negotiation. */
 static int attr_init(const struct lb_cm_id *id, struct ibv_qp_attr *attr)
 {
 	int mask = attr_unconnected(attr);
@@ -63,8 +63,8 @@ static int attr_init(const struct lb_cm_id *id, struct ibv_qp_attr *attr)
 }
 
 /*
- * As a kernel has it: the port space of TCP is reliable, whatever the QP.
- * Both are fixed once the identifier is made.
+ * Returns true for a reliable connection: as in the kernel, the port space of
+ * TCP is reliable, whatever the QP. Both are fixed once the identifier is made.
  */
 static bool is_reliable(const struct lb_cm_id *id)
 {
@@ -87,7 +87,7 @@ static int attr_rtr(const struct lb_cm_id *id, const struct lb_cm_dev *dev,
 	attr->dest_qp_num = id->theirs.qp_num;
 	attr->rq_psn = id->theirs.psn;
 	attr->max_dest_rd_atomic = id->responder_resources;
-	attr->min_rnr_timer = 0; /* the longest, as the kernel has it */
+	attr->min_rnr_timer = 0; /* the longest, as in the kernel */
 	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 	       IBV_QP_RQ_PSN |
 	       (is_reliable(id)
@@ -122,7 +122,9 @@ static bool is_connecting(enum lb_cm_link link)
 	}
 }
 
-/* [lock] The mask, or -1 if the connection is not that far. */
+/*
+ * [lock] Returns the mask, or -1 if the connection is not ready for the state.
+ */
 static int fill_attr(const struct lb_cm_id *id, const struct lb_cm_dev *dev,
 		     struct ibv_qp_attr *attr)
 {
@@ -149,7 +151,7 @@ static int init_attr(struct lb_cm_id *id, struct ibv_qp_attr *attr,
 	const struct lb_cm_dev *dev;
 	int mask = -1;
 
-	/* dev does not change once it is known, and was opened then */
+	/* dev is known and open, and does not change any more */
 	lb_cm_lock();
 	dev = id->state == LB_CM_GONE ? NULL : lb_cm_dev(id->dev);
 	if (dev)
@@ -208,7 +210,7 @@ int lb_cm_qp_to_rtr(struct lb_cm_id *id, uint8_t responder_resources)
 
 	if (!qp || lb_cm_id_is_ud(id))
 		return 0;
-	/* once more, now that it is known what the peer may do */
+	/* once more, after the rights of the peer are known */
 	if (move(id, qp, IBV_QPS_INIT, NULL))
 		return -1;
 	return move(id, qp, IBV_QPS_RTR, limit);
@@ -247,7 +249,7 @@ static int begin(struct lb_cm_id *id, struct ibv_qp *qp)
 	return modify(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
-/* ---- completion queues of its own --------------------------------------- */
+/* ---- private completion queues ----------------------------------------- */
 
 static void destroy_cqs(struct rdma_cm_id *id)
 {
@@ -321,11 +323,11 @@ err_qp:
 err_cqs:
 	err = errno;
 	destroy_cqs(cm_id);
-	*attr = asked; /* names no queue that is gone */
+	*attr = asked; /* names no destroyed queue */
 	return lb_cm_err(err);
 }
 
-/* Is attr for a QP that this identifier can have? */
+/* Returns true if the identifier can have a QP with attr. */
 static bool is_suitable(const struct rdma_cm_id *id,
 			const struct ibv_qp_init_attr_ex *attr)
 {

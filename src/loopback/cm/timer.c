@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * timer.c -- waits that end by themselves. All waits of one kind take the
- * same time, so one list per kind is in order of time by appending; a job of
- * the service thread looks at the first. Everything is under the lock, except
- * that the job takes it itself.
+ * timer.c -- waits that end by a timer. All waits of a kind take the same time,
+ * so appending keeps a list per kind in order of time; a job of the service
+ * thread looks at the first. Everything is under the lock, except that the job
+ * takes the lock.
  */
 
 #include "cm/timer.h"
@@ -21,9 +21,9 @@
 #define MS 1000000ull
 
 /*
- * A kernel gives up on a silent peer after about a minute, and on a
- * disconnect too; but there somebody pulled a cable, here the peer forgot to
- * answer, and a test should see that.
+ * A kernel gives up on a silent peer after about a minute, and on a disconnect
+ * too; but there a cable was pulled, here the peer forgot to answer, and a test
+ * should see the difference.
  */
 static const uint64_t duration[LB_CM_TIMERS] = {
 	[LB_CM_TIMER_ANSWER] = 60000 * MS,
@@ -82,7 +82,7 @@ void lb_cm_timer_forked(void)
 	int i;
 
 	for (i = 0; i < LB_CM_TIMERS; i++)
-		armed[i] = false; /* its jobs are the parent's */
+		armed[i] = false; /* the jobs belong to the parent */
 }
 
 void lb_cm_timer_stop(struct lb_cm_id *id)
@@ -91,9 +91,9 @@ void lb_cm_timer_stop(struct lb_cm_id *id)
 }
 
 /*
- * Under the deterministic scheduler time is free. A wait for the peer would
- * end before the peer has had a chance, so it does not end; TIMEWAIT, which
- * waits for nobody, is over at once. No job is left to the next run.
+ * Under the deterministic scheduler time is free. A wait for the peer would end
+ * before the peer has had a chance, so such a wait does not end; TIMEWAIT,
+ * without a peer, is over at once. No job is left to the next run.
  */
 static void start_scheduled(struct lb_cm_id *id)
 {

@@ -2,12 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq.c -- completion queues. A ring of cache lines; each line says by its
- * seq whether it is full, so that executors and pollers share nothing else.
+ * cq.c -- completion queues. A ring of cache lines; the seq of each line says
+ * whether the line is full, so executors and pollers share nothing else.
  * Executors push under cq.push, applications poll under cq.poll.
  *
- * Arming takes cq.push too. So an arm comes before a completion, which then
- * makes the event, or after it, and then the next poll sees the completion.
+ * Arming takes cq.push too. So an arm comes either before a completion, which
+ * then makes the event, or after the completion, and then the next poll sees
+ * the completion.
  */
 
 #include "cq/cq.h"
@@ -61,7 +62,7 @@ int lb_cq_refuse(struct lb_cq *cq)
 
 /* --- completing */
 
-/* Of a failed completion only four fields mean anything: spoil the others. */
+/* Spoils the undefined fields of a failed completion: only four are valid. */
 static void poison(struct ibv_wc *wc)
 {
 	struct ibv_wc valid = *wc;
@@ -148,7 +149,7 @@ int lb_cq_push(struct lb_due *due, struct lb_cq *cq, const struct ibv_wc *wc,
 
 /* --- polling */
 
-/* The entry at position head, or NULL if it is not full yet. */
+/* Returns the entry at position head, or NULL if the entry is not full yet. */
 static struct lb_cqe *peek(struct lb_cq *cq, uint32_t head)
 {
 	struct lb_cqe *cqe = &cq->ring[head & cq->mask];
@@ -159,7 +160,7 @@ static struct lb_cqe *peek(struct lb_cq *cq, uint32_t head)
 	return cqe;
 }
 
-/* The slot that the request had may be used again. */
+/* Frees the slot of the request. */
 static void give_back(const struct lb_cqe *cqe)
 {
 	if (cqe->freed != &lb_cq_no_slot)
@@ -188,7 +189,7 @@ bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out)
 	return found;
 }
 
-/* Inline in both of its callers, as the path of an empty poll is short. */
+/* Polls; inline in both callers, because the path of an empty poll is short. */
 static inline __attribute__((always_inline)) int
 poll_alone(struct lb_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -212,8 +213,8 @@ poll_alone(struct lb_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Takes what others have sent before, and offers the CPU if nothing is there.
- */
+/* Takes earlier messages of other processes, and offers the CPU if there are no
+ * completions. */
 static __attribute__((noinline)) int poll_beside_others(struct lb_cq *cq, int n,
 							struct ibv_wc *wc)
 {
@@ -311,7 +312,8 @@ static struct lb_cqe *ring_new(uint32_t cap, uint32_t head)
 	uint32_t i, n = lb_pow2(cap);
 	struct lb_cqe *ring = lb_zalloc_pages(n * sizeof(*ring));
 
-	/* full would be head + 1..; zeroed already: a new one stays unused */
+	/* full would be head + 1..; zeroed already: a new ring stays
+	 * untouched */
 	for (i = 0; ring && head && i < n; i++)
 		atomic_init(&ring[i].seq, head);
 	return ring;
@@ -403,7 +405,7 @@ LB_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 	return cq ? &cq->ibv : NULL;
 }
 
-/* What of a CQ depends on its size. */
+/* The parts of a CQ that depend on its size. */
 struct entries {
 	struct lb_cqe *ring;
 	struct lb_stamp *stamps;
@@ -421,7 +423,7 @@ static int entries_new(struct entries *e, const struct lb_cq *cq, uint32_t cap,
 	return e->ring && (e->stamps || !cq->stamps) ? 0 : ENOMEM;
 }
 
-/* The CQ gets other entries, with what it has in them; both locks held. */
+/* Replaces the entries of a CQ, moving present completions; both locks held. */
 static void entries_change(struct lb_cq *cq, struct entries *e, uint32_t head)
 {
 	struct entries old = {cq->ring, cq->stamps, cq->cap, cq->mask};
@@ -455,8 +457,8 @@ LB_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	if (err)
 		return lb_error(err);
 	/*
-	 * cq.poll first: a program has it from ibv_start_poll() to
-	 * ibv_end_poll(), and what it posts meanwhile wants cq.push.
+	 * cq.poll first: a program holds cq.poll from ibv_start_poll() to
+	 * ibv_end_poll(), and posts meanwhile need cq.push.
 	 */
 	lb_lock_get(&cq->poll);
 	lb_lock_get(&cq->push);
@@ -498,7 +500,7 @@ static bool is_acked(void *arg)
 	return acked;
 }
 
-/* Every event that was given out must come back before the CQ goes. */
+/* Waits until every delivered event was acknowledged, before the CQ goes. */
 static void wait_acks(struct lb_cq *cq)
 {
 	LB_NOT_CANCELLED;

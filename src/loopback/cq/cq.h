@@ -25,20 +25,20 @@
 
 struct lb_channel;
 
-/* One completion, one cache line. */
+/* A completion, in a cache line. */
 struct lb_cqe {
 	struct ibv_wc wc;
 	_Atomic uint32_t seq; /* position + 1 when full; see cq.c */
-	uint32_t pos;	      /* the slot that its request has */
+	uint32_t pos;	      /* the slot of the request */
 	/*
-	 * What the poll of this moves on behind pos: the queue's word, or
-	 * lb_cq_no_slot; NULL: cleaned, skip. Of a queue pair's slot, which
-	 * is never freed.
+	 * The word moved on behind pos by the poll of this entry: of the queue,
+	 * or lb_cq_no_slot; NULL: cleaned, skip. In the slot of a queue pair,
+	 * which is never freed.
 	 */
 	_Atomic uint32_t *freed;
 };
 
-/* When a completion was added, of a CQ that was asked to keep it. */
+/* The time of a completion, in a CQ with timestamps. */
 struct lb_stamp {
 	uint64_t raw;  /* nanoseconds of lb_clock_now() */
 	uint64_t wall; /* nanoseconds since 1970 */
@@ -64,9 +64,10 @@ struct lb_cq {
 	uint32_t cap; /* entries; under both locks */
 	uint32_t mask;
 	struct lb_cqe *ring;
-	struct lb_stamp *stamps; /* one for each entry; NULL: not kept */
+	struct lb_stamp *stamps; /* a stamp for each entry; NULL: no
+				  * timestamps */
 
-	/* under push: by executors that complete, and by arming */
+	/* under push: by completing executors, and by arming */
 	LB_ALIGNED struct lb_lock push;
 	uint32_t tail;
 	uint32_t head_seen; /* head as of the last look */
@@ -74,7 +75,7 @@ struct lb_cq {
 	bool dead;
 	uint32_t due;		/* events made, not yet handed to the channel */
 	uint32_t delivering;	/* being handed to the channel */
-	struct lb_cq *due_next; /* by the thread that made due 1 */
+	struct lb_cq *due_next; /* by the thread that set due to 1 */
 
 	/* under poll: by the poller */
 	LB_ALIGNED struct lb_lock poll;
@@ -86,12 +87,13 @@ struct lb_cq {
 	LB_ALIGNED struct lb_list node;
 	uint32_t pending;  /* events in the channel */
 	uint32_t reported; /* events given out by ibv_get_cq_event() */
-	pthread_t reader;  /* the thread that got the last one */
+	pthread_t reader;  /* the thread of the last event */
 
 	struct lb_asyncs asyncs;
 };
 
-extern _Atomic uint32_t lb_cq_no_slot; /* its address counts: nothing to free */
+extern _Atomic uint32_t lb_cq_no_slot; /* only the address counts: nothing to
+				        * free */
 int lb_cq_push(struct lb_due *due, struct lb_cq *cq, const struct ibv_wc *wc,
 	       _Atomic uint32_t *freed, uint32_t pos, bool solicited);
 void lb_cq_clean(struct lb_cq *cq, uint32_t qpn);
@@ -99,7 +101,10 @@ int lb_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int lb_cq_arm(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *lb_cq_ex_create(struct ibv_context *context,
 				  struct ibv_cq_init_attr_ex *attr);
-/* From now on completions have times. 0 or ENOMEM; nobody uses it yet. */
+/*
+ * Keeps times of completions from now on. Returns 0 or ENOMEM; the CQ is unused
+ * yet.
+ */
 int lb_cq_keep_times(struct lb_cq *cq);
 /* The next completion; cq.poll held. */
 bool lb_cq_take(struct lb_cq *cq, struct lb_cqe *out);

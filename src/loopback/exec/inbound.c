@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * inbound.c -- what comes from other processes: requests, which the responder
- * of a queue pair executes and answers at once, and answers, which are taken by
- * its requester, remote.c. Run by whoever drains a link, with link.in held.
+ * inbound.c -- records from other processes: requests, which the responder of a
+ * queue pair executes and answers at once, and answers, which go to the
+ * requester, remote.c. Run by the thread that drains a link, with link.in held.
  * doc/protocols/wire.md.
  */
 
@@ -40,7 +40,7 @@
 #include "wire/nic.h"
 #include "wire/record.h"
 
-/* A request of another process, and the answer it gets. */
+/* A request of another process, and its answer. */
 struct inbound {
 	struct lb_work work;
 	struct lb_wqe wqe;
@@ -52,7 +52,10 @@ struct inbound {
 
 /* --- requests: is there somebody? */
 
-/* As a requester in this process asks it; rq.pop held. */
+/*
+ * Returns true if the queue pair answers, like for a requester in this process;
+ * rq.pop held.
+ */
 static bool is_answering(const struct lb_qp *qp, const struct inbound *in)
 {
 	const struct lb_record *record = in->record;
@@ -66,7 +69,7 @@ static bool is_answering(const struct lb_qp *qp, const struct inbound *in)
 	       qp->remote.device == record->device;
 }
 
-/* --- requests: what they ask for */
+/* --- requests: the requested work */
 
 static uint8_t opcode_of(const struct lb_record *record)
 {
@@ -133,7 +136,7 @@ static bool moves_payload(const struct lb_record *record)
 	       record->type == LB_RECORD_ATOMIC_WRITE;
 }
 
-/* Is it one of the parts into which a message is cut? */
+/* Returns true for a part of a cut message. */
 static bool is_part(const struct lb_record *record)
 {
 	if (!moves_payload(record))
@@ -143,7 +146,9 @@ static bool is_part(const struct lb_record *record)
 					       LB_RECORD_PAYLOAD);
 }
 
-/* Where the bytes come from; what an atomic finds goes to in->found. */
+/*
+ * Sets the source of the bytes; the value found by an atomic goes to in->found.
+ */
 static void fill_local(struct inbound *in)
 {
 	struct lb_span *local = in->work.local;
@@ -155,7 +160,7 @@ static void fill_local(struct inbound *in)
 		local[1].len = 0;
 		return;
 	}
-	if (in->record->offset) { /* what came before is passed over */
+	if (in->record->offset) { /* earlier bytes are passed over */
 		local->addr = NULL;
 		local++->len = in->record->offset;
 	}
@@ -173,15 +178,15 @@ static int begin(struct inbound *in)
 
 	if (!moves_payload(record) || !record->offset)
 		return lb_respond_begin(&in->work);
-	/* it was reset or broke in between */
+	/* reset or broken in between */
 	return resp->is_working && resp->done == record->offset &&
 			       (resp->busy || !lb_respond_takes(&in->wqe))
 		       ? LB_EXEC_OK
 		       : LB_EXEC_SILENT;
 }
 
-/* NOBODY is silence on a wire; all others come from one that answers. A capture
- * has each acknowledgement by itself. */
+/* Puts an answer. NOBODY is silence on a wire; all other answers come from an
+ * answering queue pair. A capture has each acknowledgement separately. */
 static void put_answer(struct inbound *in, const struct lb_record *a,
 		       const struct lb_span *bytes)
 {
@@ -251,7 +256,10 @@ static int answer_other(struct inbound *in)
 		      0);
 }
 
-/* Of a queue pair that answers. LB_EXEC_SILENT: it is as if it did not. */
+/*
+ * Executes a request at an answering queue pair. LB_EXEC_SILENT: as if there
+ * were no answer.
+ */
 static int execute(struct inbound *in)
 {
 	const struct lb_record *record = in->record;
@@ -291,7 +299,7 @@ static void request_of(struct inbound *in)
 	if (is_expected(resp, in->record))
 		ret = execute(in);
 	else if (resp->is_late && resp->late == in->record->life)
-		return; /* sent before its requester knew */
+		return; /* sent before the requester knew */
 	if (ret == LB_EXEC_OK)
 		resp->psn = psn_behind(in->record);
 	resp->is_late = ret == LB_EXEC_RNR;
@@ -333,7 +341,7 @@ static void deliver_one(struct inbound *in)
 		deliver(in);
 }
 
-/* To all members of a group in this process, as one of its own senders. */
+/* Delivers to all members of a group in this process, like a sender here. */
 static void deliver_group(struct inbound *in)
 {
 	struct lb_member members[LB_MAX_MCAST_ATTACH];
@@ -356,7 +364,7 @@ static void deliver_group(struct inbound *in)
 	lb_barrier_leave(self);
 }
 
-/* --- what the link calls */
+/* --- called by the link */
 
 static void request(struct lb_link *link, const struct lb_record *record,
 		    const struct lb_span *payload, struct lb_run *run)
@@ -421,7 +429,7 @@ static void room(struct lb_link *link, struct lb_waiter *waiter,
 	lb_kick_add(run, lb_entry(waiter, struct lb_qp, remote.waiter));
 }
 
-/* the connection manager's, once there is one */
+/* set by the connection manager, once loaded */
 static _Atomic(const struct lb_inbound_ops *) listener;
 
 void lb_inbound_listen(const struct lb_inbound_ops *ops)
@@ -436,7 +444,7 @@ static const struct lb_inbound_ops *listening(void)
 	return atomic_load_explicit(&listener, memory_order_acquire);
 }
 
-/* What was on its way to the peer will have no answer. */
+/* Ends a link: requests on the way to the peer will have no answer. */
 static void dead(struct lb_link *link, struct lb_run *run)
 {
 	const struct lb_inbound_ops *ops = listening();
@@ -465,8 +473,8 @@ static void message(struct lb_link *link, const void *data, size_t size,
 		ops->message(link, data, size);
 }
 
-/* What both ends of a link must have: the same devices. Their addresses may
- * differ: they follow the machine's, each process at its own time. */
+/* Returns a hash that must be equal at both ends of a link: of the devices. The
+ * addresses may differ: each process follows the machine at different times. */
 static uint64_t hash_devices(void)
 {
 	uint64_t hash = 14695981039346656037u; /* FNV-1a */

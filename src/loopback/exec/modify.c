@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * modify.c -- the state machines of RC, UC and UD queue pairs: which
- * transitions exist, which attributes each must and may have, and what they
- * mean here.
+ * modify.c -- the state machines of RC, UC and UD queue pairs: the transitions,
+ * the required and allowed attributes of each, and their effects here.
  */
 
 #include <errno.h>
@@ -396,8 +395,8 @@ static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 		return;
 	}
 	if (lb_qp_state(qp) == IBV_QPS_SQE)
-		lb_flush_sends(run, qp); /* what nobody executed yet */
-	/* relaxed: the locks order it */
+		lb_flush_sends(run, qp); /* sends not yet executed */
+	/* relaxed: ordered by the locks */
 	atomic_store_explicit(&qp->state, to, memory_order_relaxed);
 	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
 		qp->sq_drained_wanted = attr->en_sqd_async_notify;
@@ -405,8 +404,8 @@ static void enter(struct lb_run *run, struct lb_qp *qp, enum ibv_qp_state to,
 }
 
 /*
- * Connected to what this process does not have: the posts of qp will fail. Of
- * another process its link tells.
+ * Checks a peer that this process does not have: posts of qp will fail. The
+ * link reports a peer in another process.
  */
 static void check_peer(const struct lb_qp_handle *handle, uint32_t qpn)
 {
@@ -438,7 +437,7 @@ static struct lb_link *link_to(uint32_t qpn)
 
 	if (number && nic)
 		link = lb_nic_link(nic, number);
-	if (link) /* what is for an earlier life of the queue pair finds it */
+	if (link) /* requests for an earlier life of the queue pair find it */
 		lb_run_with(catch_up, link);
 	return link;
 }
@@ -452,7 +451,7 @@ static void serve(void)
 		lb_nic_serve(nic);
 }
 
-/* May it be done now? From which state to which? */
+/* Returns 0 if the change is allowed now, and sets the states. */
 static int check_locked(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
 			int mask, enum ibv_qp_state *from,
 			enum ibv_qp_state *to)
@@ -467,7 +466,7 @@ static int check_locked(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
 	return err ? err : check_values(qp, attr, mask);
 }
 
-/* The same before anything is begun that has effects elsewhere. */
+/* Checks before any step with effects elsewhere. */
 static int check(struct lb_qp *qp, const struct ibv_qp_attr *attr, int mask,
 		 enum ibv_qp_state *from, enum ibv_qp_state *to)
 {
@@ -479,7 +478,7 @@ static int check(struct lb_qp *qp, const struct ibv_qp_attr *attr, int mask,
 	return err;
 }
 
-/* What happened on the way is paid by run. lb.big not held. */
+/* Changes the state; run pays the work on the way. lb.big not held. */
 static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 		  const struct ibv_qp_attr *attr, int mask)
 {
@@ -502,7 +501,7 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 		enter(run, qp, to, attr, mask);
 		handle->ibv.state = to;
 	}
-	if (!err && link) { /* there was none: the queue pair had been reset */
+	if (!err && link) { /* without a link: the queue pair had been reset */
 		qp->remote.link = link;
 		lb_remote_look_at(&qp->remote, link);
 	}
@@ -512,7 +511,7 @@ static int modify(struct lb_run *run, struct lb_qp_handle *handle,
 	if (!err && (mask & IBV_QP_DEST_QPN))
 		check_peer(handle, attr->dest_qp_num);
 	if (!err && from == IBV_QPS_SQD && to == IBV_QPS_RTS)
-		lb_run_again(qp); /* what was posted meanwhile */
+		lb_run_again(qp); /* work posted meanwhile */
 	return err;
 }
 

@@ -3,12 +3,12 @@
 
 /*
  * remote.c -- executes the send queue of a queue pair whose peer is in another
- * process, as far as that is the requester's: requests are cut into parts,
- * which go into the ring of the link one behind the other, and the oldest
- * request completes when the answer to its last part was taken. What is under
- * way lies between two places of the queue, acked and sent; whatever has to be
- * tried again begins anew at acked. inbound.c is the responder, and takes
- * answers. doc/protocols/wire.md.
+ * process, as far as the requester is concerned: requests are cut into parts,
+ * which go into the ring of the link in order, and the oldest request completes
+ * when the answer to its last part was taken. Outstanding requests lie between
+ * two places of the queue, acked and sent; everything to be tried again begins
+ * anew at acked. inbound.c is the responder, and takes answers.
+ * doc/protocols/wire.md.
  */
 
 #include "exec/remote.h"
@@ -75,7 +75,9 @@ static uint8_t flags_of(const struct lb_qp *qp, const struct lb_wqe *wqe)
 	return flags;
 }
 
-/* The next n bytes of a request that moves bytes, or asks for some. */
+/*
+ * Describes the next n bytes of a request that moves bytes or asks for bytes.
+ */
 static void describe_part(const struct lb_qp *qp, const struct lb_wqe *wqe,
 			  uint32_t n, struct lb_record *record)
 {
@@ -151,7 +153,7 @@ static uint32_t next_part(const struct lb_wqe *wqe,
 				       LB_RECORD_PAYLOAD);
 }
 
-/* Of an unreliable connection: what was sent needs no answer. */
+/* Forgets n sent parts of an unreliable connection, which need no answer. */
 static void forget_sent(struct lb_work *w, uint32_t n)
 {
 	struct lb_qp *qp = w->qp;
@@ -201,20 +203,20 @@ static int send_part(struct lb_work *w)
 		r->reads++;
 	advance(&r->sent, qp, w->wqe, n);
 	if (qp->type == IBV_QPT_UC) {
-		lb_link_show(r->link); /* before it is said to be sent */
+		lb_link_show(r->link); /* before the request counts as sent */
 		forget_sent(w, n);
 	}
 	return LB_EXEC_OK;
 }
 
-/* May it go behind what is under way? */
+/* Returns true if the request may follow the outstanding requests. */
 static bool may_follow(const struct lb_qp *qp, const struct lb_wqe *wqe)
 {
 	if (qp->remote.sent.offset)
-		return true; /* and so may its other parts */
+		return true; /* and so may the other parts */
 	if (lb_qp_state(qp) == IBV_QPS_SQD || lb_wqe_is_local(wqe))
 		return false;
-	/* relaxed: a rule may miss requests that are on their way */
+	/* relaxed: a rule may miss outstanding requests */
 	if (atomic_load_explicit(&lb_fault_count, memory_order_relaxed))
 		return false;
 	if ((wqe->flags & IBV_SEND_FENCE) && qp->remote.reads)
@@ -255,7 +257,7 @@ static int execute_local(struct lb_work *w)
 	return LB_EXEC_OK;
 }
 
-/* One part, or as much as can be done now. */
+/* Sends a part, or as much as possible now. */
 static int go_on(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
@@ -282,12 +284,12 @@ static int go_on(struct lb_work *w)
 		return execute_local(w);
 	w->local[0].len = 0;
 	ret = lb_exec_check(w);
-	if (ret) /* what is before it comes to its end first */
+	if (ret) /* earlier requests come to their end first */
 		return is_alone ? ret : LB_EXEC_WAIT;
 	return send_part(w);
 }
 
-/* Nobody is there any more: what was sent is tried again, in vain. */
+/* Goes back after the peer has gone: sent requests are tried again, in vain. */
 static int go_back_in_silence(struct lb_work *w)
 {
 	struct lb_qp *qp = w->qp;
@@ -348,8 +350,8 @@ static uint32_t psn_distance(uint32_t from, uint32_t to)
 	return (to - from) & LB_PSN_MASK;
 }
 
-/* Does an ACK stand for the part behind acked, and others up to one that is
- * under way? */
+/* Returns true if an ACK stands for the part behind acked, and for others up to
+ * an outstanding part. */
 static bool is_among(const struct lb_remote *r, const struct lb_record *ack)
 {
 	return psn_distance(ack->total, r->acked.psn) <=
@@ -369,7 +371,9 @@ bool lb_remote_awaits(const struct lb_qp *qp, const struct lb_record *answer)
 					     : r->acked.psn == answer->psn;
 }
 
-/* What a responder may say of a request, or that it said something else. */
+/*
+ * Returns the status for the refusal of a responder, or for an unknown refusal.
+ */
 static int status_of(const struct lb_record *nak)
 {
 	switch (nak->code) {
@@ -382,7 +386,10 @@ static int status_of(const struct lb_record *nak)
 	}
 }
 
-/* The bytes of a READ, or what an atomic found, to where the request says. */
+/*
+ * Copies the bytes of a READ, or the value found by an atomic, to the place in
+ * the request.
+ */
 static int take_bytes(struct lb_work *w, const struct lb_span *bytes,
 		      uint32_t n)
 {
@@ -391,7 +398,7 @@ static int take_bytes(struct lb_work *w, const struct lb_span *bytes,
 	struct lb_span src[4] = {{NULL, offset}}, *next = src;
 	unsigned i;
 
-	if (offset) /* what came before is passed over */
+	if (offset) /* earlier bytes are passed over */
 		next++;
 	for (i = 0; i < 2 && bytes[i].len; i++)
 		*next++ = bytes[i];
@@ -490,7 +497,7 @@ void lb_remote_take(struct lb_run *run, struct lb_qp *qp,
 
 	w.run = run;
 	w.qp = qp;
-	do { /* those before it were executed, too */
+	do { /* earlier requests were executed, too */
 		is_last = qp->remote.acked.psn == answer->psn;
 	} while (take_next(&w, answer, bytes) && !is_last &&
 		 lb_remote_awaits(qp, answer));

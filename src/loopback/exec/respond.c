@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * respond.c -- the peer's half of a request of a connection: checks it, takes
- * a receive, moves the data, completes the receive. Run with the peer's rq.pop
- * held, by the thread that executes the requester, with that one's sq.lock, or
- * by inbound.c, if the requester is another process's.
+ * respond.c -- the responder half of a request of a connection: checks the
+ * request, takes a receive, moves the data, completes the receive. Run with
+ * rq.pop of the peer held, by the thread that executes the requester, with
+ * sq.lock of the requester, or by inbound.c, for a requester in another
+ * process.
  */
 
 #include "exec/respond.h"
@@ -76,7 +77,7 @@ static int reject(struct lb_work *w, enum ibv_event_type event, int status)
 	return status;
 }
 
-/* The same, but of an unreliable connection it is dropped. */
+/* Refuses a request; on an unreliable connection the request is dropped. */
 static int refuse(struct lb_work *w, enum ibv_event_type event, int status)
 {
 	if (w->peer->type != IBV_QPT_UC)
@@ -91,7 +92,8 @@ bool lb_respond_take(struct lb_work *w)
 	struct lb_rqe *rqe;
 	uint32_t pos;
 
-	/* a message that its sender's reset cut off: this one fills it anew */
+	/* a message cut off by a reset of the sender: this message fills the
+	 * receive anew */
 	if (peer->resp.busy)
 		return true;
 	if (peer->srq)
@@ -102,13 +104,16 @@ bool lb_respond_take(struct lb_work *w)
 	return rqe;
 }
 
-/* What the poll of a receive moves on: a slot of an SRQ is free already. */
+/*
+ * Returns the word moved on by the poll of a receive: a slot of an SRQ is free
+ * already.
+ */
 static _Atomic uint32_t *receive_freed(struct lb_qp *peer)
 {
 	return peer->srq ? &lb_cq_no_slot : &peer->rq.freed;
 }
 
-/* The receive that the message took ends with an error, and with it the QP. */
+/* Ends the receive taken by the message with an error, and the QP too. */
 void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status)
 {
 	struct lb_resp *resp = &w->peer->resp;
@@ -124,7 +129,7 @@ void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status)
 	lb_flush_responder(w->run, w->peer);
 }
 
-/* The window that the message takes away from its sender. */
+/* Invalidates the window taken away by the sender of the message. */
 static int invalidate(struct lb_work *w)
 {
 	if (lb_mw_invalidate(w->wqe->imm, w->peer->pd))
@@ -145,7 +150,7 @@ int lb_respond_complete(struct lb_work *w)
 				  ? IBV_WC_RECV_RDMA_WITH_IMM
 				  : IBV_WC_RECV,
 		.byte_len = wqe->length + (is_ud ? LB_GRH : 0),
-		/* or the rkey that was invalidated, which has the same place */
+		/* or the invalidated rkey, which has the same place */
 		.imm_data = has_imm(wqe) || has_inv(wqe) ? wqe->imm : 0,
 		.wc_flags = has_imm(wqe)   ? IBV_WC_WITH_IMM
 			    : has_inv(wqe) ? IBV_WC_WITH_INV
@@ -232,8 +237,9 @@ static int respond_write(struct lb_work *w)
 }
 
 /*
- * Where the answer goes: 0, or the status of a requester that must not. One of
- * another process looks when it gets the answer.
+ * Checks the destination of the answer: returns 0, or the status of a requester
+ * that must not write there. A requester in another process checks at the
+ * answer.
  */
 static int check_answer(struct lb_work *w)
 {
@@ -299,7 +305,7 @@ static int respond_atomic(struct lb_work *w)
 							memory_order_acquire);
 	}
 	ret = check_answer(w);
-	if (ret) /* what the peer did stays done, as on a wire */
+	if (ret) /* the effects at the peer stay, as on a wire */
 		return ret;
 	old[0].addr = (uint8_t *)&value;
 	old[0].len = sizeof(value);
@@ -321,10 +327,10 @@ static uint32_t flush_rights(const struct lb_wqe *wqe)
 }
 
 /*
- * There is nothing to do once it may be done: what was written before is in
- * memory, for requests are executed in order, and is seen by whoever sees the
- * completion or what is written after it. Memory that survives is whatever lies
- * behind the mapping, as for any store.
+ * A flush has nothing to do once allowed: earlier writes are in memory, because
+ * requests are executed in order, and any thread that sees the completion or a
+ * later write sees the earlier writes. Persistent memory is the memory behind
+ * the mapping, as for any store.
  */
 static int respond_flush(struct lb_work *w)
 {
@@ -413,7 +419,7 @@ int lb_respond(struct lb_work *w)
 			return ret;
 		x->accepted = true;
 	} else if (!w->peer->resp.is_working) {
-		return LB_EXEC_SILENT; /* it was reset or broke in between */
+		return LB_EXEC_SILENT; /* reset or broken in between */
 	}
 	return lb_respond_some(w);
 }

@@ -3,11 +3,10 @@
 
 /*
  * ud.c -- executes a datagram: at once and as a whole, to a queue pair or to
- * the members of a multicast group. A datagram that nobody
- * may have, or for which no receive is posted, is dropped, and its sender has
- * success all the same. Run with the sender's sq.lock held. To
- * another process it goes as a record; what such a one delivers comes from
- * inbound.c.
+ * the members of a multicast group. A datagram without an allowed receiver, or
+ * without a posted receive, is dropped, and the sender has success all the
+ * same. Run with sq.lock of the sender held. To another process a datagram goes
+ * as a record; datagrams from other processes come through inbound.c.
  */
 
 #include "exec/ud.h"
@@ -31,7 +30,7 @@
 #include "wire/nic.h"
 #include "wire/record.h"
 
-#define OWN_QKEY 0x80000000u /* "use the one of my queue pair" */
+#define OWN_QKEY 0x80000000u /* "use the Q_Key of my queue pair" */
 
 static uint32_t qkey_of(const struct lb_work *w)
 {
@@ -46,7 +45,7 @@ static bool is_listening(const struct lb_qp *peer, uint32_t qkey)
 	       peer->attr.qkey == qkey;
 }
 
-/* The header and the datagram into the receive that was taken. */
+/* Copies the header and the datagram into the receive. */
 static int fill(struct lb_work *w, uint8_t grh[LB_GRH])
 {
 	struct lb_resp *resp = &w->peer->resp;
@@ -90,7 +89,7 @@ void lb_ud_deliver(struct lb_work *w, const struct lb_datagram *datagram)
 	w->moved += w->wqe->length;
 }
 
-/* From this process to this one. */
+/* Delivers within this process. */
 static void deliver(struct lb_work *w)
 {
 	const struct lb_datagram datagram = {
@@ -102,12 +101,15 @@ static void deliver(struct lb_work *w)
 	lb_ud_deliver(w, &datagram);
 }
 
-/* Datagrams go another way: the reference is the queue pair's. NULL: none. */
+/*
+ * Sends datagrams by another link from now on: the reference goes to the queue
+ * pair. NULL: no link.
+ */
 static void go_by(struct lb_qp *qp, struct lb_link *way)
 {
 	struct lb_link *before = qp->remote.way;
 
-	if (before) { /* the waiter may be on its list */
+	if (before) { /* the waiter may be on the list of the link */
 		lb_link_leave(before, &qp->remote.waiter);
 		lb_link_put(before);
 	}
@@ -115,7 +117,10 @@ static void go_by(struct lb_qp *qp, struct lb_link *way)
 	lb_remote_look_at(&qp->remote, way);
 }
 
-/* The way to another process, that of the last datagram if it leads there. */
+/*
+ * Returns the link to another process, the link of the last datagram if
+ * possible.
+ */
 static struct lb_link *way_to(struct lb_qp *qp, unsigned process)
 {
 	struct lb_link *way = qp->remote.way;
@@ -153,7 +158,7 @@ static struct lb_record record_of(const struct lb_work *w)
 	return record;
 }
 
-/* It is sent once it is in the ring, and lost if nobody is there. */
+/* Puts a datagram, which is sent once in the ring, and lost without a peer. */
 static int put(struct lb_work *w, const struct lb_record *record)
 {
 	struct lb_remote *r = &w->qp->remote;
@@ -197,7 +202,10 @@ static void to_one(struct lb_work *w)
 	lb_lock_put(&w->peer->rq.pop);
 }
 
-/* To all members of a group in this process, the sender too if it is one. */
+/*
+ * Delivers to all members of a group in this process, including the sender if a
+ * member.
+ */
 static void to_own_members(struct lb_work *w)
 {
 	struct lb_member members[LB_MAX_MCAST_ATTACH];
@@ -213,7 +221,7 @@ static void to_own_members(struct lb_work *w)
 	}
 }
 
-/* Over each link; it waits for one, and goes on there. */
+/* Sends over each link; waits for a full link, and goes on there. */
 static int to_other_members(struct lb_work *w)
 {
 	struct lb_remote *r = &w->qp->remote;
@@ -241,7 +249,7 @@ static int to_group(struct lb_work *w)
 		to_own_members(w);
 	if (!r->fan)
 		r->fan = 1;
-	/* also without one that is up: it waits for those in contact */
+	/* also without a link that is up: waits for links in contact */
 	ret = lb_nic_self() ? to_other_members(w) : LB_EXEC_OK;
 	if (ret == LB_EXEC_OK)
 		r->fan = 0;
@@ -252,7 +260,7 @@ int lb_ud_execute(struct lb_work *w)
 {
 	if (w->wqe->length > LB_MTU_BYTES)
 		return IBV_WC_LOC_LEN_ERR;
-	/* without an address: it went after the handle was made */
+	/* without an address: removed after the handle was made */
 	if (lb_gid_at(w->qp->dev, w->wqe->route.sgid) == &lb_gid_none)
 		return LB_EXEC_OK;
 	if (w->wqe->route.is_multicast)

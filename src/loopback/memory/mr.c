@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * mr.c -- memory regions and the table that keys index. A key is 16 bits of
- * row and 16 bits that are drawn at every registration, and differ between lkey
- * and rkey, so that a neighbour's key, an old key, another process's, or one
- * used for the other purpose is not valid by accident. Rows of regions change
- * under lb.big; executors read them, and ibv_dereg_mr() waits for those.
+ * mr.c -- memory regions and the table indexed by keys. A key is 16 bits of row
+ * and 16 bits drawn at every registration, different for lkey and rkey, so that
+ * no neighbour's key, old key, key of another process, or key used for the
+ * wrong purpose is valid by accident. Rows of regions change under lb.big;
+ * executors read rows, and ibv_dereg_mr() waits for the executors.
  */
 
 #include "memory/mr.h"
@@ -33,7 +33,7 @@
 #include "object/object.h"
 #include "rpma_loopback.h"
 
-/* verbs.h makes these macros; here they are functions to define */
+/* macros in verbs.h; defined here as functions */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
@@ -59,8 +59,8 @@
 struct lb_mr_row *lb_mr_rows;
 
 /* under lb.big */
-static uint32_t fresh_row = 1;	    /* the next that was never used */
-static uint16_t free_rows[LB_ROWS]; /* that have been, a ring */
+static uint32_t fresh_row = 1;	    /* the next row never used */
+static uint16_t free_rows[LB_ROWS]; /* formerly used rows, a ring */
 static uint32_t free_head, free_tail;
 static bool can_populate;
 
@@ -112,14 +112,14 @@ int lb_mr_local(uint32_t lkey, uint64_t addr, uint64_t len, uint32_t access,
 	return row_check(row, addr, len, access, pd, mem);
 }
 
-/* The rkey that row had is a window's. */
+/* Checks an access by the rkey of a window in the row. */
 static int window_check(struct lb_mr_row *row, uint32_t rkey, uint64_t addr,
 			uint64_t len, uint32_t access,
 			const struct lb_mr_user *user, uint8_t **mem)
 {
 	const struct lb_mw *mw = row->window;
 
-	/* relaxed: it changes under the lock, which is held */
+	/* relaxed: changes only under the lock, which is held */
 	if (atomic_load_explicit(&row->rkey, memory_order_relaxed) != rkey)
 		return ENOENT;
 	if (mw->qp_order && mw->qp_order != user->order)
@@ -199,7 +199,7 @@ void lb_mr_row_free(struct lb_mr_row *row)
 	free_rows[free_tail++ % LB_ROWS] = (uint16_t)(row - lb_mr_rows);
 }
 
-/* An even key, never 0, and not the one before. */
+/* Returns an even key, never 0, and different from the key before. */
 uint32_t lb_mr_row_key(struct lb_mr_row *row)
 {
 	uint32_t tag;
@@ -299,7 +299,10 @@ LB_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 	return reg_mr(pd, addr, length, iova, (int)access);
 }
 
-/* The keys are nobody's any more; false if windows are bound to the region. */
+/*
+ * Closes the keys of a region; returns false if windows are bound to the
+ * region.
+ */
 static bool row_close(struct lb_mr_row *row)
 {
 	bool closed;

@@ -2,12 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * mw.c -- memory windows, type 1 and 2B. A window has a row of the table that
- * keys index, with an rkey only, and that only while it is bound. Binding and
- * invalidating are work requests: they run under an sq.lock, not lb.big, so
- * the row of a window changes under a lock of its own, which an executor holds
- * for as long as it moves bytes through the window. A window that is no longer
- * bound is thus no longer in use either.
+ * mw.c -- memory windows, type 1 and 2B. A window has a row of the table
+ * indexed by keys, with an rkey only while bound. Binding and invalidating are
+ * work requests: both run under an sq.lock, not lb.big, so the row of a window
+ * changes under a separate lock, held by an executor as long as bytes move
+ * through the window. So a window no longer bound is no longer in use either.
  */
 
 #include "memory/mw.h"
@@ -28,7 +27,7 @@
 #include "object/object.h"
 #include "rpma_loopback.h"
 
-#define KEY_MASK 0xffu /* what of an rkey the application chooses */
+#define KEY_MASK 0xffu /* the part of an rkey chosen by the application */
 
 #define WINDOW_RIGHTS                                       \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -52,13 +51,14 @@ int lb_mw_ask(struct lb_mw_bind *b, struct ibv_mw *ibv, uint32_t rkey,
 	return 0;
 }
 
-/* May the region be bound so? Its row's lock held. */
+/* Returns true if the region allows the bind. The lock of the row is held. */
 static bool may_bind(const struct lb_mr_row *row, const struct lb_mw_bind *b,
 		     const struct ibv_pd *pd)
 {
 	uint64_t offset = b->addr - row->iova;
 
-	/* relaxed: dereg changes it under the row's lock, which is held */
+	/* relaxed: dereg changes the key under the lock of the row, which is
+	 * held */
 	if (atomic_load_explicit(&row->lkey, memory_order_relaxed) != b->lkey)
 		return false;
 	if (row->pd != pd || !(row->access & IBV_ACCESS_MW_BIND) ||
@@ -72,8 +72,8 @@ static bool may_bind(const struct lb_mr_row *row, const struct lb_mw_bind *b,
 }
 
 /*
- * The region of a bind counts one window more, which keeps it registered. NULL:
- * it may not be bound.
+ * Holds the region of a bind, by counting a window more, which keeps the region
+ * registered. Returns NULL if the region does not allow the bind.
  */
 static struct lb_mr_row *region_hold(const struct lb_mw_bind *b,
 				     const struct ibv_pd *pd)
@@ -98,7 +98,9 @@ static void region_drop(struct lb_mr_row *row)
 	lb_lock_put(&row->lock);
 }
 
-/* The window of row if it is the one that key is of; row->lock held. */
+/*
+ * Returns the window of row if the key belongs to the window; row->lock held.
+ */
 static struct lb_mw *window_of(const struct lb_mr_row *row, uint32_t key)
 {
 	struct lb_mw *mw = row->window;
@@ -106,7 +108,7 @@ static struct lb_mw *window_of(const struct lb_mr_row *row, uint32_t key)
 	return mw && !((mw->key ^ key) & ~KEY_MASK) ? mw : NULL;
 }
 
-/* Bound to nothing; returns the region that it was bound to. */
+/* Unbinds a window; returns the region bound before. */
 static struct lb_mr_row *unbind(struct lb_mw *mw)
 {
 	struct lb_mr_row *region = mw->region;
@@ -118,7 +120,7 @@ static struct lb_mr_row *unbind(struct lb_mw *mw)
 	return region;
 }
 
-/* The window changes over to what b says; its row's lock held. */
+/* Binds the window anew as in b; the lock of the row is held. */
 static void rebind(struct lb_mw *mw, const struct lb_mw_bind *b,
 		   struct lb_mr_row *region, uint64_t order)
 {
@@ -132,7 +134,8 @@ static void rebind(struct lb_mw *mw, const struct lb_mw_bind *b,
 	row->access = b->access;
 	row->length = b->length;
 	row->iova = b->access & IBV_ACCESS_ZERO_BASED ? 0 : b->addr;
-	/* nothing of the region's row changes while windows are bound to it */
+	/* nothing in the row of a region changes while windows are bound to the
+	 * region */
 	row->base = region->base + (b->addr - region->iova);
 	/* release: pairs with the acquire in lb_mr_remote() */
 	atomic_store_explicit(&row->rkey, mw->key, memory_order_release);

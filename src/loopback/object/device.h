@@ -48,10 +48,11 @@ static inline const char *lb_home(const struct lb_device *dev,
 struct lb_context {
 	struct lb_obj obj;
 	struct lb_list node;   /* of the device; under lb.big */
-	pthread_mutex_t lock;  /* the list, and the events of its objects */
+	pthread_mutex_t lock;  /* the list, and the events of objects in the
+			        * list */
 	struct lb_list asyncs; /* queued, of struct lb_async */
 	struct lb_opener opener;
-	/* its end is struct ibv_context, as verbs_get_ctx() expects */
+	/* ends with struct ibv_context, as verbs_get_ctx() expects */
 	struct verbs_context vctx;
 };
 
@@ -59,28 +60,29 @@ extern int lb_device_count;
 extern struct lb_device lb_device_all[LB_MAX_DEVICES];
 struct lb_context *lb_device_context_of(struct ibv_context *context);
 struct lb_device *lb_device_of(struct ibv_context *context);
-/* NULL: there is none, or it was removed. */
+/* Returns a device; NULL: no such device, or removed. */
 struct lb_device *lb_device_at(int index);
 void lb_device_start(void);
 /* A child goes on with the contexts of its parent, without their events. */
 void lb_device_fork(enum lb_fork_step step);
 
 /* gid.c */
-extern const union ibv_gid lb_gid_none; /* of rows without an address */
-/* What is in a row; &lb_gid_none: nothing. It stays readable for ever. */
+extern const union ibv_gid lb_gid_none; /* Returns the GID in a row, readable
+					 * for ever; &lb_gid_none: empty row. */
+/* Returns the row of the GID, or -1. */
 const union ibv_gid *lb_gid_at(const struct lb_device *dev, int index);
-/* The row with that GID, or -1. */
+/* Lets the table follow the addresses of the machine, unless just done. */
 int lb_gid_index(const struct lb_device *dev, const union ibv_gid *gid);
-/* Let the table follow the machine's addresses, if it has not just done so. */
+/*
+ * Returns the device of an address: 127.a.b.c is device b modulo the number of
+ * devices (so 127.0.0.1 is loop0, 127.0.1.1 is loop1 if there is one), any
+ * other address of this machine is loop0. NULL: not an address of this machine,
+ * or the device was removed. IPv4-mapped IPv6 counts as IPv4, the wildcard
+ * belongs to no device.
+ */
 void lb_gid_refresh(void);
 struct lb_device *lb_gid_device(const union ibv_gid *gid);
-/*
- * The device that owns an address: 127.a.b.c is device b modulo the number
- * of devices (so 127.0.0.1 is loop0, 127.0.1.1 is loop1 if there is one),
- * any other address of this machine is loop0. NULL: not of this machine, or
- * the device was removed. IPv4-mapped IPv6 counts as IPv4, the wildcard as
- * nobody's.
- */
+/* Returns the GID index of addr at the device; 0 if addr is only routed. */
 struct lb_device *lb_gid_device_of_addr(const struct sockaddr *addr);
 /* The GID index under which the device has addr; 0 if it is only routed. */
 int lb_gid_index_of_addr(const struct lb_device *dev,

@@ -2,11 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * gid.c -- the addresses of the devices, and which device an address is of. The
- * table of the first device follows the machine's addresses: an address keeps
- * its row while the machine has it, and the row of one that went is empty until
- * another comes. A row points to an address that is never freed, so it is read
- * without a lock; rows are written under one. Any thread.
+ * gid.c -- the addresses of the devices, and the device of an address. The
+ * table of the first device follows the addresses of the machine: an address
+ * keeps its row while the machine has the address, and the row of a removed
+ * address is empty until another address comes. A row points to an address that
+ * is never freed, so reading needs no lock; rows are written under a lock. Any
+ * thread.
  */
 
 #include <ifaddrs.h>
@@ -21,10 +22,13 @@
 #include "object/device.h"
 #include "object/limits.h"
 
-/* The table is so old at most: as a kernel's, it follows soon, not at once. */
+/*
+ * The largest age of the table: like the table of a kernel, the table follows
+ * soon, not at once.
+ */
 #define MAX_AGE_NS 20000000u
 
-/* An address that a row points to, or has pointed to. */
+/* An address with a row, now or in the past. */
 struct address {
 	struct address *next;
 	union ibv_gid gid;
@@ -36,7 +40,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static struct address *addresses;			 /* under lock */
 static uint64_t read_at; /* when the machine's were read; under lock */
 
-/* sa as the GID of a RoCE v2 port, false if it is not an IP address */
+/*
+ * Converts sa to the GID of a RoCE v2 port; returns false if sa is no IP
+ * address.
+ */
 static bool gid_from(const struct sockaddr *sa, union ibv_gid *gid)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
@@ -97,7 +104,7 @@ static int find_row(const struct lb_device *dev, const union ibv_gid *gid)
 	return -1;
 }
 
-/* The address as rows point to it; NULL: no memory. */
+/* Returns the address in the form for rows; NULL: no memory. */
 static const union ibv_gid *intern(const union ibv_gid *gid)
 {
 	struct address *a;
@@ -115,7 +122,10 @@ static const union ibv_gid *intern(const union ibv_gid *gid)
 	return &a->gid;
 }
 
-/* In the first empty row, unless it has one; left out if there is no room. */
+/*
+ * Adds the address to the first empty row, unless present; left out without
+ * room.
+ */
 static void add_row(struct lb_device *dev, const union ibv_gid *gid)
 {
 	int row = find_row(dev, &lb_gid_none);
@@ -138,7 +148,7 @@ static bool list_has(const struct ifaddrs *list, const union ibv_gid *gid)
 	return false;
 }
 
-/* Rows whose address went first, so that they are there for those that came. */
+/* Empties rows of removed addresses first, so that new addresses find rows. */
 static void follow(struct lb_device *dev, const struct ifaddrs *list)
 {
 	const struct ifaddrs *i;
@@ -159,8 +169,8 @@ static void follow(struct lb_device *dev, const struct ifaddrs *list)
 }
 
 /*
- * Reads the machine's addresses unless it has done so just now; with a gid it
- * does in any case, and returns whether that is one of them.
+ * Reads the addresses of the machine unless read just now; with a gid in any
+ * case, and returns true if the gid is an address of the machine.
  */
 static bool read_machine(const union ibv_gid *gid)
 {
@@ -223,7 +233,10 @@ int lb_gid_index_of_addr(const struct lb_device *dev,
 
 /* --- start and fork */
 
-/* Of every device the loopback address, of the first also the machine's. */
+/*
+ * Starts the tables: every device has the loopback address, the first also the
+ * addresses of the machine.
+ */
 void lb_gid_start(void)
 {
 	union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 127, [15] = 1}};
@@ -238,7 +251,7 @@ void lb_gid_start(void)
 	lb_gid_refresh();
 }
 
-/* Nobody is in the middle of the table when it is copied for a child. */
+/* Keeps all threads out of the table while a child gets a copy. */
 void lb_gid_fork(enum lb_fork_step step)
 {
 	if (step == LB_FORK_BEFORE)

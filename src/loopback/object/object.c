@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * object.c -- the registry of live handles. A verb that is not on the data
- * path looks its handle up here before it follows it, so that a freed or
- * damaged handle is an error and not a crash. The table has about as many
- * buckets as there are objects: with each that comes or goes it has one more or
- * less, so no call walks it (linear hashing). Everything under lb.big.
+ * object.c -- the registry of live handles. A verb off the data path looks its
+ * handle up here before following the handle, so that a freed or damaged handle
+ * is an error and not a crash. The table has about as many buckets as objects:
+ * with each new or removed object there is a bucket more or less, so no call
+ * walks the table (linear hashing). Everything under lb.big.
  */
 
 #include "object/object.h"
@@ -25,8 +25,8 @@
 #include "object/device.h"
 #include "object/limits.h"
 
-#define FIRST	 64u /* buckets that stay, a power of 2 */
-#define SEGMENTS 16u /* of buckets, each as large as all before it */
+#define FIRST	 64u /* permanent buckets, a power of 2 */
+#define SEGMENTS 16u /* of buckets, each as large as all before together */
 
 static struct lb_obj *first_segment[FIRST];
 static struct lb_obj **segments[SEGMENTS] = {first_segment};
@@ -43,7 +43,7 @@ static const int limits[] = {
 
 /* --- the table */
 
-/* Of a bucket other than the first ones. */
+/* Returns the segment of a bucket other than the first buckets. */
 static uint32_t segment_of(uint32_t i)
 {
 	return 32 - (uint32_t)__builtin_clz(i / FIRST);
@@ -64,7 +64,7 @@ static struct lb_obj **bucket_at(uint32_t i)
 	return &segments[segment][i - segment_start(segment)];
 }
 
-/* The bucket that bucket i, the last one, was divided from. */
+/* Returns the bucket from which bucket i, the last, was divided. */
 static uint32_t parent_of(uint32_t i)
 {
 	return i - lb_pow2(i + 1) / 2;
@@ -78,7 +78,7 @@ static struct lb_obj **bucket_of(const void *handle)
 	return bucket_at(i < nbuckets ? i : parent_of(i));
 }
 
-/* All objects of the list to the buckets that they are in now. */
+/* Moves all objects of the list to their present buckets. */
 static void distribute(struct lb_obj *list)
 {
 	while (list) {
@@ -99,7 +99,7 @@ static struct lb_obj *take_all(uint32_t i)
 	return list;
 }
 
-/* One bucket more; without memory the lists get longer instead. */
+/* Adds a bucket; without memory the lists get longer instead. */
 static void grow(void)
 {
 	uint32_t segment = segment_of(nbuckets);
@@ -117,7 +117,7 @@ static void grow(void)
 	distribute(list);
 }
 
-/* One bucket less, and the segment with its first one. */
+/* Removes a bucket, and the segment with its first bucket. */
 static void shrink(void)
 {
 	uint32_t last = nbuckets - 1;
@@ -147,7 +147,10 @@ static void insert(struct lb_obj *obj)
 
 /* --- the objects */
 
-/* Every handle but a context begins with the pointer to its context. */
+/*
+ * Returns the context of a handle: every handle except a context begins with
+ * the pointer to the context.
+ */
 static struct ibv_context *context_in(const struct lb_obj *obj)
 {
 	struct ibv_context *context = NULL;
@@ -209,7 +212,7 @@ void lb_object_del(struct lb_obj *obj)
 	*at = obj->next;
 	nobjs--;
 	shrink();
-	shrink(); /* it keeps up, though the limit is half of the buckets */
+	shrink(); /* keeps up, though the limit is half of the buckets */
 	obj->dev->counts[obj->type - LB_CONTEXT]--;
 	obj->was = obj->type;
 	obj->type = LB_NONE;

@@ -18,7 +18,7 @@ struct lb_device;
 
 enum lb_type {
 	LB_NONE,
-	LB_CONTEXT = 0x4c420001, /* these are the magic words of the objects */
+	LB_CONTEXT = 0x4c420001, /* the magic words of the objects */
 	LB_PD,
 	LB_MR,
 	LB_CHANNEL,
@@ -28,21 +28,21 @@ enum lb_type {
 	LB_AH,
 	LB_MW,
 	LB_TD,
-	/* the magic word of an object that a parent process made */
+	/* the magic word of an object made by a parent process */
 	LB_INHERITED = 0x4c4200ff,
 };
 
 /*
- * What every object has: its place in the registry of live handles, and how
- * many others refer to it. Under lb.big.
+ * The common part of every object: the place in the registry of live handles,
+ * and the number of references. Under lb.big.
  */
 struct lb_obj {
 	struct lb_obj *next;
-	void *handle; /* what the application holds */
+	void *handle; /* the handle of the application */
 	/* in the handle, and damaged if not the same any more: */
 	struct ibv_context *context;
-	uint32_t *word;	 /* the number, NULL if it has none */
-	uint32_t number; /* what it must be */
+	uint32_t *word;	 /* the number, NULL without a number */
+	uint32_t number; /* the right value of the number */
 	enum lb_type type;
 	enum lb_type was; /* before lb_object_del() */
 	int refs;
@@ -62,8 +62,8 @@ int lb_object_add(struct lb_obj *obj, void *handle, enum lb_type type,
 /* Returns the object, unless a parent process made the object; or NULL. */
 struct lb_obj *lb_object_find(const void *handle, enum lb_type type);
 void lb_object_del(struct lb_obj *obj);
-void lb_object_put_back(struct lb_obj *obj); /* undoes it */
-/* The object if handle is a live one, else NULL with errno ENOENT. */
+void lb_object_put_back(struct lb_obj *obj); /* undoes lb_object_put() */
+/* Returns the object if handle is live, else NULL with errno ENOENT. */
 struct lb_obj *lb_object_check(const void *handle, enum lb_type type);
 /*
  * Destroy's first half: faults, the handle, references. 0 with lb.big held
@@ -73,14 +73,14 @@ int lb_object_retire(const char *verb, const void *handle, enum lb_type type,
 		     struct lb_obj **obj);
 
 /*
- * Marks all objects of a type as those of the parent process, in a child, and
- * calls fn for each. Of such an object no lock is to be taken before fn has
- * made the lock anew: a thread of the parent may have held the lock.
+ * Marks all objects of a type as objects of the parent process, in a child, and
+ * calls fn for each. No lock of such an object may be taken before fn has made
+ * the lock anew: a thread of the parent may have held the lock.
  */
 void lb_object_inherit(enum lb_type type, void (*fn)(struct lb_obj *obj));
 /*
- * Says that the object is the parent process's, once for each object; returns
- * EINVAL. Any lock may be held.
+ * Prints that the object belongs to the parent process, once for each object;
+ * returns EINVAL. Any lock may be held.
  */
 int lb_object_refuse(struct lb_obj *obj);
 

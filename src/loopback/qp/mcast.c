@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * mcast.c -- multicast groups: the UD queue pairs that get what is sent to a
- * multicast GID, on whichever device they are. A group comes with its first
- * member and goes with its last. Members change under lb.big and the lock of
- * the table; a sender takes only the latter, for as long as it copies them.
+ * mcast.c -- multicast groups: the UD queue pairs that get datagrams to a
+ * multicast GID, on any device. A group comes with its first member and goes
+ * with its last. Members change under lb.big and the lock of the table; a
+ * sender takes only the lock of the table, as long as the sender copies the
+ * members.
  */
 
 #include "qp/mcast.h"
@@ -40,8 +41,8 @@ static struct lb_lock lock; /* a leaf */
 static struct group *buckets[BUCKETS];
 /* under lb.big */
 static uint32_t ngroups;
-static uint32_t counts[64]; /* of these, by the bit of lb_record_group() */
-static uint64_t told;	    /* to other processes: the bits that have some */
+static uint32_t counts[64]; /* groups, by the bit of lb_record_group() */
+static uint64_t told;	    /* reported to other processes: bits with groups */
 
 bool lb_mcast_is(const union ibv_gid *gid)
 {
@@ -72,7 +73,7 @@ static struct group **find(const union ibv_gid *gid)
 	return at;
 }
 
-/* The index of the queue pair among the members; their count: it is none. */
+/* Returns the index of the queue pair among the members, or their count. */
 static uint32_t index_of(const struct group *group, const struct lb_qp *qp)
 {
 	uint32_t i = 0;
@@ -100,7 +101,7 @@ uint32_t lb_mcast_members(const union ibv_gid *gid,
 
 /* --- members come and go; lb.big held */
 
-/* Groups of its bit are one more or one less: others know of the first. */
+/* Counts a group more or less for the bit: others learn of the first. */
 static void count(const union ibv_gid *gid, int by)
 {
 	struct lb_nic *nic = lb_nic_self();
@@ -148,7 +149,7 @@ static int found(const union ibv_gid *gid, struct lb_qp_handle *handle)
 	*bucket = group;
 	lb_lock_put(&lock);
 	ngroups++;
-	join(bucket, handle); /* it has room */
+	join(bucket, handle); /* there is room */
 	count(gid, 1);
 	return 0;
 }
@@ -239,7 +240,7 @@ void lb_mcast_fork(enum lb_fork_step step)
 
 	if (step != LB_FORK_CHILD)
 		return;
-	lb_lock_init(&lock); /* a thread of the parent may have had it */
+	lb_lock_init(&lock); /* a thread of the parent may have held the lock */
 	for (i = 0; i < BUCKETS; i++) {
 		free_all(buckets[i]);
 		buckets[i] = NULL;

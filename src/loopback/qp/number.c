@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * number.c -- the numbers of queue pairs: 8 bits of the process, 16 bits
- * given out in a circle, and the table from these to the slot. The process is
- * what the wire says, the beginning of the circle is drawn by getrandom(), when
- * the first queue pair is made, in a forked child again. Numbers are given and
- * taken under lb.big; any thread looks one up.
+ * number.c -- the numbers of queue pairs: 8 bits of the process, 16 bits given
+ * out in a circle, and the table from numbers to slots. The process is the
+ * number on the wire, the start of the circle is drawn by getrandom(), when the
+ * first queue pair is made, in a forked child again. Numbers are given and
+ * taken under lb.big; any thread looks a number up.
  */
 
 #include "qp/number.h"
@@ -28,16 +28,16 @@
 
 _Static_assert(LB_MAX_QP < LAST, "there is a number for each queue pair");
 
-/* what a number stands for; memory only where numbers have been used */
+/* the slot of a number; memory only where numbers have been used */
 static _Atomic(struct lb_qp *) table[COUNT];
 static _Atomic uint32_t process; /* 0: not drawn yet */
 
 /* under lb.big */
-static uint32_t fresh;		 /* the next that was never given out */
-static uint32_t fresh_left;	 /* how many there are of these */
-static uint16_t returned[COUNT]; /* the others that are free, a ring */
+static uint32_t fresh;		 /* the next number never given out */
+static uint32_t fresh_left;	 /* how many such numbers are left */
+static uint16_t returned[COUNT]; /* other free numbers, a ring */
 static uint32_t head, tail;
-static bool is_inherited; /* the table is that of the parent process */
+static bool is_inherited; /* the table belongs to the parent process */
 
 /* The number behind n in the circle. */
 static uint32_t next_of(uint32_t n)
@@ -45,7 +45,10 @@ static uint32_t next_of(uint32_t n)
 	return n + 1 == LAST ? 1 : n + 1;
 }
 
-/* A process and the beginning of its circle, which nobody can foretell. */
+/*
+ * Draws the number of the process and the start of the circle, which is
+ * unpredictable.
+ */
 static void draw(void)
 {
 	uint32_t chance;
@@ -57,7 +60,7 @@ static void draw(void)
 	head = tail = 0;
 	fresh = 1 + chance % (LAST - 1);
 	fresh_left = LAST - 1;
-	/* relaxed: its first number is published later, under a lock */
+	/* relaxed: the first number is published later, under a lock */
 	atomic_store_explicit(&process, lb_nic_number(), memory_order_relaxed);
 }
 
@@ -122,6 +125,6 @@ void lb_qp_number_fork(enum lb_fork_step step)
 	if (step != LB_FORK_CHILD)
 		return;
 	is_inherited = true;
-	/* relaxed: a child has one thread */
+	/* relaxed: a child has a single thread */
 	atomic_store_explicit(&process, 0, memory_order_relaxed);
 }

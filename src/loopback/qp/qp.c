@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * qp.c -- queue pairs as objects: their slots, creation, destruction. A slot
- * (struct lb_qp) is used again and again and never freed; it is in use while
- * its qpn is not 0. doc/protocols/loopback.md says why this makes it safe to
- * destroy a QP while others execute towards it. Slots are made as they are
- * needed, LB_MAX_QP at most.
+ * qp.c -- queue pairs as objects: slots, creation, destruction. A slot (struct
+ * lb_qp) is used again and again and never freed; a slot is in use while qpn is
+ * not 0. doc/protocols/loopback.md explains why so a QP can be destroyed safely
+ * while others execute towards the QP. Slots are made on demand, at most
+ * LB_MAX_QP.
  */
 
 #include "qp/qp.h"
@@ -41,12 +41,12 @@
 #include "wire/link.h"
 
 /* under lb.big */
-static struct lb_qp *slots;	 /* all that were made */
-static struct lb_qp *free_slots; /* of them, those without a QP */
+static struct lb_qp *slots;	 /* all slots */
+static struct lb_qp *free_slots; /* slots without a QP */
 static uint32_t nslots;
 static uint64_t created;		/* QPs so far */
 static struct rpma_loopback_stats past; /* of destroyed QPs */
-static uint64_t inherited;		/* QPs that a parent made */
+static uint64_t inherited;		/* QPs made by a parent */
 
 /* --- locks */
 
@@ -143,9 +143,9 @@ static uint32_t sq_stride_of(const struct ibv_qp_cap *cap)
 }
 
 /*
- * Both rings and what goes with them, in one block: the heap of a thread that
- * is not the program's first grows by a system call for each block of some
- * pages.
+ * Makes both rings and their arrays, in one block: the heap of a thread other
+ * than the first thread of the program grows by a system call for each block of
+ * some pages.
  */
 static int queues_init(struct lb_qp *qp, uint32_t recvs, uint32_t recv_sge)
 {
@@ -183,7 +183,10 @@ static void leave(struct lb_link **link, struct lb_waiter *waiter)
 	*link = NULL;
 }
 
-/* Answers to what was sent come too late, and find another life. */
+/*
+ * Resets the remote half: answers to earlier requests come too late, and find
+ * another life.
+ */
 static void remote_reset(struct lb_qp *qp)
 {
 	struct lb_remote *r = &qp->remote;
@@ -216,7 +219,7 @@ void lb_qp_reset(struct lb_qp *qp)
 	qp->resp.is_late = false;
 	qp->resp.comm_est = false;
 	qp->resp.last_wqe = false;
-	/* relaxed: the locks order it */
+	/* relaxed: ordered by the locks */
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->peer_qpn = 0;
@@ -224,7 +227,7 @@ void lb_qp_reset(struct lb_qp *qp)
 	qp->access = 0;
 }
 
-/* Fill the slot for the handle; all its locks held. */
+/* Fills the slot for the handle; all locks of the slot held. */
 static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 {
 	const struct ibv_qp_init_attr *init = &handle->init;
@@ -251,7 +254,7 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	qp->resp.received = 0;
 	qp->order = ++created;
 	handle->qpn = lb_qp_number_new(qp);
-	/* relaxed: a thread that compares it holds one of the locks */
+	/* relaxed: a comparing thread holds one of the locks */
 	atomic_store_explicit(&qp->qpn, handle->qpn, memory_order_relaxed);
 	return 0;
 }
@@ -315,7 +318,7 @@ static int attach(struct lb_qp_handle *handle, struct ibv_pd *pd)
 	if (!err)
 		err = lb_object_add(&handle->obj, &handle->ibv, LB_QP, dev,
 				    &handle->ibv.handle);
-	if (err) { /* only ENOMEM of slot_fill(): QPs have one table */
+	if (err) { /* only ENOMEM of slot_fill(): QPs have a single table */
 		slot_give(qp);
 		return err;
 	}
@@ -396,8 +399,9 @@ static void check_destroy(const struct lb_qp_handle *handle)
 }
 
 /*
- * Without lb.big, which a thread that has cq.poll may wait for. Nobody has the
- * number again before they are clean.
+ * Removes the completions of a QP. Without lb.big, because a thread holding
+ * cq.poll may wait for lb.big. The number is not given out again before the CQs
+ * are clean.
  */
 static void clean_cqs(const struct lb_qp_handle *handle)
 {
@@ -407,7 +411,7 @@ static void clean_cqs(const struct lb_qp_handle *handle)
 	pthread_mutex_lock(&lb.big);
 }
 
-/* The handle lets go of its slot; lb.big held, and given back meanwhile. */
+/* Separates the handle from its slot; lb.big held, and released meanwhile. */
 static void detach(struct lb_qp_handle *handle)
 {
 	struct lb_qp *qp = handle->qp;
@@ -415,7 +419,7 @@ static void detach(struct lb_qp_handle *handle)
 	lb_qp_lock(qp);
 	check_destroy(handle);
 	stats_add(&past, qp);
-	/* relaxed: a thread that compares it holds one of the locks */
+	/* relaxed: a comparing thread holds one of the locks */
 	atomic_store_explicit(&qp->qpn, 0, memory_order_relaxed);
 	lb_qp_reset(qp);
 	queues_fini(qp);
@@ -499,7 +503,7 @@ void lb_qp_fork(enum lb_fork_step step)
 		return;
 	memset(&past, 0, sizeof(past));
 	inherited = created;
-	/* threads of the parent may have had locks at the fork */
+	/* a thread of the parent may have held the locks at the fork */
 	for (qp = slots; qp; qp = qp->next) {
 		lb_lock_init(&qp->sq_lock);
 		lb_lock_init(&qp->rq.post);

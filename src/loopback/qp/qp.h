@@ -4,10 +4,10 @@
 /*
  * qp.h -- queue pairs.
  *
- * struct lb_qp never returns to malloc: a pointer to one may be kept by
- * anybody, but means something only after its lock is held and its number
- * compared. The handle that the application has (struct lb_qp_handle) does
- * return, so that a sanitizer sees its late use.
+ * struct lb_qp never returns to malloc: any thread may keep a pointer, but the
+ * pointer means something only after the lock is held and the number compared.
+ * The handle of the application (struct lb_qp_handle) does return to malloc, so
+ * that a sanitizer sees late uses.
  */
 
 #ifndef LB_QP_QP_H
@@ -35,12 +35,12 @@
 #include "rpma_loopback.h"
 
 /*
- * How far the requester is with the oldest work request; how much of it is done
- * is for the peer's responder to know. Under sq.lock.
+ * The progress of the requester with the oldest work request; the responder of
+ * the peer knows how much is done. Under sq.lock.
  */
 struct lb_exec {
 	bool begun;    /* the fields below are valid */
-	bool accepted; /* the peer's responder has begun with it */
+	bool accepted; /* the responder of the peer has begun */
 	bool silent;   /* the peer has not answered the last attempt */
 	struct lb_wr_fault fault;
 	uint32_t rnr_left;
@@ -50,11 +50,11 @@ struct lb_exec {
 
 struct lb_qp {
 	/*
-	 * Written with sq.lock, rq.pop and rq.post held; read with any of
-	 * them. The one exception: state becomes ERR with rq.pop and rq.post,
-	 * and whoever did it sees to the SQ after that.
+	 * Written with sq.lock, rq.pop and rq.post held; read with any of the
+	 * locks. A single exception: state becomes ERR with rq.pop and rq.post,
+	 * and the thread that sets ERR handles the SQ afterwards.
 	 */
-	LB_ALIGNED _Atomic uint32_t qpn; /* 0: nobody's */
+	LB_ALIGNED _Atomic uint32_t qpn; /* 0: free */
 	_Atomic uint32_t state;		 /* enum ibv_qp_state */
 	uint32_t peer_qpn;
 	uint32_t access;
@@ -67,7 +67,7 @@ struct lb_qp {
 	struct lb_device *dev;
 	struct lb_qp_handle *handle; /* for events only */
 	struct lb_context *ctx;
-	struct ibv_qp_attr attr; /* what ibv_query_qp() tells */
+	struct ibv_qp_attr attr; /* the result of ibv_query_qp() */
 	struct ibv_qp_cap cap;
 	uint32_t max_sge;
 	enum ibv_qp_type type;
@@ -87,7 +87,7 @@ struct lb_qp {
 	uint64_t
 		*sq_checks; /* hashes of the buffers when posted; strict only */
 	bool sq_drained_wanted;
-	uint32_t sent_packets; /* since it was reset: counted for a capture */
+	uint32_t sent_packets; /* since the reset: counted for a capture */
 	uint32_t sent_messages;
 	uint32_t answered_messages; /* to another process; under rq.pop */
 	struct lb_exec exec;
@@ -103,7 +103,7 @@ struct lb_qp {
 	bool run_queued; /* thread.c: has work */
 };
 
-/* What the application's struct ibv_qp * points to. */
+/* The object behind the struct ibv_qp * of the application. */
 struct lb_qp_handle {
 	union {
 		struct ibv_qp ibv; /* first: the handle */
@@ -125,24 +125,24 @@ struct lb_qp_handle {
 
 static inline uint32_t lb_qp_state(const struct lb_qp *qp)
 {
-	/* relaxed: the locks order it */
+	/* relaxed: ordered by the locks */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
-/* Does a queue pair in this state take what comes to it? */
+/* Returns true if a queue pair in the state takes incoming messages. */
 static inline bool lb_qp_takes_in(uint32_t state)
 {
 	return state == IBV_QPS_RTR || state == IBV_QPS_RTS ||
 	       state == IBV_QPS_SQD || state == IBV_QPS_SQE;
 }
 
-/* Are its sends flushed? */
+/* Returns true if sends are flushed in the state. */
 static inline bool lb_qp_flushes(uint32_t state)
 {
 	return state == IBV_QPS_ERR || state == IBV_QPS_SQE;
 }
 
-/* May it be posted sends, if only to flush them? */
+/* Returns true if sends may be posted in the state, if only to be flushed. */
 static inline bool lb_qp_takes_sends(uint32_t state)
 {
 	return state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
@@ -155,7 +155,7 @@ static inline uint32_t lb_qp_number(const struct lb_qp *qp)
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
-/* Is something of its sends on the way to another process? sq.lock. */
+/* Returns true if sends are on the way to another process. sq.lock. */
 static inline bool lb_qp_is_under_way(const struct lb_qp *qp)
 {
 	return qp->remote.sent.pos != qp->sq_exec ||
@@ -163,14 +163,14 @@ static inline bool lb_qp_is_under_way(const struct lb_qp *qp)
 }
 
 void lb_qp_event(struct lb_qp *qp, enum ibv_event_type type); /* any lock */
-/* The object that ibv_create_qp() makes; NULL with errno. */
+/* Makes the object of ibv_create_qp(); returns NULL with errno. */
 struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
 			       const struct ibv_qp_init_attr *init);
 /* Returns EINVAL; says why, if a parent process made the QP. */
 int lb_qp_refuse(struct lb_qp_handle *handle);
 void lb_qp_lock(struct lb_qp *qp);
 void lb_qp_unlock(struct lb_qp *qp);
-/* All locks of the QP held. */
+/* Counts of a child begin with the fork. */
 void lb_qp_reset(struct lb_qp *qp);
 /* A child can only destroy the QPs of its parent, and counts from 0. */
 void lb_qp_fork(enum lb_fork_step step);

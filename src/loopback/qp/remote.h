@@ -19,35 +19,35 @@
 /* A place between two parts of messages. */
 struct lb_place {
 	uint32_t pos;	 /* of the request, in the send queue */
-	uint32_t offset; /* bytes of its message that are before */
+	uint32_t offset; /* earlier bytes of the message */
 	uint32_t psn;	 /* of the packet behind */
 };
 
 /*
- * Under sq.lock; link and device are written with all locks, and read with
- * any. What is between acked and sent is under way.
+ * Under sq.lock; link and device are written with all locks, and read with any.
+ * Outstanding requests lie between acked and sent.
  */
 struct lb_remote {
 	struct lb_link *link; /* a reference; NULL: not another process's */
-	struct lb_link *way;  /* that the last datagram went, a reference */
-	/* one of the two, for a post that looks before it takes a lock: never
-	 * freed, and perhaps another peer's by then */
+	struct lb_link *way;  /* of the last datagram, a reference */
+	/* link or way, for a post that looks before taking a lock: never freed,
+	 * and perhaps of another peer by then */
 	_Atomic(struct lb_link *) look;
 	struct lb_waiter waiter;
-	/* of a datagram to a group: 0, or 1 and the links that are behind */
+	/* of a datagram to a group: 0, or 1 and the number of finished links */
 	uint32_t fan;
-	uint8_t device; /* index: where the peer is, as its address says */
-	uint16_t life;	/* another one after each reset */
-	uint32_t reads; /* requests under way that lb_wqe_is_counted() */
+	uint8_t device; /* index: the device of the peer, from the address */
+	uint16_t life;	/* a new number after each reset */
+	uint32_t reads; /* outstanding requests with lb_wqe_is_counted() */
 	struct lb_place sent;
-	struct lb_place acked; /* its pos is sq_exec */
+	struct lb_place acked; /* pos is sq_exec */
 };
 
-/* A post looks at that link from now on, or at none; all locks, or sq.lock. */
+/* Sets the link that a post looks at, or no link; all locks, or sq.lock. */
 static inline void lb_remote_look_at(struct lb_remote *remote,
 				     struct lb_link *link)
 {
-	/* relaxed: a post may look at the one before */
+	/* relaxed: a post may look at the link before */
 	atomic_store_explicit(&remote->look, link, memory_order_relaxed);
 }
 
