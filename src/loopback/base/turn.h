@@ -60,7 +60,7 @@ static inline void lb_turn_count_others(int more)
  * program that spins on memory, and offers of the CPU are worth less.
  */
 void lb_turn_set_slice(bool is_short);
-/* The polls of the calling thread. Initial-exec: access needs no call. */
+/* The polls of the calling thread. */
 extern _Thread_local struct lb_turn lb_turn_mine;
 
 /* Notes the first poll with a result after empty polls. */

@@ -175,23 +175,23 @@ struct lb_cm_channel {
 struct lb_cm_event {
 	struct rdma_cm_event ev; /* first: the application's */
 	uint64_t magic;
-	struct lb_list node;	    /* [lock] of the owner, until read */
-	struct lb_list unread_node; /* [lock] of its owner, until read */
+	struct lb_list node; /* [lock] pending, of a channel, or unacked */
+	struct lb_list unread_node; /* [lock] of the owner, until read */
 	struct lb_cm_id
 		*owner; /* [lock] until read, then fixed; NULL: dropped */
 	struct lb_cm_id *child;	    /* of CONNECT_REQUEST, else NULL */
-	struct lb_cm_group *group;  /* [lock] the channel of the read */
-	struct lb_cm_channel *from; /* [lock] the reading thread */
-	pthread_t reader;	    /* [lock] the thread that read it */
+	struct lb_cm_group *group;  /* of MULTICAST_JOIN, else NULL */
+	struct lb_cm_channel *from; /* [lock] the channel of the read */
+	pthread_t reader;	    /* [lock] the reading thread */
 	uint64_t not_before;	    /* [lock] held back until then */
-	bool delivering;	    /* [lock] on the channel of the owner */
-	bool delivered;		    /* a fault doubles the event */
-	bool twice;		    /* a fault doubles it */
-	bool twin; /* A multicast group joined by an identifier. */
+	bool delivering; /* [lock] somebody runs the hook before delivery */
+	bool delivered;	 /* [lock] on the channel of the owner */
+	bool twice;	 /* a fault doubles the event */
+	bool twin;	 /* and this is the second */
 	uint8_t priv[LB_CM_PRIV_MAX];
 };
 
-/* A multicast group that an identifier has joined. */
+/* A multicast group joined by an identifier. */
 struct lb_cm_group {
 	struct lb_list node; /* [lock] of the identifier */
 	struct sockaddr_storage addr;
@@ -211,36 +211,37 @@ struct lb_cm_id {
 	size_t connect_len;
 
 	/* all the rest is [lock] */
-	struct lb_opener opener; /* with a private channel, invisible to the
-			 * application */
+	struct lb_opener
+		opener; /* of the channel, which may go before the id */
 	enum lb_cm_state state;
 	enum lb_cm_link link;
 	enum rdma_port_space ps;
-	bool sync;	    /* CONNECT_ERROR given: no REJECTED afterwards */
-	bool connect_error; /* CONNECT_ERROR given: no REJECTED after it */
-	bool has_qp;	    /* a request that is not accepted: gets no events */
-	bool quiet;	    /* NULL: destroyed earlier than the identifier */
+	bool sync; /* with a private channel, invisible to the application */
+	bool connect_error; /* CONNECT_ERROR given: no REJECTED afterwards */
+	bool has_qp;	    /* connects the QP of the public half */
+	bool quiet;	    /* a request that is not accepted: gets no events */
 	bool is_inherited;  /* a parent process made it */
 	bool is_said;	    /* which was said */
-	struct lb_cm_channel *channel; /* NULL: destroyed under it */
+	struct lb_cm_channel *channel; /* NULL: destroyed earlier than the
+				        * identifier */
 	struct lb_list channel_node;   /* of channel */
 
-	/* the last scan that found a delayed event */
+	/* events */
 	struct lb_list unread;	/* made, not read, in the order of making */
-	struct lb_list unacked; /* index, -1: no device */
+	struct lb_list unacked; /* read, not acknowledged */
 	pthread_cond_t acked;
 	unsigned unread_requests;
-	uint64_t held; /* the last scan that found an event held back */
+	uint64_t held; /* the last scan that found a delayed event */
 
 	/* address */
 	struct sockaddr_storage src;
 	struct sockaddr_storage dst;
-	int dev; /* index, -1: none */
+	int dev; /* index, -1: no device */
 	int gid_index;
 	int dst_dev; /* of the peer's address, once resolved */
 	int dst_gid_index;
 	union ibv_gid dgid;	  /* the peer's */
-	struct lb_list bind_node; /* requests without room */
+	struct lb_list bind_node; /* on a port */
 	bool reuseaddr;
 	bool afonly;
 	bool afonly_set;
@@ -250,14 +251,14 @@ struct lb_cm_id {
 	/* listening */
 	unsigned backlog;
 	unsigned nwaiting;
-	struct lb_list waiting; /* requests that found no room */
+	struct lb_list waiting; /* requests without room */
 
-	struct lb_list groups; /* to the process of the peer; NULL: this
-			        * process */
+	struct lb_list groups; /* of struct lb_cm_group */
 
 	/* connection */
 	uint32_t peer;		   /* handle, 0: not known */
-	struct lb_link *via;	   /* to its process; NULL: this one */
+	struct lb_link *via;	   /* to the process of the peer; NULL: this
+				    * process */
 	struct lb_cm_reach *reach; /* NULL: not under way */
 	struct lb_cm_params mine;
 	struct lb_cm_params theirs;

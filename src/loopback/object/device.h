@@ -67,12 +67,14 @@ void lb_device_start(void);
 void lb_device_fork(enum lb_fork_step step);
 
 /* gid.c */
-extern const union ibv_gid lb_gid_none; /* Returns the GID in a row, readable
-					 * for ever; &lb_gid_none: empty row. */
-/* Returns the row of the GID, or -1. */
+extern const union ibv_gid lb_gid_none; /* of rows without an address */
+/* Returns the GID in a row, readable for ever; &lb_gid_none: empty row. */
 const union ibv_gid *lb_gid_at(const struct lb_device *dev, int index);
-/* Lets the table follow the addresses of the machine, unless just done. */
+/* Returns the row of the GID, or -1. */
 int lb_gid_index(const struct lb_device *dev, const union ibv_gid *gid);
+/* Lets the table follow the addresses of the machine, unless just done. */
+void lb_gid_refresh(void);
+struct lb_device *lb_gid_device(const union ibv_gid *gid);
 /*
  * Returns the device of an address: 127.a.b.c is device b modulo the number of
  * devices (so 127.0.0.1 is loop0, 127.0.1.1 is loop1 if there is one), any
@@ -80,11 +82,8 @@ int lb_gid_index(const struct lb_device *dev, const union ibv_gid *gid);
  * or the device was removed. IPv4-mapped IPv6 counts as IPv4, the wildcard
  * belongs to no device.
  */
-void lb_gid_refresh(void);
-struct lb_device *lb_gid_device(const union ibv_gid *gid);
-/* Returns the GID index of addr at the device; 0 if addr is only routed. */
 struct lb_device *lb_gid_device_of_addr(const struct sockaddr *addr);
-/* The GID index under which the device has addr; 0 if it is only routed. */
+/* Returns the GID index of addr at the device; 0 if addr is only routed. */
 int lb_gid_index_of_addr(const struct lb_device *dev,
 			 const struct sockaddr *addr);
 void lb_gid_start(void);

@@ -503,7 +503,7 @@ void lb_qp_fork(enum lb_fork_step step)
 		return;
 	memset(&past, 0, sizeof(past));
 	inherited = created;
-	/* a thread of the parent may have held the locks at the fork */
+	/* threads of the parent may have had locks at the fork */
 	for (qp = slots; qp; qp = qp->next) {
 		lb_lock_init(&qp->sq_lock);
 		lb_lock_init(&qp->rq.post);
@@ -521,7 +521,7 @@ LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
 	pthread_mutex_lock(&lb.big);
 	*stats = past;
 	for (qp = slots; qp; qp = qp->next) {
-		/* a thread of the parent may have had its locks at the fork */
+		/* a thread of the parent may have held the locks at the fork */
 		if (slot_is_free(qp) || is_inherited(qp))
 			continue;
 		lb_qp_lock(qp);

@@ -170,7 +170,7 @@ struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
 int lb_qp_refuse(struct lb_qp_handle *handle);
 void lb_qp_lock(struct lb_qp *qp);
 void lb_qp_unlock(struct lb_qp *qp);
-/* Counts of a child begin with the fork. */
+/* All locks of the QP held. */
 void lb_qp_reset(struct lb_qp *qp);
 /* A child can only destroy the QPs of its parent, and counts from 0. */
 void lb_qp_fork(enum lb_fork_step step);
