@@ -62,7 +62,7 @@ int lb_object_add(struct lb_obj *obj, void *handle, enum lb_type type,
 /* Returns the object, unless a parent process made the object; or NULL. */
 struct lb_obj *lb_object_find(const void *handle, enum lb_type type);
 void lb_object_del(struct lb_obj *obj);
-void lb_object_put_back(struct lb_obj *obj); /* undoes lb_object_put() */
+void lb_object_put_back(struct lb_obj *obj); /* undoes lb_object_del() */
 /* Returns the object if handle is live, else NULL with errno ENOENT. */
 struct lb_obj *lb_object_check(const void *handle, enum lb_type type);
 /*
