@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * contact.c -- the handshake of two processes, from either side, and the end
- * of what it made. The one who begins: HELLO, their ANSWER, READY. The guest:
- * their HELLO, ANSWER, their READY. Whoever is refused is told why. The link
- * thread.
+ * contact.c -- the handshake of two processes, from either side, and the end of
+ * a link. The initiator: sends HELLO, gets ANSWER, sends READY. The guest: gets
+ * HELLO, sends ANSWER, gets READY. A refused process is told why. Runs in the
+ * link thread.
  */
 
 #include "wire/contact.h"
@@ -31,7 +31,7 @@
 #define TRY_SOON     MS
 #define ACCEPT_AGAIN (100 * MS)
 #define TRY_LATE     (1000 * MS)
-#define NOBODY_FOR   (1000 * MS) /* is nobody asked for again */
+#define NOBODY_FOR   (1000 * MS) /* is no missing peer asked for again */
 
 static struct lb_hello hello(const struct lb_nic *nic, enum lb_hello_kind kind)
 {
@@ -62,7 +62,7 @@ void lb_contact_drop(struct lb_nic *nic, struct lb_contact *contact)
 
 /* --- the end of a link */
 
-/* What guests have to do with this link is over. */
+/* Ends the handshakes of guests with this link. */
 static void drop_guests(struct lb_nic *nic, const struct lb_link *link)
 {
 	unsigned i;
@@ -91,7 +91,7 @@ void lb_contact_end(struct lb_nic *nic, struct lb_link *link, uint64_t until)
 	struct end e = {nic, lb_link_get(link)};
 
 	if (lb_parts_state(link) == LB_LINK_UP) {
-		/* relaxed: a hint to those who drain */
+		/* relaxed: a hint to draining threads */
 		atomic_fetch_sub_explicit(&lb_link_ups, 1,
 					  memory_order_relaxed);
 		lb_turn_count_others(-1);
@@ -115,7 +115,10 @@ static void try_later(struct lb_nic *nic, struct lb_link *link)
 	link->next_try = lb_clock_real_now() + link->backoff;
 }
 
-/* A record of a link that is up; false: nothing more is to be read. */
+/*
+ * Receives a record of a link that is up; returns false if nothing more is to
+ * be read.
+ */
 static bool receive(struct lb_nic *nic, struct lb_link *link);
 
 static void socket_ready(struct lb_nic *nic, struct lb_watch *watch,
@@ -125,7 +128,9 @@ static void socket_ready(struct lb_nic *nic, struct lb_watch *watch,
 	receive(nic, lb_entry(watch, struct lb_link, socket));
 }
 
-/* Its process has ended; what it sent before is read. */
+/*
+ * Handles the end of the process of the peer; everything sent before is read.
+ */
 static void pidfd_ready(struct lb_nic *nic, struct lb_watch *watch,
 			uint32_t events)
 {
@@ -156,7 +161,7 @@ static void rise(void *arg, struct lb_run *run)
 		r->nic->ops->up(r->link, run);
 }
 
-/* The handshake is done: what it has is the link's. */
+/* Ends the handshake: the link takes everything over from the contact. */
 static void come_up(struct lb_nic *nic, struct lb_link *link,
 		    struct lb_contact *contact)
 {
@@ -165,7 +170,7 @@ static void come_up(struct lb_nic *nic, struct lb_link *link,
 	lb_watch_leave(nic, &contact->socket);
 	link->socket.ready = socket_ready;
 	link->pidfd.ready = pidfd_ready;
-	/* relaxed: a hint to those who drain */
+	/* relaxed: a hint to draining threads */
 	atomic_fetch_add_explicit(&lb_link_ups, 1, memory_order_relaxed);
 	lb_turn_count_others(1);
 	nic->ops->with_run(rise, &r);
@@ -186,7 +191,9 @@ static void come_up(struct lb_nic *nic, struct lb_link *link,
 	lb_links_came_up(nic);
 }
 
-/* Has the peer's process ended since its pidfd was opened? */
+/*
+ * Returns true if the process of the peer has ended since its pidfd was opened.
+ */
 static bool is_gone(const struct lb_contact *contact)
 {
 	return contact->pidfd >= 0 && lb_socket_is_readable(contact->pidfd);
@@ -215,7 +222,7 @@ static void log_no_memory(const struct lb_link *link)
 	       strerror(errno));
 }
 
-/* --- the one who begins */
+/* --- the initiator */
 
 static void log_nobody(const struct lb_link *link)
 {
@@ -252,7 +259,7 @@ static void on_answer(struct lb_nic *nic, struct lb_link *link,
 	}
 }
 
-/* What came in answer to our HELLO. */
+/* Handles the reply to HELLO. */
 static void on_reply(struct lb_nic *nic, struct lb_link *link,
 		     const void *bytes, size_t size, int passed)
 {
@@ -300,8 +307,8 @@ static void reply_ready(struct lb_nic *nic, struct lb_watch *watch,
 	lb_socket_close(&passed);
 }
 
-/* They are of the same user, and alive? Else what becomes of the link is done.
- */
+/* Checks that the peer has the same user, and lives; otherwise decides the fate
+ * of the link. */
 static bool meet(struct lb_nic *nic, struct lb_link *link)
 {
 	struct lb_contact *contact = &link->contact;
@@ -318,7 +325,8 @@ static bool meet(struct lb_nic *nic, struct lb_link *link)
 		return false;
 	}
 	contact->pidfd = lb_socket_pidfd(contact->pid);
-	if (contact->pidfd == -ESRCH) { /* a child of it has the socket */
+	if (contact->pidfd == -ESRCH) { /* a child of the process has the
+					 * socket */
 		contact->pidfd = -1;
 		end_nobody(nic, link);
 		return false;
@@ -378,17 +386,23 @@ static void begin(struct lb_nic *nic, struct lb_link *link)
 
 /* --- the guest */
 
-/* May a guest have the link? Not if another life, or our own contact, has. */
+/*
+ * Returns true if a guest may have the link: not if another life, or a contact
+ * of this process, has the link.
+ */
 static bool may_have(const struct lb_nic *nic, const struct lb_link *link)
 {
 	if (lb_parts_state(link) != LB_LINK_CONTACT)
 		return false;
-	/* of two contacts at once the one of the smaller number stays */
+	/* of two simultaneous contacts, the contact of the smaller number
+	 * stays */
 	return link->contact.stage == LB_STAGE_NONE ||
 	       link->number < nic->number;
 }
 
-/* The link is the guest's: it has our ANSWER. Else the guest is to go. */
+/*
+ * Admits a guest: the guest gets ANSWER. Returns false if the guest is to go.
+ */
 static bool admit(struct lb_nic *nic, struct lb_contact *guest,
 		  struct lb_link *link, const struct lb_hello *theirs)
 {
@@ -490,7 +504,10 @@ static struct lb_contact *free_guest(struct lb_nic *nic)
 	return NULL;
 }
 
-/* A process may come as often as it likes, and with users by turns. */
+/*
+ * Returns true if the refusal is to be printed: a process may come again and
+ * again, with users in turn.
+ */
 static bool is_to_be_said(struct lb_nic *nic, uint32_t user)
 {
 	unsigned i;
@@ -506,7 +523,7 @@ static bool is_to_be_said(struct lb_nic *nic, uint32_t user)
 	return true;
 }
 
-/* Of another user: both sides say so. */
+/* Refuses a process of another user: both sides print a line. */
 static bool is_of_user(struct lb_nic *nic, struct lb_contact *guest)
 {
 	struct lb_hello mine = hello(nic, LB_HELLO_REFUSAL), theirs = {0};
@@ -538,11 +555,12 @@ void lb_contact_accept(struct lb_nic *nic)
 
 	if (fd < 0) {
 		if (fd != -EAGAIN && fd != -ECONNABORTED)
-			accept_later(nic); /* or it would be ready at once */
+			accept_later(nic); /* or the listener would be ready at
+					    * once */
 		return;
 	}
 	if (!guest) {
-		close(fd); /* it comes again */
+		close(fd); /* the process comes again */
 		return;
 	}
 	guest->socket.fd = fd;
@@ -623,7 +641,7 @@ static void lose(void *arg, struct lb_run *run)
 	l->next = lb_link_lose(l->link, l->now, run);
 }
 
-/* What a link needs now; when it needs more. */
+/* Does the present work of a link; returns the time of the next work. */
 static uint64_t tend_one(struct lb_nic *nic, struct lb_link *link, uint64_t now)
 {
 	if (lb_parts_state(link) == LB_LINK_DEAD)

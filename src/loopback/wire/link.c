@@ -31,7 +31,7 @@
 /* a round takes so much of each ring */
 #define BOUND_RECORDS 32
 #define BOUND_BYTES   (32 * 1024)
-/* and so many rounds take all that a ring holds */
+/* after so many rounds a full ring is taken */
 #define ROUNDS (LB_SEGMENT_RING / LB_RECORD_UNIT / BOUND_RECORDS + 1)
 
 _Atomic uint32_t lb_link_ups;
@@ -39,13 +39,13 @@ _Atomic uint32_t lb_link_owed;
 
 /* --- awake or ringing */
 
-/* Its `sleep` is even, or not any more. */
+/* Notes whether `sleep` is even. */
 static void set_awake(struct lb_link *link, bool is_awake)
 {
 	_Atomic uint64_t *word = &link->nic->awake[link->index / 64];
 	const uint64_t bit = 1ull << link->index % 64;
 
-	/* relaxed, both: a hint; a link that is missed is looked at later */
+	/* relaxed, both: a hint; a missed link is looked at later */
 	if (is_awake)
 		atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
 	else
@@ -77,17 +77,20 @@ void lb_link_break(struct lb_link *link, const char *what)
 
 /* --- bells */
 
-/* Either lock, so that the socket stays open. True: heard, or not needed. */
+/*
+ * Rings the peer. Either lock is held, so that the socket stays open. Returns
+ * true if the bell was heard, or is not needed.
+ */
 static bool ring(struct lb_link *link)
 {
 	int err = lb_socket_bell(link->socket.fd);
 
 	lb_parts_at(link, LB_POINT_BELL);
-	/* a full socket has a reader that is awake; a dead one has none */
+	/* a full socket has an awake reader; a dead socket has no reader */
 	return !err || err == EAGAIN || err == EPIPE || err == ECONNRESET;
 }
 
-/* A bell is owed; under out. The link thread repeats it. */
+/* Notes an owed bell, which the link thread repeats; under out. */
 static void ring_later(struct lb_link *link)
 {
 	link->is_unheard = true;
@@ -132,7 +135,7 @@ static void ring_wanting(struct lb_link *link)
 
 /* --- faults */
 
-/* To put a record: what a rule makes of it; under out. */
+/* Returns the action of fault rules for a put; under out. */
 static enum lb_link_action put_fault(struct lb_link *link, uint32_t actions)
 {
 	uint32_t none;
@@ -146,7 +149,7 @@ static enum lb_link_action put_fault(struct lb_link *link, uint32_t actions)
 	return action;
 }
 
-/* To take the next record of a ring: it is for later; under in. */
+/* Returns true if taking the next record of a ring is delayed; under in. */
 static bool stalls(struct lb_link *link, bool is_answer)
 {
 	uint32_t delay_us;
@@ -163,7 +166,7 @@ static bool stalls(struct lb_link *link, bool is_answer)
 	       link->number, delay_us);
 	link->was_stalled[is_answer] = true;
 	link->stalled_until = lb_clock_real_now() + delay_us * 1000ull;
-	lb_fd_ring(link->nic->wake.fd, 1); /* it keeps the time */
+	lb_fd_ring(link->nic->wake.fd, 1); /* the link thread keeps the time */
 	return true;
 }
 
@@ -182,7 +185,7 @@ uint64_t lb_link_resume(struct lb_link *link, uint64_t now)
 	until = link->stalled_until;
 	if (until && now >= until) {
 		link->stalled_until = 0;
-		/* as a bell: one for what came meanwhile was heard already */
+		/* like a bell: a bell for later records was heard already */
 		lb_fd_ring(link->nic->wake.fd, 1);
 	}
 	lb_lock_put(&link->in);
@@ -218,7 +221,7 @@ static void wait_for_room(struct lb_link *link, struct lb_waiter *waiter)
 	if (link->owes_look)
 		return;
 	link->owes_look = true;
-	/* relaxed: counts what is under the locks of links */
+	/* relaxed: counts calls owed under the locks of links */
 	atomic_fetch_add_explicit(&lb_link_owed, 1, memory_order_relaxed);
 }
 
@@ -240,10 +243,13 @@ void lb_link_set_groups(struct lb_link *link, uint64_t groups)
 	lb_lock_put(&link->out);
 }
 
-/* Does the peer's process have some of the group? Or of another; under out. */
+/*
+ * Returns true if the process of the peer may have members of the group; under
+ * out.
+ */
 static bool has_members(const struct lb_link *link, const uint8_t gid[16])
 {
-	/* acquire [WIRE-7]: a member that is seen is in its table */
+	/* acquire [WIRE-7]: the table of the peer has each member seen here */
 	return atomic_load_explicit(&link->theirs->groups,
 				    memory_order_acquire) &
 	       lb_record_group(gid);
@@ -252,8 +258,9 @@ static bool has_members(const struct lb_link *link, const uint8_t gid[16])
 /* --- putting requests */
 
 /*
- * A request that nobody answers finds no room, or no link yet. Has one of these
- * waited for so long that this one is lost? If not, the link thread looks.
+ * Returns true if an unanswered request is lost: it finds no room, or no link
+ * yet, and an earlier request has waited too long. If not, the link thread
+ * looks later.
  */
 static bool is_lost(struct lb_link *link, const struct lb_record *record)
 {
@@ -275,7 +282,7 @@ static bool is_lost(struct lb_link *link, const struct lb_record *record)
 	return false;
 }
 
-/* What was put is published; under out. */
+/* Publishes the records put so far; under out. */
 static void publish(struct lb_link *link)
 {
 	link->req_shown = link->req_tail;
@@ -298,9 +305,9 @@ static void show(struct lb_link *link)
 }
 
 /*
- * A lock waits until all stores before it are done, and a store to the ring
- * until its line has come from the peer's processor. So small requests are
- * staged, and go into the ring together; under out.
+ * Puts a request. A lock waits until all earlier stores are done, and a store
+ * to the ring until the line has come from the processor of the peer. So small
+ * requests are staged, and go into the ring together; under out.
  */
 static void put_request(struct lb_link *link, const struct lb_record *record,
 			uint32_t size, const struct lb_span *src, uint64_t from)
@@ -339,7 +346,7 @@ static enum lb_put_result request(struct lb_link *link,
 	if (!lb_likely(!link->is_cut)) {
 		lb_list_del(&waiter->node);
 		lb_list_push(&link->waiting, &waiter->node);
-		return LB_PUT_NOT_YET; /* told when it is dead */
+		return LB_PUT_NOT_YET; /* told when the link is dead */
 	}
 	link->was_denied |= fault == LB_LINK_DENY;
 	if (fault == LB_LINK_DENY ||
@@ -397,8 +404,8 @@ void lb_link_leave(struct lb_link *link, struct lb_waiter *waiter)
 	lb_lock_put(&link->out);
 }
 
-/* Room for an answer: there is, unless the peer cheats. NULL, or what is wrong.
- */
+/* Checks the room for an answer, which exists unless the peer cheats. Returns
+ * NULL, or the fault. */
 static const char *room_for_answer(struct lb_link *link, uint32_t size)
 {
 	uint64_t head;
@@ -406,7 +413,8 @@ static const char *room_for_answer(struct lb_link *link, uint32_t size)
 	if (lb_likely(link->ans_tail + size - link->ans_head_seen <=
 		      LB_SEGMENT_RING))
 		return NULL;
-	/* acquire [WIRE-2] [WIRE-5]: what is before it may be overwritten */
+	/* acquire [WIRE-2] [WIRE-5]: bytes before the head may be
+	 * overwritten */
 	head = atomic_load_explicit(&link->theirs->ans_head,
 				    memory_order_acquire);
 	if (!lb_ring_is_head(head, link->ans_head_seen, link->ans_tail))
@@ -450,7 +458,7 @@ static enum lb_put_result answer(struct lb_link *link,
 	return LB_PUT_DEAD;
 }
 
-/* The acknowledgement that is held; under in. */
+/* Puts the held acknowledgement; under in. */
 static void put_held(struct lb_link *link)
 {
 	if (!link->is_held)
@@ -483,7 +491,7 @@ void lb_link_acknowledge(struct lb_link *link, const struct lb_record *record)
 
 /* --- taking; under in */
 
-/* What of one round is left. */
+/* The rest of the bound of a round. */
 struct bound {
 	uint32_t records;
 	uint32_t bytes;
@@ -495,8 +503,8 @@ static bool is_spent(const struct bound *bound)
 }
 
 /*
- * Take the record at *head, which ends before tail at the latest. False if it
- * is wrong.
+ * Takes the record at *head, which ends at tail at the latest. Returns false if
+ * the record is wrong.
  */
 static bool take(struct lb_link *link, const uint8_t *ring_bytes,
 		 uint64_t *head, uint64_t tail, bool is_answer,
@@ -557,8 +565,8 @@ static struct lb_waiter *next_told(struct lb_link *link)
 }
 
 /*
- * Tell them. They may leave meanwhile, and a fork may come: told is under out,
- * and of the link. Two that tell share it.
+ * Tells waiters. Waiters may leave meanwhile, and a fork may come: told is
+ * under out, and part of the link. Two telling threads share the list.
  */
 static void tell(struct lb_link *link, struct lb_run *run)
 {
@@ -580,7 +588,7 @@ uint64_t lb_link_lose(struct lb_link *link, uint64_t now, struct lb_run *run)
 	if (link->loses_at && now >= link->loses_at) {
 		end = link->stuck_since + link->nic->patience;
 		is_over = link->stuck_since && now >= end;
-		/* later: there was room, then there was none again */
+		/* later: there was room, then none again */
 		link->loses_at = link->stuck_since && !is_over ? end : 0;
 	}
 	end = link->loses_at ? link->loses_at : UINT64_MAX;
@@ -591,8 +599,8 @@ uint64_t lb_link_lose(struct lb_link *link, uint64_t now, struct lb_run *run)
 }
 
 /*
- * Requests up to `behind` are covered: they were executed, and their answers
- * taken. NULL, or what is wrong.
+ * Covers requests up to `behind`: the requests were executed, and their answers
+ * taken. Returns NULL, or the fault.
  */
 static const char *cover(struct lb_link *link, struct lb_run *run)
 {
@@ -607,7 +615,7 @@ static const char *cover(struct lb_link *link, struct lb_run *run)
 		link->covered += (uint64_t)taken->size * LB_RECORD_UNIT;
 		link->owed -= (uint64_t)taken->answer * LB_RECORD_UNIT;
 		if (link->covered > link->behind)
-			goto wrong; /* it ends inside a record */
+			goto wrong; /* ends inside a record */
 	}
 	link->stuck_since = 0;
 	is_wanted = link->want & 1;
@@ -623,15 +631,16 @@ wrong:
 }
 
 /*
- * The peer's head of our requests, then the tail of its answers: with the
- * answers up to there the requests before the head are covered. The tail is
- * checked here, the head when it is used.
+ * Reads the head of the peer in the ring of requests, then the tail of answers:
+ * together with the answers up to the tail, the requests before the head are
+ * covered. The tail is checked here, the head at its use.
  */
 static bool look(struct lb_link *link)
 {
 	uint64_t behind, tail;
 
-	/* acquire [WIRE-5]: the answers to what is before it are in ans_tail */
+	/* acquire [WIRE-5]: ans_tail has the answers to requests before the
+	 * head */
 	behind = atomic_load_explicit(&link->theirs->req_head,
 				      memory_order_acquire);
 	/* acquire [WIRE-1]: pairs with the release in lb_link_answer() */
@@ -647,7 +656,7 @@ static bool look(struct lb_link *link)
 	return true;
 }
 
-/* Those that were seen; false: a record was wrong. */
+/* Takes the records seen; returns false if a record was wrong. */
 static bool take_seen(struct lb_link *link, struct bound *bound,
 		      struct lb_run *run)
 {
@@ -668,7 +677,7 @@ static bool take_seen(struct lb_link *link, struct bound *bound,
 	return true;
 }
 
-/* What an earlier round had seen and left, then what is there now. */
+/* Takes answers seen and left by an earlier round, then present answers. */
 static bool take_answers(struct lb_link *link, struct bound *bound,
 			 struct lb_run *run)
 {
@@ -723,8 +732,8 @@ static void take_requests(struct lb_link *link, struct bound *bound,
 }
 
 /*
- * One round. True if it stopped at its bound, so that there may be more; *did
- * if there was anything.
+ * Drains a round. Returns true at the bound, when there may be more; sets *did
+ * if there was a record.
  */
 static bool drain(struct lb_link *link, struct lb_run *run, bool *did)
 {
@@ -749,7 +758,7 @@ static bool drain(struct lb_link *link, struct lb_run *run, bool *did)
 	return (is_spent(&back) || is_spent(&there)) && !link->wrong;
 }
 
-/* All that was there when it begins. */
+/* Drains everything present at the beginning. */
 static bool drain_all(struct lb_link *link, struct lb_run *run)
 {
 	bool did = false;
@@ -805,13 +814,13 @@ void lb_link_look(struct lb_link *link, struct lb_run *run)
 	lb_lock_put(&link->out);
 	if (!owes)
 		return;
-	/* relaxed: as where it is counted up */
+	/* relaxed: as where the count goes up */
 	atomic_fetch_sub_explicit(&lb_link_owed, 1, memory_order_relaxed);
 	lb_lock_get(&link->in);
 	lb_parts_fence(); /* [WIRE-4]: want, then the heads */
 	drain_all(link, run);
 	lb_lock_put(&link->in);
-	if (was_denied) /* perhaps nothing is on its way that makes room */
+	if (was_denied) /* perhaps no record is on the way that makes room */
 		tell(link, run);
 }
 
@@ -821,15 +830,15 @@ static void set_sleep(struct lb_link *link)
 {
 	link->sleep++;
 	set_awake(link, !(link->sleep & 1));
-	/* relaxed [WIRE-3]: odd, a fence follows; even, it promises only */
+	/* relaxed [WIRE-3]: odd: a fence follows; even: only a promise */
 	atomic_store_explicit(&link->mine->sleep, link->sleep,
 			      memory_order_relaxed);
 	lb_parts_at(link, LB_POINT_SLEEP);
 }
 
 /*
- * A bell for this value may have come too early, for a head that was covered
- * before some had to wait: so sleep asks for another one. [WIRE-4]
+ * Asks for another bell: a bell for the present value may have come too early,
+ * for a head covered before some had to wait. [WIRE-4]
  */
 static void renew_want(struct lb_link *link)
 {
@@ -876,7 +885,7 @@ uint64_t lb_link_finds(struct lb_link *link)
 
 /* --- messages */
 
-/* under out; the letter is still the caller's if it is not 0 */
+/* under out; the caller keeps the letter on failure */
 static int enqueue(struct lb_link *link, struct lb_letter *letter)
 {
 	if (link->nletters == LB_PARTS_QUEUE)
@@ -938,7 +947,7 @@ static bool flush(struct lb_link *link)
 
 		if (lb_socket_send(link->socket.fd, letter->bytes,
 				   letter->size))
-			return false; /* full, or it will be found dead */
+			return false; /* full, or found dead later */
 		lb_list_del(&letter->node);
 		link->nletters--;
 		link->out_stats.messages_sent++;
@@ -961,7 +970,7 @@ bool lb_link_flush(struct lb_link *link)
 	return all;
 }
 
-/* --- its life */
+/* --- the life of a link */
 
 static void set_state(struct lb_link *link, enum lb_link_state state)
 {
@@ -970,8 +979,9 @@ static void set_state(struct lb_link *link, enum lb_link_state state)
 }
 
 /*
- * No lock: of a dead link without references everybody else looks at the state
- * and, under the locks, at the segments, which it has none of.
+ * Resets a dead link without references. No lock: other threads look only at
+ * the state and, under the locks, at the segments, which a dead link does not
+ * have.
  */
 void lb_link_reset(struct lb_link *link, unsigned number)
 {
@@ -1024,7 +1034,7 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 	tell(link, run);
 }
 
-/* Both locks held: nobody is in the segments, and nobody will be. */
+/* Ends a link. Both locks held: no thread is, or will be, in the segments. */
 static void bury(struct lb_link *link, struct lb_list *letters)
 {
 	set_state(link, LB_LINK_DEAD);
@@ -1036,7 +1046,7 @@ static void bury(struct lb_link *link, struct lb_list *letters)
 	lb_watch_close(link->nic, &link->socket);
 	lb_watch_close(link->nic, &link->pidfd);
 	if (link->owes_look)
-		/* relaxed: as where it is counted up */
+		/* relaxed: as where the count goes up */
 		atomic_fetch_sub_explicit(&lb_link_owed, 1,
 					  memory_order_relaxed);
 	link->owes_look = false;
@@ -1086,7 +1096,7 @@ void lb_link_lose_descriptors(struct lb_link *link)
 	lb_lock_put(&link->out);
 }
 
-/* In a child: what is mapped in its parent only is forgotten. */
+/* In a child: forgets memory mapped only in the parent. */
 void lb_link_abandon(struct lb_link *link)
 {
 	struct lb_list letters;
@@ -1104,7 +1114,7 @@ void lb_link_abandon(struct lb_link *link)
 		lb_list_del(link->told.next);
 }
 
-/* --- what others may know */
+/* --- properties for others */
 
 void lb_link_heard(struct lb_link *link, bool is_bell)
 {
@@ -1153,7 +1163,7 @@ uint64_t lb_link_cookie(struct lb_link *link)
 
 struct lb_link *lb_link_get(struct lb_link *link)
 {
-	/* relaxed: the caller has one already */
+	/* relaxed: the caller has a reference already */
 	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
 	return link;
 }

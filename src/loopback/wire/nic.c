@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * nic.c -- a process as others see it: its number, which a listening socket of
- * an abstract name holds, and the calls of the layer above on all of its links.
- * Any thread.
+ * nic.c -- a process as seen by others: the number, held by a listening socket
+ * of an abstract name, and the calls of the layer above on all links. Any
+ * thread.
  */
 
 #include "wire/nic.h"
@@ -31,7 +31,7 @@
 #include "wire/socket.h"
 
 #define PATIENCE 1000000000u /* ns */
-#define RINGING	 4 /* each so manieth look is at a link that rings, too */
+#define RINGING	 4 /* every so many looks, ringing links are looked at too */
 
 /* of this process; under lb.big until there is one */
 static _Atomic(struct lb_nic *) self;
@@ -40,7 +40,9 @@ static struct lb_nic_config self_config;
 
 /* --- the number */
 
-/* Hold a number: a listening socket of its name, or a negative errno. */
+/*
+ * Holds a number: returns a listening socket of its name, or a negative errno.
+ */
 static int hold(unsigned number)
 {
 	char name[LB_PARTS_NAME];
@@ -54,7 +56,7 @@ static unsigned next_of(unsigned number)
 	return number % LB_PARTS_NUMBERS + 1;
 }
 
-/* A number that nobody has; what lies behind it if all are taken. */
+/* Draws a free number, or the number after the last if all are taken. */
 static void draw_number(struct lb_nic *nic)
 {
 	uint32_t chance;
@@ -93,7 +95,7 @@ static void begin_life(struct lb_nic *nic)
 	} while (!nic->cookie);
 }
 
-/* Waits on it have an end of lb_clock_real_now(). */
+/* Prepares has_met; waits have an end by lb_clock_real_now(). */
 static void init_met(struct lb_nic *nic)
 {
 	pthread_condattr_t attr;
@@ -198,7 +200,7 @@ struct lb_link *lb_nic_link(struct lb_nic *nic, unsigned number)
 	return link;
 }
 
-/* Each link that is up, of which nobody makes another one meanwhile. */
+/* Calls fn for each link that is up, with a reference meanwhile. */
 void lb_nic_each(struct lb_nic *nic,
 		 void (*fn)(struct lb_link *link, void *arg), void *arg)
 {
@@ -231,7 +233,7 @@ void lb_nic_set_groups(struct lb_nic *nic, uint64_t groups)
 {
 	unsigned n, i;
 
-	/* a link that is made later, or that comes up later, reads it */
+	/* a link made or coming up later reads the groups */
 	pthread_mutex_lock(&nic->lock);
 	nic->groups = groups;
 	n = lb_links_count(nic);
@@ -243,7 +245,7 @@ void lb_nic_set_groups(struct lb_nic *nic, uint64_t groups)
 /* A look of the program is counted; how many there were before. */
 static uint64_t count_look(struct lb_nic *nic)
 {
-	/* relaxed: the link thread's hint; what two threads count may be one */
+	/* relaxed: a hint of the link thread; two threads may count as one */
 	uint64_t looks =
 		atomic_load_explicit(&nic->looks, memory_order_relaxed);
 
@@ -266,7 +268,7 @@ void lb_nic_drain(struct lb_nic *nic, struct lb_run *run)
 
 	while ((link = lb_links_next_awake(nic, n, &at)))
 		drain_one(link, run);
-	/* those that ring, by turns: sooner than the link thread, mostly */
+	/* ringing links, in turn: mostly sooner than the link thread */
 	if (looks % RINGING || !n)
 		return;
 	at = (unsigned)(looks / RINGING % n);
@@ -293,7 +295,7 @@ void lb_nic_arm(struct lb_nic *nic, struct lb_run *run)
 
 	/* relaxed: the link thread's hint */
 	atomic_fetch_add_explicit(&nic->arms, 1, memory_order_relaxed);
-	/* of the others `sleep` is odd: what comes rings */
+	/* the other links have an odd `sleep`: arriving records ring */
 	while ((link = lb_links_next_awake(nic, n, &at)))
 		lb_link_arm(link, run);
 }
@@ -335,7 +337,7 @@ void lb_nic_poll_arm(void)
 		nic->ops->with_run(arm_all, nic);
 }
 
-/* --- tests: a NIC that ends */
+/* --- tests: a NIC with an end */
 
 struct lb_nic *lb_nic_new(const struct lb_nic_ops *ops,
 			  const struct lb_nic_config *config)
@@ -377,8 +379,8 @@ void lb_nic_delete(struct lb_nic *nic)
 /* --- fork */
 
 /*
- * Everybody is out of every link, and none is added: link.in, then link.out,
- * then the list. One that was added meanwhile: from the beginning.
+ * Waits until all threads are out of every link, and no link is added: link.in,
+ * then link.out, then the list. After an added link: from the beginning.
  */
 static void stop_links(struct lb_nic *nic)
 {
@@ -412,7 +414,10 @@ static void go_on(struct lb_nic *nic)
 	}
 }
 
-/* All descriptors of a handshake; its memory is mapped in the parent only. */
+/*
+ * Closes all descriptors of a handshake; the memory is mapped in the parent
+ * only.
+ */
 static void abandon_contact(struct lb_contact *contact)
 {
 	lb_socket_close(&contact->socket.fd);
@@ -423,7 +428,7 @@ static void abandon_contact(struct lb_contact *contact)
 	contact->link = NULL;
 }
 
-/* In the child: it has no link, no number, no thread. */
+/* In the child: no link, no number, no thread. */
 static void abandon(struct lb_nic *nic)
 {
 	unsigned n = lb_links_count(nic), i;
@@ -444,15 +449,15 @@ static void abandon(struct lb_nic *nic)
 	lb_socket_close(&nic->wake.fd);
 	lb_socket_close(&nic->epoll);
 	lb_socket_close(&nic->groups_fd);
-	init_met(nic); /* some of the parent's may wait on it */
+	init_met(nic); /* threads of the parent may wait there */
 	nic->groups = 0;
-	/* relaxed: a child has one thread */
+	/* relaxed: a child has a single thread */
 	atomic_store_explicit(&nic->has_met, false, memory_order_relaxed);
 	nic->is_threaded = false;
 	nic->accept_at = 0;
 	nic->number = 0;
 	nic->cookie = 0;
-	/* relaxed, all: a child has one thread */
+	/* relaxed, all: a child has a single thread */
 	lb_turn_count_others(
 		-(int)atomic_load_explicit(&lb_link_ups, memory_order_relaxed));
 	atomic_store_explicit(&lb_link_ups, 0, memory_order_relaxed);

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * nic_thread.c -- the link thread, one of a process, which makes links, hears
- * bells, and drains where nobody else does. The thread sleeps in ppoll(), with
- * a timer of one tick while a link is awake: an even `sleep` is the thread's
- * promise to look. What the thread does behind a bell depends on the program,
- * which may poll, sleep, or spin on memory.
+ * nic_thread.c -- the link thread of a process, which makes links, hears bells,
+ * and drains where no other thread drains. The thread sleeps in ppoll(), with a
+ * timer of a tick while a link is awake: an even `sleep` is the promise of the
+ * thread to look. The work after a bell depends on the program, which may poll,
+ * sleep, or spin on memory.
  */
 
 #include "wire/nic_thread.h"
@@ -36,8 +36,8 @@
 
 #define TICK_NS	  100000u
 #define TICK_MAX  (4 * TICK_NS) /* of a program in a hurry */
-#define POLLS	  16   /* so many looks in TICK_NS are a program that polls */
-#define FINDS	  4    /* and so many that found something: one in a hurry */
+#define POLLS	  16   /* so many looks in TICK_NS mean a polling program */
+#define FINDS	  4    /* so many successful looks mean a program in a hurry */
 #define IDLE	  100  /* ticks without a find: a link among others rings */
 #define BELLS_MIN 8    /* bells without trust, after the first wrong guess */
 #define BELLS_MAX 4096 /* and after many */
@@ -51,7 +51,7 @@ struct looks {
 	uint64_t all, at; /* the number of looks, and the time */
 };
 
-/* What the thread knows. */
+/* The knowledge of the thread. */
 struct round {
 	struct lb_nic *nic;
 	uint64_t now;
@@ -60,10 +60,10 @@ struct round {
 	struct looks bell;    /* at the last bell */
 	uint64_t arms;	      /* lb_nic.arms at the last bell */
 	uint64_t waits_until; /* goes on draining, after a bell */
-	struct lb_turn turn;  /* of that */
+	struct lb_turn turn;  /* turn of the CPU */
 	bool has_short_slice;
-	uint64_t bans, banned; /* bells without that, and those to come */
-	bool did;	       /* it has taken records itself */
+	uint64_t bans, banned; /* unfounded bells, and bans to come */
+	bool did;	       /* has taken records */
 	bool is_awake;	       /* a link has an even `sleep` */
 	bool is_hurried;       /* the program finds much at each such link */
 };
@@ -85,7 +85,10 @@ static void wake_links(struct lb_nic *nic)
 	}
 }
 
-/* What descriptors have; one at a time, for each may end what others are of. */
+/*
+ * Reads descriptors, one at a time, for each event may end the objects of
+ * others.
+ */
 static void read_descriptors(struct lb_nic *nic)
 {
 	struct epoll_event event;
@@ -132,8 +135,8 @@ static bool is_passive(struct round *r)
 	return is;
 }
 
-/* Takes what is there on links that have rung; in a wait, on all that are
- * awake. */
+/* Takes pending records of links that have rung; in a wait, of all awake
+ * links. */
 static void take(void *arg, struct lb_run *run)
 {
 	struct round *r = arg;
@@ -148,9 +151,9 @@ static void take(void *arg, struct lb_run *run)
 }
 
 /*
- * Behind a bell. The link stays awake if the program polls, unless that was a
- * wrong guess lately, or if this thread goes on looking. Else the next record
- * has a bell of its own.
+ * Follows a bell. The link stays awake if the program polls, unless the guess
+ * was wrong lately, or if this thread goes on looking. Otherwise the next
+ * record has a bell.
  */
 static void follow(struct round *r, struct lb_link *link, bool is_polled,
 		   struct lb_run *run)
@@ -184,9 +187,9 @@ static void follow_bells(void *arg, struct lb_run *run)
 }
 
 /*
- * A link that is awake, at a tick: it is armed if the program does not poll any
- * more, or if others are awake that bring more. If something was there then,
- * the program was not to be trusted.
+ * Reviews an awake link at a tick: arms the link if the program no longer
+ * polls, or if other awake links bring more. If there was a record then, the
+ * program was not to be trusted.
  */
 static void review(struct round *r, struct lb_link *link, bool is_polled,
 		   struct lb_run *run)
@@ -263,8 +266,8 @@ static void lose_descriptors(struct lb_nic *nic)
 	}
 }
 
-/* Until then, or until a descriptor has something: true. Not for long, as a
- * descriptor that is closed wakes no thread. */
+/* Waits until the time, or until a descriptor has an event: true. Not for long,
+ * as a closed descriptor wakes no thread. */
 static bool wait_until(struct lb_nic *nic, uint64_t then)
 {
 	struct pollfd pfd = {.fd = nic->epoll, .events = POLLIN};
@@ -306,9 +309,8 @@ static void arm_all(void *arg, struct lb_run *run)
 }
 
 /*
- * Offers the CPU while the thread waits. A thread that keeps the CPU may be the
- * program's, and spin on memory: only a bell brings the link thread back in
- * time.
+ * Offers the CPU during a wait. A thread that keeps the CPU may belong to the
+ * program, and spin on memory: only a bell brings the link thread back in time.
  */
 static void offer_cpu(struct round *r)
 {
@@ -357,7 +359,7 @@ static bool has_awake(struct lb_nic *nic)
 	return lb_links_next_awake(nic, lb_links_count(nic), &at);
 }
 
-/* Does what is due at a tick; returns the time of the next one, if a link is
+/* Does the work of a tick; returns the time of the next tick, if a link is
  * awake. */
 static uint64_t tick(struct round *r)
 {
@@ -372,7 +374,7 @@ static uint64_t tick(struct round *r)
 	}
 	if (r->now - r->ticked.at >= r->tick) {
 		r->nic->ops->with_run(review_all, r);
-		/* each time takes the program's processor from it */
+		/* each tick takes the processor of the program */
 		r->tick = r->is_awake && r->is_hurried ? longer(r->tick)
 						       : TICK_NS;
 	}
@@ -400,7 +402,7 @@ static void live(struct lb_nic *nic)
 			offer_cpu(&r);
 		is_rung = wait_until(nic, r.waits_until ? 0 : next);
 		if (is_rung)
-			/* in this order: a bell for what comes then stays */
+			/* in this order: the bell of a later record stays */
 			read_descriptors(nic);
 		r.now = lb_clock_real_now();
 		next = lb_contact_tend(nic, r.now);
@@ -420,7 +422,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- its life */
+/* --- start and end of the thread */
 
 static void on_wake(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 {
@@ -428,7 +430,7 @@ static void on_wake(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 
 	(void)events;
 	if (read(watch->fd, &units, sizeof(units)) < 0)
-		return; /* another round has read it */
+		return; /* another round has read the event */
 	wake_links(nic);
 }
 
@@ -485,7 +487,7 @@ void lb_nic_thread_stop(struct lb_nic *nic)
 	if (!is_threaded)
 		return;
 	lb_fd_ring(nic->wake.fd, 1);
-	/* joined: a fork behind it finds no thread that ends */
+	/* joined: a later fork finds no ending thread */
 	pthread_join(nic->thread, NULL);
 	nic->is_threaded = false;
 }

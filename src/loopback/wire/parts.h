@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * parts.h -- what links and NICs are made of, for the files of this room.
+ * parts.h -- the structs of links and NICs, for the files of this room.
  */
 
 #ifndef LB_WIRE_PARTS_H
@@ -25,19 +25,19 @@
 
 enum {
 	LB_PARTS_NUMBERS = 254, /* of processes, from 1 */
-	LB_PARTS_LINKS = 1024,	/* with the dead that are in use */
+	LB_PARTS_LINKS = 1024,	/* including dead links in use */
 	LB_PARTS_GUESTS = 32,	/* contacts of others, at a time */
-	LB_PARTS_QUEUE = 16384, /* messages that wait for the socket */
+	LB_PARTS_QUEUE = 16384, /* messages waiting for the socket */
 	LB_PARTS_NAME = 32,	/* bytes of a process's name */
-	LB_PARTS_USERS = 8,	/* that are named when refused */
+	LB_PARTS_USERS = 8,	/* named at a refusal */
 	LB_PARTS_STAGED = 1024, /* bytes of requests, before the ring */
 };
 
-/* A descriptor that the link thread watches, and what it does then. */
+/* A descriptor watched by the link thread, and the function for its events. */
 struct lb_watch {
 	void (*ready)(struct lb_nic *nic, struct lb_watch *watch,
 		      uint32_t events);
-	int fd; /* -1: none */
+	int fd; /* -1: no descriptor */
 };
 
 enum lb_stage {
@@ -47,10 +47,10 @@ enum lb_stage {
 	LB_STAGE_READY,	 /* theirs is to come: ours was the ANSWER */
 };
 
-/* A handshake that is under way. The link thread's. */
+/* An unfinished handshake. Private to the link thread. */
 struct lb_contact {
 	struct lb_watch socket;
-	int pidfd; /* -1: none */
+	int pidfd; /* -1: no descriptor */
 	enum lb_stage stage;
 	uint64_t deadline; /* lb_clock_real_now() */
 	struct lb_link *link;
@@ -60,23 +60,23 @@ struct lb_contact {
 	pid_t pid;
 };
 
-/* A message that waits for the socket. */
+/* A message waiting for the socket. */
 struct lb_letter {
 	struct lb_list node;
 	size_t size;
-	uint8_t bytes[]; /* with the byte that says what it is */
+	uint8_t bytes[]; /* with the leading byte of the kind */
 };
 
-/* Of a request that was put, in units: what it takes of the ring, and what its
- * largest answer does. */
+/* The size of a request in the ring, and of its largest answer, in units. */
 struct lb_taken {
 	uint16_t size;
 	uint16_t answer;
 };
 
 /*
- * What the link thread knows of a link, beside its words. A link is awake while
- * its `sleep` is even: then no bell is rung, for somebody looks.
+ * The knowledge of the link thread about a link, beside the words of the link.
+ * A link is awake while its `sleep` is even: then no bell is rung, because a
+ * thread looks.
  */
 struct lb_awake {
 	bool is_rung;	     /* a bell was heard, and is to be followed */
@@ -87,20 +87,20 @@ struct lb_awake {
 };
 
 /*
- * A link. Its memory is never given back, so anybody may take its locks; a link
- * that is dead and without references is the next one that is made.
+ * A link. The memory is never freed, so any thread may take the locks; a dead
+ * link without references is used for the next link.
  */
 struct lb_link {
-	/* both locks to write, one to read; the state by anybody */
+	/* both locks to write, either to read; any thread reads the state */
 	LB_ALIGNED _Atomic uint32_t state; /* enum lb_link_state */
 	_Atomic uint32_t refs;
 	struct lb_nic *nic; /* constant */
 	unsigned index;	    /* in nic->links; constant */
 	unsigned number;    /* constant while there is a reference */
 	uint64_t cookie;
-	pid_t pid;	  /* as the kernel tells it; 0: of another space */
-	bool is_reported; /* report.c */
-	struct lb_segment *mine;	 /* NULL: it is not up */
+	pid_t pid;		 /* from the kernel; 0: of another namespace */
+	bool is_reported;	 /* report.c */
+	struct lb_segment *mine; /* NULL: not up */
 	const struct lb_segment *theirs; /* the same */
 	struct lb_watch socket;
 	struct lb_watch pidfd;
@@ -109,44 +109,46 @@ struct lb_link {
 	LB_ALIGNED struct lb_lock in;
 	uint64_t req_head, req_tail_seen; /* of their requests */
 	uint64_t ans_head, ans_tail_seen; /* of their answers */
-	uint64_t behind; /* a req_head of theirs; the answers before it */
-	bool is_behind;	 /* that, up to ans_tail_seen, is still to cover */
+	uint64_t behind; /* a req_head of the peer; covered by the answers
+			  * before */
+	bool is_behind;	 /* `behind`, up to ans_tail_seen, is still to be
+			  * covered */
 	bool is_held;	 /* an acknowledgement, until the round ends */
 	struct lb_record held;
 	uint32_t sleep;
-	uint32_t rung_want; /* the value of theirs that was rung for */
-	const char *wrong;  /* what was: nothing more is taken; or NULL */
+	uint32_t rung_want; /* the last rung value of the peer's want */
+	const char *wrong;  /* the fault: nothing more is taken; or NULL */
 	/* by fault rules: nothing is taken before; 0: no stall is under way */
 	uint64_t stalled_until;
 	bool was_stalled[2]; /* by the next request, by the next answer */
 	bool is_forced;	     /* all is taken nevertheless */
-	uint64_t finds;	     /* looks of the program that took something */
+	uint64_t finds;	     /* successful looks of the program */
 	struct lb_link_stats in_stats;
 
 	/* under out */
 	LB_ALIGNED struct lb_lock out;
 	uint64_t req_tail, covered;
-	uint64_t req_shown; /* the tail that was published; staged is behind */
+	uint64_t req_shown; /* the published tail; staged bytes follow */
 	uint64_t ans_tail, ans_head_seen; /* of our answers */
-	uint64_t owed;	 /* the largest answers to what is not covered */
+	uint64_t owed;	 /* the largest answers to uncovered requests */
 	uint32_t want;	 /* odd: some wait */
-	uint32_t rung;	 /* the value of their sleep that was rung for */
+	uint32_t rung;	 /* the last rung value of the peer's sleep */
 	bool is_unheard; /* a bell could not be rung */
 	bool owes_look;	 /* lb_nic_look() */
 	bool is_cut;	 /* by a fault rule: nothing more is put */
-	bool was_denied; /* by one: some wait who had room */
+	bool was_denied; /* by a fault rule: waiters had room */
 	/*
-	 * Since when a request that nobody answers has waited, and nothing was
-	 * covered; when the link thread promised to see to that. 0: neither.
+	 * Times since when an unanswered request has waited, without a cover;
+	 * and when the link thread promised to look. 0: neither.
 	 */
 	uint64_t stuck_since, loses_at;
 	struct lb_list waiting; /* of struct lb_waiter */
-	struct lb_list told;	/* those of them that are being told */
+	struct lb_list told;	/* waiters being told */
 	struct lb_list letters; /* of struct lb_letter */
 	unsigned nletters;
 	struct lb_link_stats out_stats;
-	/* of requests that are not covered, by where they begin: in the ring
-	 * their lines would have to come back from the peer's processor */
+	/* sizes of uncovered requests, by start: in the ring the lines would
+	 * have to come back from the processor of the peer */
 	struct lb_taken taken[LB_SEGMENT_RING / LB_RECORD_UNIT];
 	LB_ALIGNED uint8_t staged[LB_PARTS_STAGED];
 
@@ -157,7 +159,7 @@ struct lb_link {
 	uint64_t backoff;
 };
 
-/* Where a test may stop a process: behind each word that is published. */
+/* Places for a test to stop a process: after each published word. */
 enum lb_point {
 	LB_POINT_RECORD, /* in the ring, and not published */
 	LB_POINT_REQ_TAIL,
@@ -175,7 +177,7 @@ struct lb_nic {
 	struct lb_nic_config config;
 	unsigned number;
 	uint64_t cookie;   /* 0: not drawn */
-	uint64_t patience; /* of requests that nobody answers, ns; constant */
+	uint64_t patience; /* of unanswered requests, ns; constant */
 	/* a test's, set before the first link */
 	void (*at)(enum lb_point point, struct lb_link *link);
 
@@ -191,23 +193,23 @@ struct lb_nic {
 	bool is_stopping;
 	pthread_t thread;   /* if is_threaded */
 	pthread_cond_t met; /* a link is not in contact any more */
-	uint64_t groups;    /* what lb_segment.groups of each link is */
-	int groups_fd;	    /* holds the name of lb_meet_all(); -1: none */
+	uint64_t groups;    /* value of lb_segment.groups of each link */
+	int groups_fd;	    /* holds the name of lb_meet_all(); -1: not held */
 	_Atomic bool has_met;
 
-	int nameless; /* why there is no listener, until that is said; or 0 */
+	int nameless; /* why there is no listener, until printed; or 0 */
 	/* of the program's threads; some may be lost */
 	LB_ALIGNED _Atomic uint64_t looks;
 	_Atomic uint64_t arms;
 
 	LB_ALIGNED struct lb_watch listener;
 	struct lb_watch wake; /* an eventfd */
-	int epoll;	      /* -1: none */
+	int epoll;	      /* -1: no descriptor */
 
 	/* the link thread's */
 	bool has_lost_descriptors; /* the program closed them */
-	uint64_t accept_at; /* the listener is not watched before; 0: it is */
-	bool is_said[LB_PARTS_NUMBERS + 1]; /* that nobody has the number */
+	uint64_t accept_at; /* the listener is not watched before; 0: watched */
+	bool is_said[LB_PARTS_NUMBERS + 1]; /* for numbers without a process */
 	unsigned nusers_said; /* of whom a process came, and was refused */
 	uint32_t users_said[LB_PARTS_USERS];
 	struct lb_contact guests[LB_PARTS_GUESTS];
@@ -219,7 +221,10 @@ static inline void lb_parts_at(struct lb_link *link, enum lb_point point)
 		link->nic->at(point, link);
 }
 
-/* Of two threads that store, fence, and load, one sees the other's store. */
+/*
+ * Orders a store before a load: of two threads that store, fence, and load, one
+ * thread sees the store of the other.
+ */
 static inline void lb_parts_fence(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -248,52 +253,55 @@ static inline void lb_parts_name(char name[LB_PARTS_NAME], unsigned number)
 
 /* --- link.c: for the link thread */
 
-/* It is up: what the handshake found out is the link's. */
+/* Raises a link: the link takes the results of the handshake. */
 void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 		  struct lb_run *run);
 /*
- * It is dead. What the peer had published is taken before, unless a record was
- * wrong; those who wait are told.
+ * Ends a link. Everything published by the peer is taken before, unless a
+ * record was wrong; waiters are told.
  */
 void lb_link_die(struct lb_link *link, struct lb_run *run);
-/* Its descriptors were closed by the program: they are not used any more. */
+/* Drops descriptors closed by the program. */
 void lb_link_lose_descriptors(struct lb_link *link);
-/* The same as lb_link_die() in a child, all locks held: what was its parent's
- * is let go. */
+/* Ends a link in a child, all locks held: objects of the parent are
+ * released. */
 void lb_link_abandon(struct lb_link *link);
-/* The word of that name, if it is up. */
+/* Sets lb_segment.groups, if the link is up. */
 void lb_link_set_groups(struct lb_link *link, uint64_t groups);
-/* As it is before its contact; nobody has a reference. */
+/* Resets a link to the state before contact, without references. */
 void lb_link_reset(struct lb_link *link, unsigned number);
 /*
- * Take up to 32 records or 32 KiB of each ring, unless another thread is at it:
- * a program's thread, which looks. True if there was something.
+ * Takes up to 32 records or 32 KiB of each ring, unless another thread drains:
+ * for a looking thread of the program. Returns true if there was a record.
  */
 bool lb_link_drain(struct lb_link *link, struct lb_run *run);
-/* The same by the link thread. True if there was something. */
+/* Drains in the link thread. Returns true if there was a record. */
 bool lb_link_take(struct lb_link *link, struct lb_run *run);
-/* Make sleep odd, and take all that came before. True if there was some. */
+/*
+ * Makes sleep odd, and takes everything before. Returns true if there was a
+ * record.
+ */
 bool lb_link_arm(struct lb_link *link, struct lb_run *run);
 /* Make sleep even: the link thread is awake. */
 void lb_link_wake(struct lb_link *link);
 /* How often a look of the program has taken something. */
 uint64_t lb_link_finds(struct lb_link *link);
-/* Fence, and take all that came before. */
+/* Fences, and takes everything before. */
 void lb_link_look(struct lb_link *link, struct lb_run *run);
 /*
- * Those whose patience is over are told, if they wait in vain. When that is to
- * be called again at the latest.
+ * Tells waiters at the end of their patience, if waiting in vain. Returns the
+ * latest time of the next call.
  */
 uint64_t lb_link_lose(struct lb_link *link, uint64_t now, struct lb_run *run);
-/* Messages that wait, and bells: false if the socket has no room for them. */
+/* Sends waiting messages and bells; returns false if the socket is full. */
 bool lb_link_flush(struct lb_link *link);
 /* A bell, or a message, was read from the socket. */
 void lb_link_heard(struct lb_link *link, bool is_bell);
-/* Was a record wrong, or is the link cut? */
+/* Returns true if a record was wrong, or the link is cut. */
 bool lb_link_is_wrong(struct lb_link *link);
 /*
- * The end of a stall, once it is over by now, makes the link thread look; the
- * time when it will be, or UINT64_MAX.
+ * Ends a stall that is over by now, by a look of the link thread; returns the
+ * time of the end, or UINT64_MAX.
  */
 uint64_t lb_link_resume(struct lb_link *link, uint64_t now);
 

@@ -2,13 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * port.c -- names that one process has: a socket bound to each. To learn whose
- * a name is, connect to it: a record with the number comes, and the
- * connection ends. Any thread; answers and questions are read by the link
- * thread.
+ * port.c -- names owned by one process: a socket is bound to each. To learn the
+ * owner of a name, connect to the name: a record with the number comes, and the
+ * connection ends. Any thread; the link thread reads answers and questions.
  *
- * Both structs are never freed: the link thread may hold an event for one that
- * has ended, and then finds no descriptor, or one that has nothing to read.
+ * Both structs are never freed: the link thread may hold an event for an ended
+ * struct, and then finds no descriptor, or a descriptor without data.
  */
 
 #include "wire/port.h"
@@ -55,7 +54,7 @@ struct lb_ask {
 	char names[NAMES][LB_PORT_NAME];
 };
 
-/* what the owner of a name says */
+/* The answer of the owner of a name. */
 struct answer {
 	uint32_t magic;
 	uint16_t version;
@@ -112,7 +111,7 @@ bool lb_port_is_held(const char *name)
 	return fd == -EADDRINUSE;
 }
 
-/* Somebody asks: a connection, a record, its end. */
+/* Answers a question: a connection, a record, the end. */
 static bool answer_one(const struct lb_nic *nic, int listener)
 {
 	LB_NOT_CANCELLED;
@@ -126,7 +125,7 @@ static bool answer_one(const struct lb_nic *nic, int listener)
 
 	if (fd < 0)
 		return false;
-	/* a record that finds no room is the end of file to the other side */
+	/* without room for the record, the other side sees the end of file */
 	lb_socket_send(fd, &answer, sizeof(answer));
 	close(fd);
 	return true;
@@ -163,7 +162,7 @@ void lb_port_release(struct lb_port *port)
 	if (!port)
 		return;
 	pthread_mutex_lock(&lock);
-	lb_socket_close(&port->watch.fd); /* which nobody watches then */
+	lb_socket_close(&port->watch.fd); /* no longer watched then */
 	lb_list_del(&port->node);
 	lb_list_push(&free_ports, &port->node);
 	pthread_mutex_unlock(&lock);
@@ -179,7 +178,7 @@ static void end(struct lb_ask *ask)
 	lb_list_push(&free_asks, &ask->node);
 }
 
-/* The number in a record, 0 if there is none. */
+/* Returns the number in a record, or 0. */
 static unsigned number_of(const struct answer *answer, ssize_t size)
 {
 	if (size != (ssize_t)sizeof(*answer) ||
@@ -191,7 +190,7 @@ static unsigned number_of(const struct answer *answer, ssize_t size)
 	return answer->number;
 }
 
-/* No lock: fn takes those of the layer above. */
+/* Ends a question. No lock: fn takes locks of the layer above. */
 static void finish(struct lb_ask *ask, unsigned number)
 {
 	ask->fn(ask, ask->token, number);
@@ -223,7 +222,9 @@ static void on_ask(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 		finish(ask, number_of(&answer, size));
 }
 
-/* A connection to the process that listens at a name, or a negative errno. */
+/*
+ * Returns a connection to the process listening at a name, or a negative errno.
+ */
 static int reach(const char *name)
 {
 	LB_NOT_CANCELLED;

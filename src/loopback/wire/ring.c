@@ -2,13 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ring.c -- copies records to and from the bytes of a ring. A header never goes
- * around the end, for both are multiples of a unit; payload does in two pieces.
- * No lock and no order of its own.
+ * ring.c -- copies records to and from the bytes of a ring. A header never
+ * wraps around the end, because both are multiples of a unit; payload wraps in
+ * two pieces. No lock, and no memory order.
  *
  * Large payload is written past the caches. The reader has had the lines of the
- * last round, so an ordinary store waits until they have come back from its
- * processor: five times as long for 16 KiB, if no cache is between the two.
+ * last round, so an ordinary store waits until the lines have come back from
+ * the processor of the reader: five times as long for 16 KiB, without a shared
+ * cache.
  */
 
 #include "wire/ring.h"
@@ -33,7 +34,7 @@ static uint8_t *bytes_of(const void *from)
 	return (uint8_t *)(uintptr_t)from;
 }
 
-/* n bytes of a ring, in two pieces if they go around its end. */
+/* Splits n bytes of a ring into one or two pieces, at the end of the ring. */
 static void pieces_of(uint8_t *ring, uint64_t at, uint32_t n,
 		      struct lb_span pieces[3])
 {
@@ -72,7 +73,7 @@ void lb_ring_header(const uint8_t *ring, uint64_t at, struct lb_record *record)
 	memcpy(record, ring + offset(at), sizeof(*record));
 }
 
-#define STREAMED 4096 /* bytes from which on it pays */
+#define STREAMED 4096 /* least bytes for which streaming pays */
 
 #if CAN_STREAM
 
@@ -115,7 +116,7 @@ static void write_bytes(uint8_t *to, const uint8_t *from, uint64_t n)
 		memcpy(to, from, n);
 }
 
-/* The next n bytes of a list, which is at offset *at of its first span. */
+/* Gathers the next n bytes of a list, from offset *at of the first span. */
 static const struct lb_span *gather(uint8_t *to, uint64_t n,
 				    const struct lb_span *src, uint64_t *at)
 {

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * socket.h -- sockets of abstract names, whose records come whole or not at
- * all. None of the calls waits; all of them return 0 or an errno, or a
- * descriptor or a negative errno.
+ * socket.h -- sockets of abstract names; records come whole or not at all. No
+ * call waits; every call returns 0 or an errno, or a descriptor or a negative
+ * errno.
  */
 
 #ifndef LB_WIRE_SOCKET_H
@@ -21,43 +21,51 @@ enum {
 	LB_SOCKET_MESSAGE = 'm',
 };
 
-/* Names are one network's: 0 at first. Before the first of the other calls. */
+/*
+ * Sets the network of names: at first 0. Before the first of the other calls.
+ */
 void lb_socket_set_network(uint32_t number);
 
-/* @name is held by a socket that listens; -EADDRINUSE: by another. */
+/* Listens at @name; -EADDRINUSE: another socket has the name. */
 int lb_socket_listen(const char *name);
-/* The same in two steps; until the second nobody can connect to the name. */
+/* Listen in two steps; before the second step no process can connect. */
 int lb_socket_bind(const char *name);
 int lb_socket_listen_at(int fd);
 int lb_socket_accept(int listener);
-/* -ECONNREFUSED: nobody has the name; -EAGAIN: too many wait. */
+/* Connects; -ECONNREFUSED: the name is free; -EAGAIN: too many wait. */
 int lb_socket_connect(const char *name);
 
 /*
- * @name is held by a socket that nobody connects to. A probe asks whether some
- * name is held by such a one.
+ * lb_socket_hold() holds @name by a socket without connections;
+ * lb_socket_probe() tells whether any name is so held.
  */
 int lb_socket_hold(const char *name);
 int lb_socket_probe(void);
 bool lb_socket_is_held(int probe, const char *name);
 
-/* The process at the other end, as of its connect() or listen(). */
+/*
+ * Returns the process at the other end, at the time of its connect() or
+ * listen().
+ */
 int lb_socket_peer(int fd, pid_t *pid, uid_t *uid);
-/* A descriptor that is readable once pid has ended, or a negative errno. */
+/*
+ * Returns a descriptor that is readable once pid has ended, or a negative
+ * errno.
+ */
 int lb_socket_pidfd(pid_t pid);
 int lb_socket_is_readable(int fd); /* 0 or 1 */
 
-/* One record, with a descriptor if pass is not -1. */
+/* Send a record, with a descriptor if pass is not -1. */
 int lb_socket_send(int fd, const void *data, size_t size);
 int lb_socket_send_fd(int fd, const void *data, size_t size, int pass);
 int lb_socket_bell(int fd);
 /*
- * One record: how long it is, 0 at the end, or a negative errno; -EMSGSIZE if
- * it is longer, or not all its descriptors came. *passed is a descriptor that
- * came with it, or -1.
+ * Receives a record: returns its length, 0 at the end, or a negative errno;
+ * -EMSGSIZE if the record is longer, or lost a descriptor. *passed is the
+ * descriptor in the record, or -1.
  */
 ssize_t lb_socket_receive(int fd, void *data, size_t size, int *passed);
 
-void lb_socket_close(int *fd); /* -1 from now on; harmless if it is that */
+void lb_socket_close(int *fd); /* sets -1; harmless for -1 */
 
 #endif /* LB_WIRE_SOCKET_H */
