@@ -61,7 +61,10 @@ err_close:
 	return NULL;
 }
 
-/* Of two threads that open a device at once, one has it for nothing. */
+/*
+ * Opens a device; if two threads open a device at once, the second context is
+ * closed again.
+ */
 static const struct lb_cm_dev *dev_first(int index)
 {
 	struct lb_device *device = lb_device_at(index);

@@ -85,7 +85,10 @@ static void receive_mra(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 		id->peer = msg->from;
 }
 
-/* Of datagrams: all is known, and there is nothing to keep up. */
+/*
+ * Receives the answer to a datagram request: everything is known, and no
+ * connection is kept.
+ */
 static void receive_ud_rep(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	struct lb_cm_event *event;
@@ -111,7 +114,10 @@ static int ud_status(int reason)
 	}
 }
 
-/* Of datagrams: a server never hears that its client has gone. */
+/*
+ * Receives the refusal of a datagram request: a server never hears that its
+ * client has gone.
+ */
 static void receive_ud_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	if (id->link != LB_CM_LINK_REQ_SENT)
@@ -262,7 +268,7 @@ void lb_cm_link_connect(struct lb_cm_id *id, struct lb_cm_msg *req)
 		refuse_unsent(id);
 }
 
-/* Of datagrams: that was all. */
+/* Replies to a datagram request, which ends the handshake. */
 static void reply_ud(struct lb_cm_id *id, struct lb_cm_msg *rep)
 {
 	if (!lb_cm_wire_post(id, rep))

@@ -22,12 +22,12 @@ void lb_cm_port_start(void);
 void lb_cm_port_forked(void);
 /* Give id the port of id->src, or a free one. 0 or an errno. */
 int lb_cm_port_bind(struct lb_cm_id *id);
-/* May id listen on the port that it shares? 0 or an errno. */
+/* Checks that id may listen on its shared port. Returns 0 or an errno. */
 int lb_cm_port_listen(struct lb_cm_id *id);
 /* It is nobody's port any more, if id was the last; harmless without one. */
 void lb_cm_port_leave(struct lb_cm_id *id);
 
-/* Does the port of an address belong to this process? */
+/* Returns true if the port of an address belongs to this process. */
 bool lb_cm_port_is_ours(enum rdma_port_space ps,
 			const struct sockaddr_storage *addr);
 /* Under which the process that listens at a port is found; NULL ends them. */

@@ -18,7 +18,7 @@
  */
 typedef void lb_cm_reach_fn(struct lb_cm_id *id, struct lb_cm_msg *req);
 
-/* Is the port of a request another process's, if anybody's? */
+/* Returns true if the port of a request may belong to another process. */
 bool lb_cm_reach_is_far(const struct lb_cm_msg *req);
 /* false: no process listens at the port. */
 bool lb_cm_reach_start(struct lb_cm_id *id, const struct lb_cm_msg *req,

@@ -30,7 +30,10 @@ static void receive_stray(const struct lb_cm_msg *msg)
 		lb_cm_wire_transmit(&drep);
 }
 
-/* Is id still there, and the sender the peer of its connection? */
+/*
+ * Returns true if id still exists, and the sender is the peer of the
+ * connection.
+ */
 static bool is_for(const struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	if (!id || id->state == LB_CM_GONE)

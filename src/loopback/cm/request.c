@@ -177,8 +177,9 @@ void lb_cm_request_withdraw(const struct lb_cm_msg *rej)
 }
 
 /*
- * Does the requester still wait, and has this request not been received
- * before? In one process that can be seen; elsewhere its messages tell.
+ * Returns true if the requester still waits, and this request has not been
+ * received before. In one process both are visible; elsewhere the messages of
+ * the requester tell.
  */
 static bool is_wanted(const struct lb_cm_msg *req)
 {

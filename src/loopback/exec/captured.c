@@ -15,14 +15,15 @@
 #include "qp/remote.h"
 #include "qp/wqe.h"
 
-/* A message, or the bytes of an answer, on its way into packets. */
+/* A message, or the bytes of an answer, on the way into packets. */
 struct message {
-	struct lb_packet packet; /* of each what they share */
+	struct lb_packet packet; /* common fields of all packets */
 	const struct lb_span *span;
 	uint64_t done; /* of the span */
 	uint32_t left;
 	uint32_t mtu;
-	/* opcodes: the only packet; the first, those between, the last */
+	/* opcodes: of an only packet; of the first, the middle, the last
+	 * packet */
 	uint8_t only, first, middle, last;
 };
 
@@ -46,7 +47,7 @@ static void gather(struct message *m, uint8_t *buf, uint32_t n)
 	}
 }
 
-/* All its packets; the PSN behind the last one. */
+/* Sends all packets of the message; returns the PSN after the last packet. */
 static uint32_t send_message(struct message *m)
 {
 	struct lb_packet *p = &m->packet;
@@ -129,7 +130,7 @@ static void set_request(struct message *m, const struct lb_work *w)
 	}
 }
 
-/* Where it comes from and goes to, by the connection or the datagram. */
+/* Sets source and destination, from the connection or the datagram. */
 static void set_ends(struct lb_packet *p, const struct lb_work *w)
 {
 	const struct ibv_global_route *grh = &w->qp->attr.ah_attr.grh;
@@ -150,7 +151,7 @@ static void set_operation(struct lb_packet *p, const struct lb_work *w)
 	p->wants_ack = w->qp->type == IBV_QPT_RC;
 	p->imm = wqe->imm;
 	if (w->qp->type == IBV_QPT_UD) {
-		/* the highest bit: the one of the queue pair */
+		/* the highest bit selects the Q_Key of the queue pair */
 		p->qkey = wqe->qkey >> 31 ? w->qp->attr.qkey : wqe->qkey;
 		return;
 	}
@@ -167,7 +168,7 @@ static void set_operation(struct lb_packet *p, const struct lb_work *w)
 	}
 }
 
-/* Does it carry bytes, and not ask for them? */
+/* Returns true if the request carries bytes, and does not ask for bytes. */
 static bool has_payload(const struct lb_wqe *wqe)
 {
 	return !lb_wqe_reads(wqe) && wqe->opcode != LB_WR_FLUSH;
@@ -232,7 +233,10 @@ static void send_answer(struct lb_work *w, int result, uint32_t psn)
 
 /* --- a request */
 
-/* Would a wire have carried it? Not what its own end refuses, or drops. */
+/*
+ * Returns true if a wire would have carried the request: not if the requester
+ * refuses or drops the request.
+ */
 static bool was_sent(const struct lb_work *w, int result)
 {
 	const struct lb_wr_fault *fault = &w->qp->exec.fault;
@@ -262,7 +266,7 @@ void lb_captured_request(struct lb_work *w, int result)
 	set_ends(&m.packet, w);
 	set_operation(&m.packet, w);
 	next = send_message(&m);
-	/* an answer to a READ takes a PSN for each of its packets */
+	/* an answer to a READ takes a PSN for each packet */
 	if (w->wqe->opcode == IBV_WR_RDMA_READ && w->wqe->length)
 		next = psn + (w->wqe->length + m.mtu - 1) / m.mtu;
 	qp->sent_packets = next - qp->attr.sq_psn;
@@ -273,7 +277,7 @@ void lb_captured_request(struct lb_work *w, int result)
 		    w->wqe->opcode == IBV_WR_RDMA_READ ? psn : next - 1);
 }
 
-/* --- what goes over a link */
+/* --- traffic of a link */
 
 static void skip(struct message *m, uint64_t n)
 {
@@ -289,7 +293,7 @@ static bool is_cut(const struct lb_record *part)
 	return part->type == LB_RECORD_SEND || part->type == LB_RECORD_WRITE;
 }
 
-/* Of a message that several parts make. */
+/* Cuts the opcodes of a message of several parts. */
 static void cut_opcodes(struct message *m, const struct lb_record *part)
 {
 	bool begins = part->flags & LB_RECORD_FIRST;

@@ -219,7 +219,10 @@ static int attempt(struct lb_work *w)
 	return ret;
 }
 
-/* Was the buffer left alone while the request was under way? */
+/*
+ * Checks that the program left the buffer alone while the request was
+ * outstanding.
+ */
 static void check_hash(struct lb_qp *qp, const struct lb_wqe *wqe)
 {
 	uint64_t *check = &qp->sq_checks[qp->sq_exec & qp->sq_mask];

@@ -13,7 +13,7 @@
 struct lb_qp;
 struct lb_wqe;
 
-/* Of the request at pos, for the strict mode: what its buffers hash to. */
+/* Stores the hash of the buffers of the request at pos, for the strict mode. */
 void lb_hash_remember(struct lb_qp *qp, uint32_t pos);
 /* Hash of the buffers of a request, 0 if not to be read; barrier entered. */
 uint64_t lb_hash_wqe(const struct lb_qp *qp, const struct lb_wqe *wqe);

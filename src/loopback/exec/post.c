@@ -39,7 +39,10 @@
 
 /* --- the send queue; sq.lock held */
 
-/* May it be posted to? Only ERR may come meanwhile, and its maker flushes. */
+/*
+ * Returns 0 if the state allows posts. Only ERR may come meanwhile, and the
+ * thread that sets ERR flushes.
+ */
 static int check_state(const struct lb_qp *qp)
 {
 	if (lb_qp_takes_sends(lb_qp_state(qp)))
@@ -103,7 +106,10 @@ static int set_datagram(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
 			 wr->wr.ud.remote_qkey);
 }
 
-/* Does it need no answer, as on an unreliable connection? */
+/*
+ * Returns true if the operation needs no answer, as on an unreliable
+ * connection.
+ */
 static bool is_one_way(enum ibv_wr_opcode opcode)
 {
 	switch (opcode) {

@@ -21,7 +21,7 @@ struct lb_run;
 /* As lb_exec_run(), of a queue pair that has a link. */
 enum lb_step lb_remote_run(struct lb_run *run, struct lb_qp *qp,
 			   uint64_t budget);
-/* Is it the answer that qp, of this life, has to get next? */
+/* Returns true if the answer is the next answer for qp, in this life. */
 bool lb_remote_awaits(const struct lb_qp *qp, const struct lb_record *answer);
 /* Take it; bytes are those of a READ. */
 void lb_remote_take(struct lb_run *run, struct lb_qp *qp,

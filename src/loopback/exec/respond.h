@@ -23,13 +23,16 @@ int lb_respond(struct lb_work *w);
 int lb_respond_begin(struct lb_work *w);
 int lb_respond_some(struct lb_work *w);
 /*
- * Of a READ the check, 0 or the status: remote is what is read, until
+ * Checks a READ: returns 0 or the status; remote is the memory to read, until
  * lb_mr_done() of w->window.
  */
 int lb_respond_reads(struct lb_work *w, struct lb_span remote[2]);
-/* Does it take a receive? */
+/* Returns true if the request takes a receive. */
 bool lb_respond_takes(const struct lb_wqe *wqe);
-/* Of these, the receive: false if there is none; its end, one way or other. */
+/*
+ * Take the receive of a request: false if there is no receive; and end the
+ * receive, with success or not.
+ */
 bool lb_respond_take(struct lb_work *w);
 int lb_respond_complete(struct lb_work *w);
 void lb_respond_fail(struct lb_work *w, enum ibv_wc_status status);

@@ -32,8 +32,8 @@ void lb_copy_move(const struct lb_span *dst, uint64_t to,
 /* How many of the bytes that are left of a message go next: about budget. */
 uint64_t lb_copy_piece(uint64_t left, uint64_t budget);
 /*
- * Of a message of total bytes, whose first done have been moved, move up to
- * budget more: how many.
+ * Moves up to budget bytes of a message of total bytes, whose first done bytes
+ * have been moved; returns how many.
  */
 uint64_t lb_copy_slice(const struct lb_span *dst, const struct lb_span *src,
 		       uint64_t total, uint64_t done, uint64_t budget);

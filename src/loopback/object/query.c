@@ -244,7 +244,10 @@ LB_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	return (ssize_t)n;
 }
 
-/* Of a private version of the real library, but its tools call it. */
+/*
+ * Belongs to a private version of the real library, but its tools call the
+ * function.
+ */
 LB_EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
 				 unsigned int index, unsigned int *type)
 {

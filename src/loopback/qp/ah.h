@@ -29,7 +29,7 @@ struct lb_ah {
 	struct ibv_pd *pd;
 };
 
-/* Does dev get to this address? 0 or an errno. */
+/* Checks that dev reaches the address. Returns 0 or an errno. */
 int lb_ah_check(const struct ibv_ah_attr *attr, const struct lb_device *dev);
 /* Send wqe to the queue pair qpn behind ah. 0 or EINVAL. */
 int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ah,

@@ -62,7 +62,7 @@ void lb_flush_sends(struct lb_run *run, struct lb_qp *qp)
 	leave(qp);
 }
 
-/* Of a QP with an SRQ: it takes no more from it. */
+/* Reports that a QP with an SRQ takes no further receive of the SRQ. */
 static void say_last_wqe(struct lb_qp *qp)
 {
 	uint32_t knob = lb_fault_knob(LB_KNOB_NO_LAST_WQE);

@@ -183,7 +183,7 @@ int lb_srq_get_num(struct ibv_srq *srq, uint32_t *num)
 	return lb_error(EOPNOTSUPP); /* only XRC SRQs have one */
 }
 
-/* May size and limit become what attr says? Both locks held. */
+/* Checks the new size and limit in attr. Both locks held. */
 static int check_modify(const struct lb_srq *srq,
 			const struct ibv_srq_attr *attr, int mask)
 {

@@ -63,14 +63,17 @@ static inline bool lb_wqe_reads(const struct lb_wqe *wqe)
 	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Does its answer take a resource of the peer's? Those of reads are few. */
+/*
+ * Returns true if the answer takes a resource of the peer: few resources for
+ * reads.
+ */
 static inline bool lb_wqe_is_counted(const struct lb_wqe *wqe)
 {
 	return lb_wqe_reads(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE ||
 	       wqe->opcode == LB_WR_FLUSH;
 }
 
-/* Has it nothing to do with a peer? */
+/* Returns true if the request has nothing to do with a peer. */
 static inline bool lb_wqe_is_local(const struct lb_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_BIND_MW || wqe->opcode == IBV_WR_LOCAL_INV;

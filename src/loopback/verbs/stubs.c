@@ -173,7 +173,10 @@ LB_EXPORT int ibv_dofork_range(void *base, size_t size)
 
 /* --- sysfs: the device is not there */
 
-/* Of a private version of the real library, but its tools call it. */
+/*
+ * Belongs to a private version of the real library, but its tools call the
+ * function.
+ */
 LB_EXPORT int ibv_read_ibdev_sysfs_file(char *buf, size_t size,
 					struct ibv_device *device,
 					const char *fmt, ...)

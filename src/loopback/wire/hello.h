@@ -53,7 +53,10 @@ struct lb_hello {
 	uint32_t spare;
 };
 
-/* Can there be a link with the sender of these bytes? *theirs is filled. */
+/*
+ * Returns why there can be no link with the sender of the bytes, or that there
+ * can be a link; fills *theirs.
+ */
 enum lb_hello_reason lb_hello_check(const struct lb_hello *mine,
 				    const void *bytes, size_t size,
 				    struct lb_hello *theirs);

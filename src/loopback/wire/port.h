@@ -25,7 +25,7 @@ enum { LB_PORT_NAME = 48 };
  * EADDRINUSE if another process has it.
  */
 struct lb_port *lb_port_hold(const char *name);
-/* Is it so that another process, or this one, has the name? */
+/* Returns true if a process, this or another, has the name. */
 bool lb_port_is_held(const char *name);
 /*
  * Questions for it are answered from now on, with the number of nic, whose

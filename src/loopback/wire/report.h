@@ -12,7 +12,7 @@ struct lb_link;
 void lb_report_start(void);
 /* The link's line on stderr, once in its life. Both of its locks held. */
 void lb_report_end(struct lb_link *link);
-/* The same, at the end of the process; a callback of lb_nic_each(). */
+/* Reports a link, at the end of the process; a callback of lb_nic_each(). */
 void lb_report_link(struct lb_link *link, void *arg);
 
 #endif /* LB_WIRE_REPORT_H */

@@ -28,8 +28,9 @@ void lb_ring_payload(const uint8_t *ring, uint64_t at,
 		     const struct lb_record *record, struct lb_span payload[3]);
 
 /*
- * May a tail that was now read follow the last one, if the reader is at head?
- * May a head that was now read follow the last one, if the writer is at tail?
+ * lb_ring_is_tail(): the tail just read may follow the last tail, if the reader
+ * is at head. lb_ring_is_head(): the head just read may follow the last head,
+ * if the writer is at tail.
  */
 static inline bool lb_ring_is_tail(uint64_t tail, uint64_t last, uint64_t head)
 {
