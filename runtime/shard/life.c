@@ -86,6 +86,24 @@ static int make_queue(struct rpma_rt_shard *shard,
 	return rpma_rt_queue_new(shard->rt, &queue_cfg, &shard->queue);
 }
 
+/* Prepares the words that sends of the shard read. */
+static void init_sender(struct rpma_rt_shard *shard)
+{
+	uint64_t from = shard->index;
+	uint32_t kind;
+	uint32_t i;
+
+	for (kind = 0; kind < RPMA_RT_SHARD_WRITABLE; kind++) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		shard->places[kind] = from << 32 | (uint64_t)kind << 48;
+#else
+		shard->places[kind] = from << 16 | (uint64_t)kind << 8;
+#endif
+	}
+	for (i = 0; i < shard->count; i++)
+		shard->out[i].bit = rt_shard_bit(i);
+}
+
 static int make_shard(struct rpma_rt_shards *set, uint32_t index,
 		      const struct rpma_rt_shards_cfg *cfg)
 {
@@ -98,7 +116,7 @@ static int make_shard(struct rpma_rt_shards *set, uint32_t index,
 	shard->count = set->count;
 	shard->poller = &set->rt->pollers[index];
 	shard->arg = cfg->args == NULL ? NULL : cfg->args[index];
-	rt_shard_send_init(shard);
+	init_sender(shard);
 	ret = make_queue(shard, cfg);
 	if (ret)
 		return ret;
@@ -230,6 +248,15 @@ int rpma_rt_shards_deal(const struct rpma_rt_shards *shards,
 
 /* ---------------------------------------------------------- ending --- */
 
+/* Returns how many messages of a lane no thread took, or are not published.
+ * REQUIRES: no other thread is at the lane */
+static uint32_t left_in(const struct rt_shard_out *out)
+{
+	/* relaxed: the caller is alone */
+	return rt_shard_lane_next(out) -
+	       atomic_load_explicit(&out->lane->head, memory_order_relaxed);
+}
+
 /* Of those that the threads left when they stopped to run shards. */
 static uint32_t count_left(const struct rpma_rt_shards *set)
 {
@@ -240,7 +267,7 @@ static uint32_t count_left(const struct rpma_rt_shards *set)
 	for (i = 0; i < set->count * set->count; i++) {
 		out = &set->shards[i / set->count].out[i % set->count];
 		if (out->lane != NULL)
-			left += rt_shard_lane_left(out);
+			left += left_in(out);
 	}
 	return left;
 }

@@ -42,13 +42,6 @@ static struct rt_shard_lane *rt_shard_lane_new(uint32_t limit)
 	return lane;
 }
 
-uint32_t rt_shard_lane_left(const struct rt_shard_out *out)
-{
-	/* relaxed: the caller is alone */
-	return rt_shard_lane_next(out) -
-	       atomic_load_explicit(&out->lane->head, memory_order_relaxed);
-}
-
 /* ----------------------------------------------------------------- ring --- */
 
 /*
@@ -182,23 +175,6 @@ static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 
 /* --------------------------------------------------------- sending --- */
 
-void rt_shard_send_init(struct rpma_rt_shard *shard)
-{
-	uint64_t from = shard->index;
-	uint32_t kind;
-	uint32_t i;
-
-	for (kind = 0; kind < RPMA_RT_SHARD_WRITABLE; kind++) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-		shard->places[kind] = from << 32 | (uint64_t)kind << 48;
-#else
-		shard->places[kind] = from << 16 | (uint64_t)kind << 8;
-#endif
-	}
-	for (i = 0; i < shard->count; i++)
-		shard->out[i].bit = rt_shard_bit(i);
-}
-
 /* What comes behind the words of a message. */
 static inline uint64_t place_of(const struct rpma_rt_shard *shard,
 				uint32_t code, enum rpma_rt_shard_kind kind)
@@ -208,6 +184,23 @@ static inline uint64_t place_of(const struct rpma_rt_shard *shard,
 #else
 	return (uint64_t)code << 32 | shard->places[kind];
 #endif
+}
+
+#define FETCHED 8 /* messages of a batch whose lines are worth fetching */
+
+/* Fetches the lines that the next batch will be written to, should the batch
+ * have as many messages: the receiver has the lines, and the stores of a batch,
+ * and the fence, wait for them. */
+static void fetch(const struct rt_shard_out *out, uint32_t count)
+{
+	const struct rt_shard_lane *lane = out->lane;
+	uint32_t size = 2 * lane->limit;
+	uint32_t at = out->published;
+	uint32_t room = out->head_seen + size - at;
+	uint32_t end = at + (count < room ? count : room);
+
+	for (; (int32_t)(end - at) > 0; at += 2)
+		rt_fetch_to_write(&lane->slots[at & (size - 1)]);
 }
 
 /* Copies messages to slots that follow one another. */
@@ -253,6 +246,8 @@ static inline uint32_t copy_staged(struct rt_shard_out *out)
 	/* release [SHARD-2]: the messages */
 	atomic_store_explicit(&lane->tail, out->published,
 			      memory_order_release);
+	if (count >= FETCHED)
+		fetch(out, count);
 	return count;
 }
 

@@ -327,7 +327,6 @@ int rt_shard_refuse_thread(const struct rt_log_place *place,
 
 /* ------------------------------------------------------- in a turn --- */
 
-void rt_shard_send_init(struct rpma_rt_shard *shard);
 /* Publishes what was sent; the hand-over follows. */
 void rt_shard_send_publish(struct rpma_rt_shard *shard);
 /* Publishes what was sent, and wakes shards that sleep on that, or on room. */
@@ -355,9 +354,6 @@ void rt_shard_sleep_fini(struct rpma_rt_shard *shard);
 /* Behind the caller's fence: wakes the other if it sleeps and was not rung
  * for that. */
 void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other);
-/* Messages that nobody took, or that are not published; no other thread is at
- * the lane. */
-uint32_t rt_shard_lane_left(const struct rt_shard_out *out);
 /* Writes the eventfd. */
 void rt_shard_ring_wake(const struct rpma_rt_shard *shard);
 
