@@ -386,8 +386,8 @@ static const char *link_fault(const struct rpma_rt_conn *conn,
 		       : "begins a link that is longer than half of sq_size";
 }
 
-int rt_fault_check_send(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_wr *wrs, int count, int index)
+static int check_send(const struct rpma_rt_conn *conn,
+		      const struct rpma_rt_wr *wrs, int count, int index)
 {
 	const struct rpma_rt_wr *wr = &wrs[index];
 	const char *wrong = flags_fault(wr);
@@ -416,8 +416,8 @@ int rt_fault_check_send(const struct rpma_rt_conn *conn,
 		       : check_route(conn, wr->route, RPMA_RT_SEND_SIDE, index);
 }
 
-int rt_fault_check_recv(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_recv_wr *wr, int index)
+static int check_recv(const struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int index)
 {
 	const char *wrong = rt_wr_recv_fault(wr, conn->max_sge);
 
@@ -427,4 +427,13 @@ int rt_fault_check_recv(const struct rpma_rt_conn *conn,
 		return check_future(conn, wr->route, 0, RPMA_RT_RECV_SIDE,
 				    index);
 	return check_route(conn, wr->route, RPMA_RT_RECV_SIDE, index);
+}
+
+int rt_fault_check(const struct rt_post *post, int index)
+{
+	const struct rpma_rt_conn *conn = rt_post_conn(post);
+
+	return post->side == RPMA_RT_SEND_SIDE
+		       ? check_send(conn, post->sends, post->count, index)
+		       : check_recv(conn, &post->recvs[index], index);
 }

@@ -264,15 +264,8 @@ rt_post_straight(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	return true;
 }
 
-/* Look for what may be wrong with a work request that is not plain. */
-
-/* Of count, the one of that index. ERRORS: RPMA_E_INVAL, logged;
- * RPMA_RT_E_CLOSED (its route is) */
-int rt_fault_check_send(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_wr *wrs, int count, int index);
-/* Of a receive of that index in its call. ERRORS: RPMA_E_INVAL,
- * RPMA_RT_E_CLOSED (a route), logged */
-int rt_fault_check_recv(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_recv_wr *wr, int index);
+/* Checks a work request that is not plain. ERRORS: RPMA_E_INVAL,
+ * RPMA_RT_E_CLOSED (the route is closed); logged */
+int rt_fault_check(const struct rt_post *post, int index);
 
 #endif /* RT_CONN_POST_H */

@@ -27,7 +27,7 @@ static int check(struct rt_post *post)
 		if (likely(rt_wr_is_plain_recv(wr) &&
 			   rt_post_is_route(conn, wr->route, SIDE)))
 			continue;
-		ret = rt_fault_check_recv(conn, wr, (int)(wr - post->recvs));
+		ret = rt_fault_check(post, (int)(wr - post->recvs));
 		if (ret)
 			return ret;
 	}

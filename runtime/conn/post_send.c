@@ -90,8 +90,7 @@ static int check(struct rt_post *post)
 			continue;
 		/* also those whose native form only librpma knows */
 		post->goes_line |= wr->op > RPMA_RT_OP_READ;
-		ret = rt_fault_check_send(rt_post_conn(post), post->sends,
-					  post->count, i);
+		ret = rt_fault_check(post, i);
 	}
 	return ret;
 }
