@@ -69,6 +69,9 @@ static inline void rt_alone_leave(struct rpma_rt_queue *queue)
 	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
 }
 
+/* a wait of so long asks for its CPU again: a yield is a tenth of it */
+#define ASK_AGAIN_NS UINT64_C(3000)
+
 static uint32_t take_some(struct rpma_rt_queue *queue,
 			  struct rpma_rt_completion *cmpl, uint32_t max)
 {
@@ -109,6 +112,17 @@ static uint32_t serve_some(struct rpma_rt_queue *queue,
 	return 0;
 }
 
+/* Returns what the consumer knows of its CPU, and asks again where the wait has
+ * gone on for some time since: the thread that the consumer waits for may have
+ * come to this CPU with the consumer's last call. */
+static enum rt_share share_of_wait(uint64_t *now, uint64_t *asked)
+{
+	if (*now - *asked < ASK_AGAIN_NS)
+		return rt_share_ask(now);
+	*asked = *now;
+	return rt_share_yield_now(now);
+}
+
 /* Takes until items come, the budget or the time is over, or other threads want
  * the CPU. The budget is the queue's, and the poller's besides where the caller
  * runs the rounds of a poller. */
@@ -118,12 +132,13 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 {
 	bool is_over = false;
 	uint32_t count = 0;
+	uint64_t asked;
 	uint64_t now;
 	uint64_t end;
 
 	if (queue->params.spin_us == 0)
 		return 0;
-	now = rt_now_ns();
+	now = asked = rt_now_ns();
 	end = now + (uint64_t)queue->params.spin_us * NS_PER_US;
 	if (rt_serve_is_due(queue))
 		end += rt_context_spin_ns(queue->rt);
@@ -134,7 +149,7 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 			count = serve_some(queue, cmpl, max, &end, &is_over);
 		} else {
 			rt_serve_ask(queue);
-			if (rt_share_ask(&now) != RT_SHARE_ALONE)
+			if (share_of_wait(&now, &asked) != RT_SHARE_ALONE)
 				break;
 			count = take_some(queue, cmpl, max);
 		}

@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "base/self.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
 #include "rt_stub.h"
@@ -79,6 +80,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 
 /* the waker inside this queue goes on when a thread waits for the waker */
 static struct rpma_rt_queue *leaves_when_waited_for;
+/* the thread that the consumer waits for runs when the consumer yields */
+static struct rpma_rt_queue *pushes_when_yielded;
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
@@ -87,6 +90,11 @@ int __wrap_sched_yield(void)
 {
 	struct rpma_rt_queue *queue = leaves_when_waited_for;
 
+	if (pushes_when_yielded != NULL) {
+		push(pushes_when_yielded, 9);
+		pushes_when_yielded = NULL;
+		return 0;
+	}
 	if (queue == NULL)
 		return __real_sched_yield();
 	leaves_when_waited_for = NULL;
@@ -521,6 +529,22 @@ static void wait__something_there_AT_ONCE(void **state)
 	assert_int_equal(
 		rpma_rt_queue_wait(world->queue, world->taken, MAX, -1), 1);
 	assert_int_equal(world->taken[0].context, 7);
+}
+
+/* The consumer had its CPU alone; the thread that it waits for has come to the
+ * CPU since, and gets the CPU within the wait. */
+static void wait__spinning_gives_the_CPU_up(void **state)
+{
+	struct world *world = *state;
+
+	world->queue->params.spin_us = 1000000;
+	rt_share_known = (struct rt_share_known){
+		.until_ns = UINT64_MAX, .share = RT_SHARE_ALONE, .times = 1};
+	pushes_when_yielded = world->queue;
+	assert_int_equal(
+		rpma_rt_queue_wait(world->queue, world->taken, MAX, 10000), 1);
+	assert_null(pushes_when_yielded);
+	rt_share_known = (struct rt_share_known){.times = 1};
 }
 
 static void wait__nothing_comes_NONE(void **state)
@@ -1212,6 +1236,7 @@ int main(void)
 		ON_QUEUE(push__null_INVAL),
 		ON_QUEUE(push__no_memory_NOMEM),
 		ON_QUEUE(wait__something_there_AT_ONCE),
+		ON_QUEUE(wait__spinning_gives_the_CPU_up),
 		ON_QUEUE(wait__nothing_comes_NONE),
 		ON_QUEUE(close__empty_CLOSED),
 		ON_QUEUE(push__too_many_BUSY),
