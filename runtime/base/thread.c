@@ -150,7 +150,10 @@ int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 #define NS_PER_MS	INT64_C(1000000)
 /* A message that is expected is waited for so long without a sleep: some times
  * what a sleep and a wake-up cost. */
-#define LINGER_NS     UINT64_C(50000)
+#define LINGER_NS UINT64_C(50000)
+/* The wait that took longer, since other threads kept the CPU, is followed by
+ * so many times its length without such a wait: it costs 3 percent at most. */
+#define LINGER_PAUSES 32
 #define MOST_FAILURES 16 /* readings of a source that cannot get better */
 
 /* --------------------------------------------------------------- timers --- */
@@ -313,25 +316,44 @@ static int sleep_until_ready(struct rt_thread *thread,
 
 /* A message is expected: looks for messages and sources for a moment, and gives
  * the CPU up between two looks, for the sender may need the CPU. The bell is
- * not prepared, so the message costs its sender no system call. Returns how
- * many sources are ready; *is_idle: neither sources nor a message came. */
+ * not prepared, so the message costs its sender no system call. Where other
+ * threads keep the CPU for longer, the thread does not wait in this way for
+ * some time. Returns how many sources are ready; *is_idle: neither sources nor
+ * a message came. */
 static int linger(struct rt_thread *thread, struct epoll_event *batch,
 		  bool *is_idle)
 {
-	uint64_t now = rt_now_ns();
-	uint64_t end = now + LINGER_NS;
-	enum rt_share share = rt_share_ask(&now);
+	uint64_t begin = rt_now_ns();
+	uint64_t now = begin;
 	int n;
 
 	do {
 		n = epoll_wait(thread->epfd, batch, BATCH, 0);
 		*is_idle = n <= 0 && rt_thread_is_idle(thread);
-		if (*is_idle && share != RT_SHARE_BUSY) {
-			share = rt_share_yield_now(&now);
+		if (*is_idle) {
+			rt_share_yield_now(&now);
 			*is_idle = rt_thread_is_idle(thread);
 		}
-	} while (*is_idle && share != RT_SHARE_BUSY && now < end);
+	} while (*is_idle && now - begin < LINGER_NS);
+	if (now - begin > 2 * LINGER_NS)
+		thread->lingers_ns = now + LINGER_PAUSES * (now - begin);
 	return n;
+}
+
+/* Does the thread expect a message, and may wait for the message awake? Asked
+ * once for each message. */
+static bool may_linger(struct rt_thread *thread)
+{
+	uint64_t now;
+	bool expects = thread->expects;
+
+	thread->expects = false;
+	if (!expects || thread->has_lost_fds)
+		return false;
+	now = rt_now_ns();
+	return now >= thread->lingers_ns &&
+	       (rt_share_known.share != RT_SHARE_BUSY ||
+		now >= rt_share_known.until_ns);
 }
 
 /* Sleeps until a source is ready or a message comes, but not when there is a
@@ -364,9 +386,8 @@ static void serve_sources(struct rt_thread *thread)
 	int n = 0;
 	int i;
 
-	if (thread->expects && !thread->has_lost_fds)
+	if (may_linger(thread))
 		n = linger(thread, batch, &is_idle);
-	thread->expects = false;
 	if (is_idle)
 		n = sleep_prepared(thread, batch, timeout);
 	for (i = 0; i < n; i++) {

@@ -93,6 +93,7 @@ struct rt_thread {
 	/* a message is about to come, the answer to what the thread has just
 	 * reported: the thread does not sleep at once */
 	bool expects;
+	uint64_t lingers_ns; /* from then on, by the monotonic clock */
 	/* set before the start, or NULL: runs on the thread when the program
 	 * has closed its descriptors; sources are not ready any more */
 	void (*lost)(struct rt_thread *thread, int err);
