@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bell.c -- see bell.h, which says which thread may call what, and
+ * bell.c -- see bell.h, which says which thread may call which function, and
  * doc/protocols/lane.md.
  */
 
@@ -26,7 +26,7 @@
 
 static void set_fd(struct rt_bell *bell, int fd)
 {
-	/* release: to a thread that uses the fd and did not make it */
+	/* release: to threads that use the fd, other than the maker */
 	atomic_store_explicit(&bell->fd, fd, memory_order_release);
 }
 
@@ -36,7 +36,9 @@ int rt_bell_fd(const struct rt_bell *bell)
 	return atomic_load_explicit(&bell->fd, memory_order_acquire);
 }
 
-/* Reads the fd, which is quiet then. False: it was quiet before. */
+/*
+ * Reads the fd, which is quiet then. Returns false if the fd was quiet before.
+ */
 static bool read_fd(struct rt_bell *bell, uint64_t *writes)
 {
 	RT_NOT_CANCELLED;
@@ -45,7 +47,7 @@ static bool read_fd(struct rt_bell *bell, uint64_t *writes)
 	       sizeof(*writes);
 }
 
-/* Reads the writes to the fd that have arrived so far. */
+/* Reads the writes to the fd so far. */
 static void read_wake_ups(struct rt_bell *bell)
 {
 	uint64_t writes;
@@ -67,7 +69,7 @@ void rt_bell_init_futex(struct rt_bell *bell)
 	/* relaxed, both: as the word */
 	atomic_store_explicit(&bell->written, false, memory_order_relaxed);
 	atomic_store_explicit(&bell->armed_by, 0, memory_order_relaxed);
-	/* relaxed: the bell is handed to others with what contains it */
+	/* relaxed: other threads get the bell together with its object */
 	atomic_store_explicit(&bell->word, RT_BELL_AWAKE, memory_order_relaxed);
 }
 
@@ -108,8 +110,9 @@ void rt_bell_prepare(struct rt_bell *bell)
 	/* release [BELL-1]: the ringer that takes the word out sees the fd */
 	atomic_store_explicit(&bell->word, bell->prepared,
 			      memory_order_release);
-	/* [LANE-4]: the word before the second look; without it both the ringer
-	 * and we may read what was before, and we sleep on it */
+	/* [LANE-4]: the word before the second look; without the fence both the
+	 * ringer and this thread may read old values, and this thread sleeps on
+	 * the old value */
 	rt_fence_dekker();
 }
 
@@ -127,8 +130,9 @@ void rt_bell_cancel(struct rt_bell *bell)
 	bell->prepared = RT_BELL_AWAKE;
 	if (prepared == RT_BELL_AWAKE)
 		return;
-	/* acquire [BELL-1]: we see what the ringer published; release: a ringer
-	 * that finds us awake may see this store */
+	/* acquire [BELL-1]: this thread sees everything published by the
+	 * ringer; release: a ringer that finds this thread awake may see this
+	 * store */
 	old = atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
 				       memory_order_acq_rel);
 	if (old == RT_BELL_AWAKE && prepared == RT_BELL_ON_FD)
@@ -148,38 +152,41 @@ bool rt_bell_is_asleep(const struct rt_bell *bell)
 
 void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number)
 {
-	/* relaxed: the fence of rt_bell_arm() orders it [LANE-3] */
+	/* relaxed: ordered by the fence of rt_bell_arm() [LANE-3] */
 	atomic_store_explicit(&bell->armed_by, number, memory_order_relaxed);
 }
 
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways)
 {
 	if (ways != 0)
-		/* release [BELL-1]: the ringer that takes them sees the fd */
+		/* release [BELL-1]: the ringer that takes the ways out sees the
+		 * fd */
 		atomic_fetch_or_explicit(&bell->word, ways,
 					 memory_order_release);
-	/* [LANE-3] [LANE-4]: the word before the look that follows */
+	/* [LANE-3] [LANE-4]: the word before the following look */
 	rt_fence_dekker();
 }
 
 uint32_t rt_bell_ways(const struct rt_bell *bell)
 {
-	/* relaxed: the thread that stored them was inside before us, or marks
-	 * that it was not [SHARED-1]; a ring not seen yet is under way */
+	/* relaxed: the thread that stored the ways was inside before this
+	 * thread, or marks the absence [SHARED-1]; an unseen ring is on the
+	 * way */
 	return atomic_load_explicit(&bell->word, memory_order_relaxed);
 }
 
 uint32_t rt_bell_disarm(struct rt_bell *bell)
 {
-	/* acquire [BELL-1]: the fd; release: what we published, or left, to
-	 * the sleeper that is rung */
+	/* acquire [BELL-1]: the fd; release: everything published, or left, to
+	 * the sleeper being rung */
 	return atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
 					memory_order_acq_rel);
 }
 
 void rt_bell_take_back(struct rt_bell *bell, uint32_t ways)
 {
-	/* acquire [BELL-1]: we see what the ringer published */
+	/* acquire [BELL-1]: this thread sees everything published by the
+	 * ringer */
 	atomic_fetch_and_explicit(&bell->word, ~ways, memory_order_acquire);
 }
 
@@ -189,14 +196,14 @@ uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
 	if (!bell->timed ||
 	    atomic_load_explicit(&bell->rung_ns, memory_order_relaxed) == 0)
 		return 0;
-	/* relaxed: only the thread that takes it counts it */
+	/* relaxed: only the taking thread counts the ring */
 	return atomic_exchange_explicit(&bell->rung_ns, 0,
 					memory_order_relaxed);
 }
 
 static void write_fd(struct rt_bell *bell)
 {
-	/* locks may be held, and what is rung for is published */
+	/* locks may be held, and the items behind the ring are published */
 	RT_NOT_CANCELLED;
 	const uint64_t one = 1;
 	ssize_t ret;
@@ -204,7 +211,8 @@ static void write_fd(struct rt_bell *bell)
 	/* a full counter (EAGAIN) is readable too, so nothing is lost */
 	ret = write(rt_bell_fd(bell), &one, sizeof(one));
 	(void)ret;
-	/* release [BELL-2]: after the write, which is read after it is seen */
+	/* release [BELL-2]: after the write, which is read after the flag is
+	 * seen */
 	atomic_store_explicit(&bell->written, true, memory_order_release);
 }
 
@@ -215,8 +223,8 @@ void rt_bell_read(struct rt_bell *bell)
 	/* relaxed: a look, so that a quiet fd costs nothing */
 	if (!atomic_load_explicit(&bell->written, memory_order_relaxed))
 		return;
-	/* acquire [BELL-2]: before the read. A write that we do not see yet
-	 * sets it again, and makes the fd readable once for nothing */
+	/* acquire [BELL-2]: before the read. A write not yet seen here sets the
+	 * flag again, and makes the fd readable once for nothing */
 	atomic_exchange_explicit(&bell->written, false, memory_order_acquire);
 	(void)read_fd(bell, &writes); /* nothing to read is quiet too */
 }
@@ -227,7 +235,8 @@ bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)
 		/* relaxed: statistic, orders nothing */
 		atomic_store_explicit(&bell->rung_ns, rt_now_ns(),
 				      memory_order_relaxed);
-	/* there may be no sleeper: one on its way in or out looks by itself */
+	/* there may be no sleeper: a thread on the way in or out looks without
+	 * a ring */
 	if (ways & RT_BELL_ON_FUTEX)
 		syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL,
 			NULL, 0);
@@ -245,8 +254,8 @@ RT_LEFT_AT_ONCE void rt_bell_sleep_armed(struct rt_bell *bell,
 	};
 	uint32_t ways = rt_bell_ways(bell);
 
-	/* the kernel compares again under its lock: a ring since our second
-	 * look makes this return at once */
+	/* the kernel compares again under a lock: after a ring since the second
+	 * look, the call returns at once */
 	if (ways & RT_BELL_ON_FUTEX)
 		syscall(SYS_futex, &bell->word, FUTEX_WAIT_PRIVATE, ways,
 			timeout_ns < 0 ? NULL : &timeout, NULL, 0);
@@ -261,7 +270,8 @@ bool rt_bell_wake(struct rt_bell *bell)
 
 void rt_bell_ring(struct rt_bell *bell)
 {
-	/* [LANE-3] [LANE-4]: what the caller published before the word */
+	/* [LANE-3] [LANE-4]: everything published by the caller before the
+	 * word */
 	rt_fence_dekker();
 	rt_bell_ring_fenced(bell);
 }

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.h -- the configurations that programs give: the rules for their fields,
- * and the log message for a field that breaks its rule. A program may have been
- * built with fewer fields than this library has, or more.
+ * cfg.h -- the configurations given by programs: the rules for their fields,
+ * and the log message for a broken rule. A program may have been built with
+ * fewer fields than this library has, or more.
  */
 
 #ifndef RT_BASE_CFG_H
@@ -20,11 +20,11 @@
 #define RT_CFG_WAITING 1048576
 
 enum rt_cfg_rule {
-	RT_CFG_RANGE, /* a number: min..max, or what the initializer has */
+	RT_CFG_RANGE, /* a number: min..max, or the initial value */
 	RT_CFG_POWER, /* likewise, and a power of two */
 	RT_CFG_ANY,   /* any value */
 	RT_CFG_ZERO,  /* reserved */
-	RT_CFG_NEEDED /* a pointer that is not NULL */
+	RT_CFG_NEEDED /* a pointer other than NULL */
 };
 
 struct rt_cfg_field {
@@ -36,30 +36,34 @@ struct rt_cfg_field {
 	int64_t max;
 };
 
-/* one struct of rpma_rt.h; it begins with its size, 32 bits */
+/* a struct of rpma_rt.h, beginning with its size, 32 bits */
 struct rt_cfg_type {
 	const char *name;
-	const struct rt_cfg_field *fields; /* up to one without a name */
-	const void *init;		   /* what the initializer writes */
+	const struct rt_cfg_field *fields; /* up to a field without a name */
+	const void *init;		   /* the values written by the
+					    * initializer */
 	size_t size;
 	size_t first_size; /* in the first release */
 };
 
 /*
- * Copies the program's configuration: *cfg has every field, checked, and
- * defaults where a 0 means them. given NULL: the defaults. Pointers in it stay
- * the program's.
- * ERRORS: RPMA_E_INVAL, logged.
+ * Copies the configuration of the program: *cfg has every field, checked, and
+ * defaults where 0 means the default. given NULL: the defaults. Pointers in the
+ * configuration still belong to the program. ERRORS: RPMA_E_INVAL, logged.
  */
 int rt_cfg_read(const struct rt_cfg_type *type, const void *given, void *cfg);
-/* What the initializer does, in the first size bytes. ERRORS: likewise */
+/*
+ * Initializes the first size bytes of a configuration. ERRORS: RPMA_E_INVAL,
+ * logged
+ */
 int rt_cfg_init(const struct rt_cfg_type *type, void *cfg, size_t size);
-/* Logs that a field of a struct is none of min..max. Returns RPMA_E_INVAL. */
+/* Logs that a field of a struct is not in min..max. Returns RPMA_E_INVAL. */
 int rt_cfg_refuse(const char *type, const char *field, int64_t value,
 		  int64_t min, int64_t max);
 
-/* The same of each struct, with the rules that are more than a range.
- * ERRORS: RPMA_E_INVAL, logged; RPMA_E_PROVIDER: the CPUs are not known. */
+/* Read a configuration of each type like rt_cfg_read(), with rules beyond a
+ * range. ERRORS: RPMA_E_INVAL, logged; RPMA_E_PROVIDER: the CPUs are not
+ * known. */
 int rt_cfg_read_runtime(const struct rpma_rt_cfg *given,
 			struct rpma_rt_cfg *cfg);
 int rt_cfg_read_queue(const struct rpma_rt_queue_cfg *given,

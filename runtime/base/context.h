@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * context.h -- questions about a runtime that every folder asks: was it made in
- * this process, may the caller wait, does it stop; and the count that a
- * stop waits for.
+ * context.h -- questions about a runtime, asked by every folder: whether the
+ * runtime was made in this process, whether the caller may wait, whether the
+ * runtime stops; and the count that a stop waits for.
  */
 
 #ifndef RT_BASE_CONTEXT_H
@@ -18,13 +18,13 @@
 
 struct rt_owned;
 
-/* Forks between the first process and this one; counted up in the child. */
+/* Forks between the first process and this process; counted up in the child. */
 extern _Atomic unsigned rt_context_forks __attribute__((visibility("hidden")));
 
-/* The generation of this process, for a runtime that is made now. */
+/* Returns the generation of this process, for a new runtime. */
 static inline unsigned rt_context_generation(void)
 {
-	/* relaxed: it changes in a child only, before anything runs there */
+	/* relaxed: changes only in a child, before any other code runs there */
 	return atomic_load_explicit(&rt_context_forks, memory_order_relaxed);
 }
 
@@ -38,12 +38,15 @@ static inline int rt_context_check(const struct rpma_rt *rt)
 							   : RPMA_RT_E_FORKED;
 }
 
-/* These are logged. 0, or RPMA_RT_E_FORKED. */
+/*
+ * Checks that the runtime was made in this process, else logs. Returns 0 or
+ * RPMA_RT_E_FORKED.
+ */
 #define RT_REFUSE_FORKED(rt) rt_context_check_here(RT_LOG_HERE, rt)
-/* 0, or RPMA_RT_E_THREAD: in a function that a poller or the event thread runs
- * no call may wait. */
+/* Checks that the call may wait, which no call may in a function run by a
+ * poller or the event thread, else logs. Returns 0 or RPMA_RT_E_THREAD. */
 #define RT_REFUSE_THREAD() rt_context_check_thread(RT_LOG_HERE)
-/* Both, for calls that wait. */
+/* Makes both checks, for waiting calls. */
 #define RT_REFUSE_WAIT(rt) rt_context_check_wait(RT_LOG_HERE, rt)
 
 __attribute__((cold)) int
@@ -68,35 +71,35 @@ static inline int rt_context_check_wait(const struct rt_log_place *place,
 
 int rt_context_pollers(const struct rpma_rt *rt);
 bool rt_context_is_stopped(const struct rpma_rt *rt);
-/* Are clocks read for statistics? */
+/* Returns true if clocks are read for statistics. */
 bool rt_context_is_timed(const struct rpma_rt *rt);
-/* The runtime's pollers, for a wait that each may have to end (wait.h); NULL:
- * they have threads. */
+/* Returns the pollers of the runtime, for a wait that each may have to end
+ * (wait.h); NULL: the pollers have threads. */
 struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
 /* The runtime's pollers, which lend themselves to waiting consumers; NULL: the
  * pollers of this mode do not. */
 struct rt_owned *rt_context_lending(const struct rpma_rt *rt);
-/* How long a poller spins before it sleeps. */
+/* Returns how long a poller spins before sleeping. */
 uint64_t rt_context_spin_ns(const struct rpma_rt *rt);
-/* Are there sets of shards of the runtime? */
+/* Returns true if the runtime has sets of shards. */
 bool rt_context_has_shards(const struct rpma_rt *rt);
-/* Drops the references in an item that no consumer will take. */
+/* Drops the references in an item that will never be taken. */
 void rt_context_drop_item(struct rpma_rt *rt,
 			  const struct rpma_rt_completion *item);
 
 /*
  * Keeps the runtime from ending, as a connection does: a stop waits for
- * rt_context_unref(). ERRORS: RPMA_RT_E_CLOSED (it has begun to stop)
+ * rt_context_unref(). ERRORS: RPMA_RT_E_CLOSED (the stop has begun)
  */
 int rt_context_ref(struct rpma_rt *rt);
-/* The last one lets a stop go on. */
+/* Drops a reference; the last lets a stop go on. */
 void rt_context_unref(struct rpma_rt *rt);
-/* Until a stop that has begun is over. */
+/* Waits until a stop that has begun is over. */
 void rt_context_wait_stopped(struct rpma_rt *rt);
 
 struct cds_list_head;
-/* One of the runtime's lists of handles, for the dump. Takes the directory's
- * lock: not on a poller. */
+/* Adds a handle to a list of the runtime, for the dump. Takes the lock of the
+ * directory: not on a poller. */
 void rt_context_list(struct rpma_rt *rt, struct cds_list_head *list,
 		     struct cds_list_head *link);
 void rt_context_unlist(struct rpma_rt *rt, struct cds_list_head *link);

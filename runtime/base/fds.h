@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fds.h -- descriptors of a runtime that the program closes: close_range(),
+ * fds.h -- descriptors of a runtime closed by the program: close_range(),
  * closefrom(), a close() of the wrong number. A thread of the runtime notices
- * within half a second, also while the thread sleeps, and goes on without
- * descriptors until the stop; the connections end.
- * doc/protocols/threads.md, "Descriptors that the program closes".
+ * within half a second, also during a sleep, and goes on without descriptors
+ * until the stop; the connections end. doc/protocols/threads.md, "Descriptors
+ * that the program closes".
  */
 
 #ifndef RT_BASE_FDS_H
@@ -20,7 +20,7 @@
 struct epoll_event;
 
 /*
- * Waits as epoll_wait() does, for a thread that the bell wakes. A signal is no
+ * Waits as epoll_wait() does, for a thread woken by the bell. A signal is no
  * error. Returns -1 if epfd or the descriptor of the bell was closed, with the
  * reason in errno.
  */
@@ -30,10 +30,10 @@ int rt_fds_wait(int epfd, const struct rt_bell *bell,
 /* Logs once in a runtime's life that the program closed its descriptors. */
 void rt_fds_note_lost(struct rpma_rt *rt, int err);
 /*
- * Does the same, and has the control thread of each device end what the runtime
- * has on the device.
- * REQUIRES: the runtime's devices are not deleted meanwhile; on a poller, or on
- * the event thread while the runtime is watched there
+ * Logs like rt_fds_note_lost(), and makes the control thread of each device end
+ * everything of the runtime on the device. REQUIRES: the devices of the runtime
+ * are not deleted meanwhile; on a poller, or on the event thread while the
+ * runtime is watched there
  */
 void rt_fds_lost_mt(struct rpma_rt *rt, int err);
 

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * inbox.h -- messages from any thread to one: functions that the owner of the
- * inbox runs, with the bell of the owner; and the queue of nodes that carries
- * them.
+ * inbox.h -- messages from any thread to a single thread: functions that the
+ * owner of the inbox runs, with the bell of the owner; and the queue of nodes
+ * for the messages.
  */
 
 #ifndef RT_BASE_INBOX_H
@@ -23,18 +23,18 @@
 /* ----------------------------------------------------------------- mpsc --- */
 
 /*
- * A queue of nodes from any thread to one: liburcu's wait-free queue, wrapped
- * so that one file annotates the hand-over for ThreadSanitizer [INBOX-1], and
- * so that no call blocks.
+ * A queue of nodes from any thread to a single thread: the wait-free queue of
+ * liburcu, wrapped so that a single file annotates the hand-over for
+ * ThreadSanitizer [INBOX-1], and so that no call blocks.
  *
- * A pusher stopped half way hides its node and those behind it; the pusher
- * rings after its push, so "nothing to take" always means "or a ring comes".
+ * A pusher stopped half way hides its node and later nodes; the pusher rings
+ * after its push, so "nothing to take" always means "or a ring comes".
  */
 
 struct rt_mpsc {
 	/* the owner's */
 	struct __cds_wfcq_head head;
-	/* padded, not aligned: may be embedded in what malloc() made */
+	/* padded, not aligned: may be embedded in memory of malloc() */
 	char apart[RT_CACHE_LINE - sizeof(struct __cds_wfcq_head)];
 	/* the pushers' */
 	struct cds_wfcq_tail tail;
@@ -44,18 +44,18 @@ struct rt_mpsc {
 void rt_mpsc_init(struct rt_mpsc *mpsc);
 /* Any thread; wait-free. The node is the owner's from here. */
 void rt_mpsc_push_mt(struct rt_mpsc *mpsc, struct cds_wfcq_node *node);
-/* The oldest node, or NULL when none can be taken now. */
+/* Returns the oldest node, or NULL when no node can be taken now. */
 struct cds_wfcq_node *rt_mpsc_pop_owner(struct rt_mpsc *mpsc);
-/* True: rt_mpsc_pop_owner() would find none. False: a node is there, and can be
- * taken now or very soon. Inline, with liburcu's inline calls: each round
- * asks. */
+/* Returns true if rt_mpsc_pop_owner() would find no node; false if there is a
+ * node, to be taken now or very soon. Inline, with inline calls of liburcu:
+ * each round asks. */
 static inline bool rt_mpsc_is_empty_owner(const struct rt_mpsc *mpsc)
 {
-	/* the pusher of a half linked node rings at its end */
+	/* the pusher of a half linked node rings at the end */
 	return CMM_LOAD_SHARED(mpsc->head.node.next) == NULL;
 }
 
-/* Likewise from any thread: a hint. */
+/* Returns rt_mpsc_is_empty_owner() as a hint, from any thread. */
 bool rt_mpsc_is_empty_mt(struct rt_mpsc *mpsc);
 
 /* ---------------------------------------------------------------- inbox --- */
@@ -78,15 +78,15 @@ void rt_inbox_fini(struct rt_inbox *inbox);
 /* Any thread: wait-free, then rings. The message is the owner's from here. */
 void rt_inbox_push_mt(struct rt_inbox *inbox, struct rt_msg *msg);
 /*
- * Owner: runs what is there now, oldest first; returns how many. A function
- * may free its message, push others (run by the next call) or push itself
+ * Owner: runs the present messages, oldest first; returns how many. A function
+ * may free its message, push others (run by the next call) or push its message
  * again.
  */
 int rt_inbox_run_owner(struct rt_inbox *inbox, void *owner);
 /* Owner: the same, up to max of them; the others are run later. */
 int rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner, int max);
-/* Owner: true when rt_inbox_run_owner() would run none, and a ring comes for
- * the next; false: do not sleep. */
+/* Owner: returns true when rt_inbox_run_owner() would run no message, and a
+ * ring comes for the next; false: do not sleep. */
 static inline bool rt_inbox_is_empty(const struct rt_inbox *inbox)
 {
 	return rt_mpsc_is_empty_owner(&inbox->taken) &&

@@ -2,12 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The few ordering idioms that are more than one atomic access, by name.
+ * The few ordering idioms with more than one atomic access, by name.
  *
- * Acquire and release of one word are written at the word, with the label of
- * their pair. What needs a full fence is always the same handshake: each side
- * stores its own word, fences, and reads the other's; at least one of the two
- * then sees the other. Without both fences both may read the old value.
+ * Acquire and release of a single word are written at the word, with the label
+ * of their pair. A full fence is always needed for the same handshake: each
+ * side stores its own word, fences, and reads the word of the other; at least
+ * one of the two then sees the store of the other. Without both fences both may
+ * read the old value.
  */
 
 #ifndef RT_BASE_ORDER_H
@@ -16,15 +17,16 @@
 #include <stdatomic.h>
 
 #define RT_CACHE_LINE 64
-/* Distance between words that different CPUs write: processors fetch lines in
- * pairs, so a write to one line takes the other from its writer too. */
+/* Distance between words written by different CPUs: processors fetch lines in
+ * pairs, so a write to a line takes the other line of the pair from its writer
+ * too. */
 #define RT_APART 128
 
 /*
  * The full fence of a store-fence-load handshake; the comment at each call
  * names the pair. ThreadSanitizer does not model fences: there a locked
- * read-modify-write orders the machine just as well, and what happens before
- * what is carried by the acquire and release of the words themselves.
+ * read-modify-write orders the machine just as well, and the acquire and
+ * release of the words themselves carry the happens-before.
  */
 static inline void rt_fence_dekker(void)
 {
@@ -40,13 +42,12 @@ static inline void rt_fence_dekker(void)
 }
 
 /*
- * The orders that ThreadSanitizer in a program sees: src/tsan/, with which the
- * library is compiled and its unit tests are not.
+ * The orders visible to ThreadSanitizer in a program: src/tsan/. The library is
+ * compiled with src/tsan/, the unit tests are not.
  */
 
-/* A post to that queue pair or shared receive queue follows; a poll of that CQ
- * found completions. What was done before the post comes before what is done
- * after the completion. */
+/* A post to a queue pair or shared receive queue follows; a poll of a CQ found
+ * completions. Work before the post comes before work after the completion. */
 #ifdef tsan_posts
 #define rt_order_posts(object) tsan_posts(object)
 #define rt_order_polled(cq)    tsan_polled(cq)
@@ -55,9 +56,9 @@ static inline void rt_fence_dekker(void)
 #define rt_order_polled(cq)    ((void)(cq))
 #endif
 
-/* An atomic access that the sanitizer does not see, two instructions less: of a
- * word read with each post or poll that hands over no data of the program. A
- * build with the sanitizer sees the access. The caller names its pair. */
+/* An atomic access hidden from the sanitizer, two instructions less: of a word
+ * read with each post or poll and handing over no data of the program. A build
+ * with the sanitizer sees the access. The caller names the pair. */
 #ifdef TSAN_LOAD
 #define rt_load_unseen(at, order)      TSAN_LOAD(at, order)
 #define rt_store_unseen(at, to, order) TSAN_STORE(at, to, order)
@@ -67,7 +68,7 @@ static inline void rt_fence_dekker(void)
 #define rt_store_unseen(at, to, order) atomic_store_explicit(at, to, order)
 #endif
 
-/* In a loop that waits for another thread's store. */
+/* Pauses in a loop that waits for a store of another thread. */
 static inline void rt_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * stats.h -- counters, histograms and marks that are read while they are
- * written. Counters order nothing, so every access is relaxed.
+ * stats.h -- counters, histograms and marks, read while being written. Counters
+ * order nothing, so every access is relaxed.
  */
 
 #ifndef RT_BASE_STATS_H
@@ -42,7 +42,7 @@ static inline bool rt_stat_is(const _Atomic bool *stat)
 	return atomic_load_explicit(stat, memory_order_relaxed);
 }
 
-/* One writer at a time. */
+/* Adds n; one writer at a time. */
 static inline void rt_stat_add(_Atomic uint64_t *stat, uint64_t n)
 {
 	/* relaxed: see above */
@@ -50,7 +50,7 @@ static inline void rt_stat_add(_Atomic uint64_t *stat, uint64_t n)
 			      memory_order_relaxed);
 }
 
-/* One more; how many that are. */
+/* Adds 1; returns the new count. */
 static inline uint64_t rt_stat_count(_Atomic uint64_t *stat)
 {
 	uint64_t n = rt_stat_read(stat) + 1;
@@ -67,8 +67,8 @@ static inline void rt_stat_add_mt(_Atomic uint64_t *stat, uint64_t n)
 	atomic_fetch_add_explicit(stat, n, memory_order_relaxed);
 }
 
-/* The first size bytes of what is known, zeros behind them, to a caller whose
- * struct may be of another release. */
+/* Copies the first size bytes of the known statistics, then zeros, to a caller
+ * whose struct may be of another release. */
 static inline void rt_stats_give(void *out, size_t size, const void *known,
 				 size_t known_size)
 {
@@ -78,7 +78,9 @@ static inline void rt_stats_give(void *out, size_t size, const void *known,
 	memset((char *)out + both, 0, size - both);
 }
 
-/* Bucket i holds what took 2^i ns and less than 2^(i + 1). */
+/*
+ * Adds a duration: bucket i holds durations from 2^i ns to less than 2^(i + 1).
+ */
 static inline void rt_histogram_add_mt(struct rt_histogram *histogram,
 				       uint64_t ns)
 {
@@ -104,10 +106,10 @@ static inline void rt_histogram_read(const struct rt_histogram *histogram,
 
 /*
  * How long the items of a queue have waited, for the dump, without a date in
- * each: of the items that are written one is marked, by its number and when it
- * was written. It stays marked until it is taken; then the writer marks another
- * one, at most once a second. So one load says that an item waits, and since
- * when. doc/protocols/directory.md, "How long an item waits".
+ * each item: a single written item is marked, by its number and the time of
+ * writing. The item stays marked until taken; then the writer marks another, at
+ * most once a second. So a single load says that an item waits, and since when.
+ * doc/protocols/directory.md, "How long an item waits".
  */
 
 #define RT_MARK_MS 1000
@@ -120,13 +122,16 @@ struct rt_mark {
 /* No item is marked: number -1 was taken before number 0 is written. */
 static inline void rt_mark_init(struct rt_mark *mark)
 {
-	/* relaxed, both: nobody else knows it yet */
+	/* relaxed, both: no other thread knows the mark yet */
 	atomic_store_explicit(&mark->word, (uint64_t)UINT32_MAX << 32,
 			      memory_order_relaxed);
 	atomic_store_explicit(&mark->last_ms, 0, memory_order_relaxed);
 }
 
-/* Is the item of that number still there when so many were taken? */
+/*
+ * Returns true if the item of the number is still there after `taken` items
+ * were taken.
+ */
 static inline bool rt_mark_is_there(uint32_t number, uint32_t taken)
 {
 	return (int32_t)(taken - number) <= 0;
@@ -152,8 +157,8 @@ static inline uint32_t rt_mark_last(const struct rt_mark *mark)
 	return atomic_load_explicit(&mark->last_ms, memory_order_relaxed);
 }
 
-/* A writer: the item of that number was written at ms. Of two writers at once
- * one puts its mark; either is right. */
+/* Marks an item, written at ms. If two writers mark at once, one mark stays;
+ * either is right. */
 static inline void rt_mark_put(struct rt_mark *mark, uint32_t number,
 			       uint32_t ms, uint32_t taken)
 {
@@ -165,8 +170,9 @@ static inline void rt_mark_put(struct rt_mark *mark, uint32_t number,
 				      memory_order_relaxed);
 }
 
-/* Any thread that has found items, by an acquire of what publishes them, of
- * which so many were taken before: since when the oldest waits, at least. */
+/* Returns since when the oldest item waits, at least. For any thread that has
+ * found items, by an acquire of the publishing store, after `taken` items were
+ * taken. */
 static inline uint32_t rt_mark_since(const struct rt_mark *mark, uint32_t taken)
 {
 	/* relaxed, both: statistics; whatever is there was written by last_ms
