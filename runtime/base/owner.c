@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owner.c -- the thread that a poller of manual mode belongs to; see owner.h.
- * The lock is a leaf, held for a few instructions; no round runs under it.
+ * owner.c -- the owner thread of a poller in manual mode; see owner.h. The lock
+ * is a leaf, held for a few instructions; no round runs under the lock.
  */
 
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@
 
 /* ---------------------------------------------------------------- owner --- */
 
-/* between two rounds of its own pollers, of a thread that waits for its turn */
+/* between two rounds of its pollers, for a thread waiting for a turn */
 #define RT_OWNER_MOMENT_NS 100000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,16 +39,17 @@ static _Thread_local bool is_owner;
 static void give_up(struct rt_owned *owned)
 {
 	cds_list_del(&owned->link);
-	/* relaxed: under the lock; a reader without it compares only */
+	/* relaxed: under the lock; a reader without the lock only compares */
 	atomic_store_explicit(&owned->owner, NULL, memory_order_relaxed);
 }
 
-/* A thread that owned pollers ends. */
+/* Ends a thread that owned pollers. */
 static void thread_ends(void *arg)
 {
 	struct rt_owner *owner = arg;
 
-	/* what ends after this may own pollers, and comes here again */
+	/* later destructors of the thread may own pollers, and come here
+	 * again */
 	is_owner = false;
 	pthread_mutex_lock(&lock);
 	while (!cds_list_empty(&owner->pollers))
@@ -62,7 +63,7 @@ static void make_key(void)
 	has_key = pthread_key_create(&key, thread_ends) == 0;
 }
 
-/* The library may be unloaded before its threads end. */
+/* Drops the key, because the library may be unloaded before its threads end. */
 __attribute__((destructor)) static void drop_key(void)
 {
 	if (has_key)
@@ -95,7 +96,7 @@ static int become_owner(void)
 	return 0;
 }
 
-/* ------------------------------------------------------ whose it is --- */
+/* ---------------------------------------------------------- the owner --- */
 
 void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
 		   void (*run)(struct rt_owned *owned))
@@ -113,7 +114,8 @@ bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 	bool is_other;
 
 	pthread_mutex_lock(&lock);
-	/* relaxed: under the lock. The owner lives: its end takes the lock */
+	/* relaxed: under the lock. The owner lives: the end of a thread takes
+	 * the lock */
 	owner = atomic_load_explicit(&owned->owner, memory_order_relaxed);
 	is_other = owner != NULL && owner != &rt_owner_self;
 	if (is_other) {
@@ -152,7 +154,7 @@ int rt_owner_attach(struct rt_owned *owned)
 	pthread_mutex_lock(&lock);
 	memcpy(rt_owner_self.name, name, sizeof(name));
 	cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
-	/* relaxed: under the lock; the leave publishes it [MANUAL-1] */
+	/* relaxed: under the lock; published by the leave [MANUAL-1] */
 	atomic_store_explicit(&owned->owner, &rt_owner_self,
 			      memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
@@ -172,7 +174,7 @@ void rt_owner_release(struct rt_owned *owned)
 
 static struct rt_owner *owner_of(const struct rt_owned *owned)
 {
-	/* relaxed: the acquire of the word `inside` orders it [MANUAL-1] */
+	/* relaxed: ordered by the acquire of the word `inside` [MANUAL-1] */
 	return atomic_load_explicit(&owned->owner, memory_order_relaxed);
 }
 
@@ -190,20 +192,21 @@ static void await_leave(struct rt_owned *owned)
 	const struct timespec moment = {.tv_nsec = RT_OWNER_MOMENT_NS};
 
 	rt_owner_run_all();
-	/* returns at once if that thread left meanwhile */
+	/* returns at once if the other thread left meanwhile */
 	syscall(SYS_futex, &owned->inside, FUTEX_WAIT_PRIVATE,
 		RT_INSIDE_AWAITED, is_owner ? &moment : NULL, NULL, 0);
 }
 
-/* Announces a thread that sleeps for its turn: a thread inside that is not the
- * owner wakes all when it leaves. Returns false if that thread has left. */
+/* Announces a thread that sleeps for its turn: a thread inside, other than the
+ * owner, wakes all when leaving. Returns false if the thread inside has
+ * left. */
 static bool announce(struct rt_owned *owned)
 {
 	uint32_t inside = RT_INSIDE_THREAD;
 
 	/* acquire, both [MANUAL-1]: pairs with the leave of the thread that set
-	 * the owner, if the thread inside is the owner: then that thread is
-	 * seen, and nobody sleeps for it, since the owner wakes nobody */
+	 * the owner, if the thread inside is the owner: then the owner is seen,
+	 * and no thread sleeps, since the owner wakes no thread */
 	return atomic_compare_exchange_strong_explicit(
 		       &owned->inside, &inside, RT_INSIDE_AWAITED,
 		       memory_order_acquire, memory_order_acquire) ||
@@ -216,8 +219,8 @@ static void wake_all(struct rt_owned *owned)
 		NULL, 0);
 }
 
-/* Takes the announcement of a thread that does not enter back, and wakes the
- * threads that slept because of it: the owner wakes nobody. */
+/* Takes back the announcement of a thread that does not enter, and wakes the
+ * threads asleep because of the announcement: the owner wakes no thread. */
 static void take_back(struct rt_owned *owned)
 {
 	uint32_t inside = RT_INSIDE_AWAITED;
@@ -229,8 +232,8 @@ static void take_back(struct rt_owned *owned)
 	wake_all(owned);
 }
 
-/* One try to enter, as `as`. Returns 0: inside, RPMA_E_AGAIN: once more, or the
- * error of rt_owner_enter(). */
+/* Tries once to enter, as `as`. Returns 0: inside, RPMA_E_AGAIN: try again, or
+ * the error of rt_owner_enter(). */
 static int try_enter(struct rt_owned *owned, enum rt_inside as)
 {
 	uint32_t inside = rt_owner_go_in(owned, as);
@@ -248,9 +251,9 @@ static int try_enter(struct rt_owned *owned, enum rt_inside as)
 
 int rt_owner_enter(struct rt_owned *owned)
 {
-	/* A thread that has announced itself does not know whether others
-	 * sleep because of that: it enters as a thread that is awaited, or
-	 * wakes them [MANUAL-2] */
+	/* A thread that has announced a sleep does not know whether others
+	 * sleep because of the announcement: the thread enters as an awaited
+	 * thread, or wakes the others [MANUAL-2] */
 	enum rt_inside as = RT_INSIDE_THREAD;
 	int ret;
 
@@ -273,7 +276,8 @@ int rt_owner_enter(struct rt_owned *owned)
 void rt_owner_leave(struct rt_owned *owned)
 {
 	/* release [MANUAL-1]: pairs with the acquire in rt_owner_go_in().
-	 * relaxed is enough for the state: only its address is used after */
+	 * relaxed is enough for the state: only the address is used
+	 * afterwards */
 	if (atomic_exchange_explicit(&owned->inside, RT_INSIDE_NOBODY,
 				     memory_order_release) == RT_INSIDE_AWAITED)
 		wake_all(owned);
@@ -289,14 +293,14 @@ bool rt_owner_close(struct rt_owned *owned)
 	return true;
 }
 
-/* ----------------------------------------------- a thread that waits --- */
+/* ---------------------------------------------------- a waiting thread --- */
 
 bool rt_owner_has_any(void)
 {
 	return is_owner;
 }
 
-/* Returns the poller of the calling thread that was run longest ago, entered;
+/* Returns the poller of the calling thread with the oldest round, entered;
  * NULL: the poller is being closed. */
 static struct rt_owned *next_of_mine(void)
 {
@@ -308,8 +312,8 @@ static struct rt_owned *next_of_mine(void)
 					     struct rt_owned, link);
 		cds_list_del(&owned->link);
 		cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
-		/* under the lock: a poller that is closed is off the list
-		 * before it is freed */
+		/* under the lock: a closed poller is off the list before the
+		 * poller is freed */
 		if (rt_owner_go_in(owned, RT_INSIDE_THREAD) != RT_INSIDE_NOBODY)
 			owned = NULL;
 	}
@@ -344,7 +348,7 @@ void rt_owner_run_all(void)
 
 bool rt_owner_visit(struct rt_owned *owned)
 {
-	/* a look, which the second one decides */
+	/* a look, confirmed by a second look */
 	if (owner_of(owned) != NULL)
 		return false;
 	if (rt_owner_go_in(owned, RT_INSIDE_THREAD) != RT_INSIDE_NOBODY)
@@ -358,7 +362,7 @@ bool rt_owner_visit(struct rt_owned *owned)
 	return true;
 }
 
-/* ------------------------------------------- a consumer that serves --- */
+/* ------------------------------------------------- a serving consumer --- */
 
 bool rt_owner_serve(struct rt_owned *owned,
 		    bool (*round)(struct rt_owned *owned))

@@ -2,11 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owner.h -- the thread that a poller belongs to, and the thread that is inside
- * the poller.
+ * owner.h -- the owner thread of a poller, and the thread inside the poller.
  *
- * Manual mode: only the owner runs a poller that has an owner. A poller without
- * an owner is served by any thread, a round at a time: threads take turns.
+ * Manual mode: only the owner runs a poller with an owner. Any thread serves a
+ * poller without an owner, a round at a time: threads take turns.
  * doc/protocols/manual.md. Adaptive mode: a poller may be lent to consumers.
  */
 
@@ -28,7 +27,7 @@
 
 /*
  * A poller of adaptive mode, lent by its sleeping thread to the consumers of
- * its queues: a waiting consumer runs the poller's rounds.
+ * its queues: a waiting consumer runs rounds of the poller.
  * doc/protocols/lend.md.
  */
 
@@ -61,27 +60,27 @@ void rt_lend_init(struct rt_lending *lending,
 		  bool (*arm)(struct rt_owned *owned));
 void rt_lend_fini(struct rt_lending *lending);
 
-/* Any thread. The bell outlives its place in the list. */
+/* Adds a bell. Any thread. The bell outlives its place in the list. */
 void rt_lend_add_bell(struct rt_lending *lending, struct rt_lend_bell *place,
 		      const struct rt_bell *bell);
 void rt_lend_remove_bell(struct rt_lending *lending,
 			 struct rt_lend_bell *place);
-/* Poller's thread, of a poller that is lent after a fence, or as a first look:
- * does any of the bells say that a consumer sleeps? */
+/* Returns true if any bell says that a consumer sleeps. Thread of the poller,
+ * lent after a fence, or as a first look. */
 bool rt_lend_has_sleeper(struct rt_lending *lending);
 
-/* Sets `lent`. Poller's thread, before leaving the poller; clears it after
- * entering again. */
+/* Sets `lent`. Thread of the poller, before leaving the poller; clears `lent`
+ * after entering again. */
 static inline void rt_lend_set_lent(struct rt_lending *lending, bool is_lent)
 {
-	/* relaxed: the fence that follows orders it [LEND-1]; a consumer that
+	/* relaxed: ordered by the following fence [LEND-1]; a consumer that
 	 * sees an old value finds the poller entered */
 	atomic_store_explicit(&lending->lent, is_lent, memory_order_relaxed);
 }
 
 static inline bool rt_lend_is_lent(const struct rt_lending *lending)
 {
-	/* relaxed: a hint to a thread that enters; the fence of a thread that
+	/* relaxed: a hint to an entering thread; the fence of a thread that
 	 * goes to sleep orders the look [LEND-1] */
 	return atomic_load_explicit(&lending->lent, memory_order_relaxed);
 }
@@ -95,7 +94,7 @@ static inline void rt_lend_ask(struct rt_lending *lending)
 				      memory_order_relaxed);
 }
 
-/* Does a consumer ask? */
+/* Returns true if a consumer asks. */
 static inline bool rt_lend_is_asked(const struct rt_lending *lending)
 {
 	/* relaxed: a hint */
@@ -110,27 +109,27 @@ static inline void rt_lend_end_ask(struct rt_lending *lending)
 
 /* ---------------------------------------------------------------- owner --- */
 
-#define RT_THREAD_NAME 16 /* bytes, as the kernel has it */
+#define RT_THREAD_NAME 16 /* bytes, as in the kernel */
 
 /* states of the word `inside` */
 enum rt_inside {
 	RT_INSIDE_NOBODY = 0,
 	RT_INSIDE_THREAD = 1,
-	RT_INSIDE_AWAITED = 2, /* a thread, and another sleeps for its turn */
+	RT_INSIDE_AWAITED = 2, /* a thread, while another sleeps for its turn */
 	RT_INSIDE_CLOSED = 3   /* no thread enters again */
 };
 
-/* a thread that runs pollers */
+/* a thread with pollers */
 struct rt_owner {
 	struct cds_list_head pollers; /* under the lock of owner.c */
 	pid_t tid;
 	char name[RT_THREAD_NAME];
 };
 
-/* the part of a poller that names its owner; embedded in the poller */
+/* the part of a poller that names the owner; embedded in the poller */
 struct rt_owned {
 	/* immutable after init */
-	void (*run)(struct rt_owned *owned); /* one round, of a wait */
+	void (*run)(struct rt_owned *owned); /* a round, for a wait */
 	struct rt_inbox *inbox;
 	int index;
 	struct rt_owned *next; /* the runtime's next poller; NULL: the last */
@@ -144,13 +143,13 @@ struct rt_owned {
 	struct cds_list_head link; /* of owner->pollers */
 };
 
-/* the calling thread; its list is valid once it has owned a poller */
+/* the calling thread; the list is valid once the thread has owned a poller */
 extern _Thread_local struct rt_owner rt_owner_self;
 
 /* Before the first poller: the end of a thread will be noticed.
  * ERRORS: RPMA_E_NOMEM */
 int rt_owner_start(void);
-/* In the child of a fork: its thread owns nothing. */
+/* In the child of a fork: the thread owns nothing. */
 void rt_owner_forked(void);
 
 void rt_owner_init(struct rt_owned *owned, int index, struct rt_inbox *inbox,
@@ -169,24 +168,28 @@ int rt_owner_enter(struct rt_owned *owned);
 int rt_owner_attach(struct rt_owned *owned);
 /* Inside: the poller belongs to no thread from here on. */
 void rt_owner_release(struct rt_owned *owned);
-/* Leaves a poller that was entered by rt_owner_enter(), and wakes the threads
- * that wait for their turn. */
+/* Leaves a poller entered by rt_owner_enter(), and wakes the threads waiting
+ * for their turn. */
 void rt_owner_leave(struct rt_owned *owned);
 /* Closes the poller: no thread enters or owns the poller any more. Returns
  * false while a thread is inside: call again. */
 bool rt_owner_close(struct rt_owned *owned);
 
-/* Does it belong to another thread? Then its name and number. */
+/*
+ * Returns true if the poller belongs to another thread, with name and number.
+ */
 bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 		       pid_t *tid);
 
 enum rt_owner_known { RT_OWNER_NONE, RT_OWNER_KNOWN, RT_OWNER_BUSY };
 
-/* Whose it is; waits for no thread: busy, it changes just now. */
+/*
+ * Tells the owner without waiting for any thread: busy while the owner changes.
+ */
 enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 				  char name[RT_THREAD_NAME], pid_t *tid);
 
-/* Has the calling thread ever owned a poller? */
+/* Returns true if the calling thread has ever owned a poller. */
 bool rt_owner_has_any(void);
 /* A round of each poller of the calling thread. */
 void rt_owner_run_all(void);
@@ -215,8 +218,8 @@ static inline uint32_t rt_owner_go_in(struct rt_owned *owned, enum rt_inside as)
 	uint32_t inside = RT_INSIDE_NOBODY;
 
 	/* acquire [MANUAL-1]: pairs with the releases of rt_owner_leave() and
-	 * rt_owner_leave_own(): all of the last round is seen. Failure,
-	 * acquire: the owner, which was set before the state that is found */
+	 * rt_owner_leave_own(): everything of the last round is seen. Failure,
+	 * acquire: the owner, set before the state found here */
 	atomic_compare_exchange_strong_explicit(&owned->inside, &inside, as,
 						memory_order_acquire,
 						memory_order_acquire);
@@ -231,10 +234,14 @@ static inline void rt_owner_leave_own(struct rt_owned *owned)
 			      memory_order_release);
 }
 
-/* Inside: threads that wait for it see that it is run. How many there were. */
+/*
+ * Counts a turn, inside: waiting threads see that the poller is run. Returns
+ * the count.
+ */
 static inline uint32_t rt_owner_count_turn(struct rt_owned *owned)
 {
-	/* relaxed, both: written inside only, nothing is read behind it */
+	/* relaxed, both: written inside only, no other read depends on the
+	 * count */
 	uint32_t turns =
 		atomic_load_explicit(&owned->turns, memory_order_relaxed) + 1;
 

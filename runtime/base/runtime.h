@@ -3,8 +3,9 @@
 
 /*
  * runtime.h -- struct rpma_rt: configuration, locks and life of a runtime, and
- * for each room one pointer to what it keeps there. runtime.c at the top makes
- * it; base/context.h has what is asked of it without looking inside.
+ * for each room a pointer to the data of the room. runtime.c at the top makes
+ * the runtime; base/context.h has the questions for code that does not look
+ * inside.
  */
 
 #ifndef RT_BASE_RUNTIME_H
@@ -37,15 +38,15 @@ struct rpma_rt {
 	_Atomic(struct rt_device *) devices;
 	_Atomic uint32_t devices_made; /* numbers their threads */
 
-	/* a leaf, nobody waits with it: a connection is asked for something
-	 * while it is not DONE, also by callbacks, which never take the lock */
+	/* a leaf, held by no waiting thread: a connection other than DONE is
+	 * asked for something, also by callbacks, which never take the lock */
 	pthread_mutex_t ask_lock;
 
-	/* a leaf, for the lists below and for a connection's routes: a thread
-	 * holds it to change one and to read one. Nothing that is listed is
-	 * freed meanwhile */
+	/* a leaf, for the lists below and for the routes of a connection: a
+	 * thread holds the lock to change or to read a list. No listed object
+	 * is freed meanwhile */
 	pthread_mutex_t directory;
-	/* handles that are not freed; of connections those that are DONE, the
+	/* handles not yet freed; of connections only DONE connections, the
 	 * others are in conns. For the dump */
 	struct cds_list_head listed_listeners;
 	struct cds_list_head listed_srqs;
@@ -54,7 +55,7 @@ struct rpma_rt {
 	struct cds_list_head listed_shards; /* sets of them */
 	_Atomic uint32_t shard_sets;	    /* how many */
 	struct rpma_rt_conn *ended;
-	/* freed on a poller, which does not take that lock: see
+	/* freed on a poller, which does not take the lock: see
 	 * rt_listed_remove() */
 	_Atomic(struct rpma_rt_conn *) left;
 
@@ -68,12 +69,13 @@ struct rpma_rt {
 	struct rpma_rt_conn *conns;
 	struct rpma_rt_adopted *adopted;
 	struct rpma_rt_pool *ended_pools; /* deleted after the stop */
-	struct rt_futures *futures;	  /* blocks of slots; all that are */
-	/* lanes of queues that were deleted: a thread that posts may look at
-	 * the flag of a lane whose queue has gone, so lanes are used again, and
-	 * freed with the runtime */
+	struct rt_futures *futures;	  /* all blocks of slots */
+	/* lanes of deleted queues: a posting thread may look at the flag of a
+	 * lane whose queue has gone, so lanes are used again, and freed with
+	 * the runtime */
 	_Atomic(struct rt_queue_lane *) idle_lanes;
-	uint32_t in_use;	/* connections not DONE, calls that hold it */
+	uint32_t in_use;	/* connections other than DONE, and calls that
+				 * hold the runtime */
 	bool stopping;		/* no further ones */
 	pthread_cond_t quiet;	/* in_use became 0 */
 	pthread_cond_t changed; /* a connection may be changed again */
@@ -83,29 +85,29 @@ struct rpma_rt {
 	_Atomic bool stopped;
 	_Atomic uint64_t requests_refused; /* became no connection */
 	_Atomic int cm_errno; /* for which CM events are read no more; or 0 */
-	_Atomic bool delete_refused; /* for handles that were held */
-	/* errno of descriptors that the program closed, or 0: base/fds.h */
+	_Atomic bool delete_refused; /* because of held handles */
+	/* errno of descriptors closed by the program, or 0: base/fds.h */
 	_Atomic int fds_error;
 };
 
 /* --------------------------------------------------------------- device --- */
 
 /*
- * A runtime's part of one ibv_context: a thread for calls that may block, and
- * another one for calls that destroy, which may block for seconds. So a slow
- * device delays no other device, and a slow destroy no other connection. Made
- * by cm/cm.c at first use, until stop. doc/protocols/threads.md.
+ * The part of a runtime for an ibv_context: a thread for calls that may block,
+ * and another thread for destroying calls, which may block for seconds. So a
+ * slow device delays no other device, and a slow destroy no other connection.
+ * Made by cm/cm.c at first use, until stop. doc/protocols/threads.md.
  */
 
 struct ibv_context;
 struct rt_device;
 
-/* What becomes of all that a runtime has on a device. On its control thread,
- * with no lock. */
+/* The end of everything that a runtime has on a device. On the control thread,
+ * without a lock. */
 struct rt_device_ops {
-	/* DEVICE_FATAL: connections learn of it from their CQs */
+	/* DEVICE_FATAL: connections learn of the failure from their CQs */
 	void (*fatal)(struct rt_device *device);
-	/* its CM events are read no more, see rt_cm_error() */
+	/* CM events of the device are no longer read, see rt_cm_error() */
 	void (*deaf)(struct rt_device *device);
 	/* the program closed descriptors of the runtime, see base/fds.h */
 	void (*lost)(struct rt_device *device);
@@ -117,18 +119,18 @@ struct rt_device {
 	struct ibv_context *ibv_ctx;
 	struct rt_thread control;   /* messages get rt */
 	struct rt_thread destroyer; /* likewise */
-	struct rt_cm *cm;	    /* its events: cm/cm.h */
+	struct rt_cm *cm;	    /* CM events of the device: cm/cm.h */
 	/* descriptors were lost, as a poller or the event thread noticed */
 	struct rt_msg lost_msg;
 	_Atomic bool lost_sent;
-	/* a queue pair of an SRQ ended without LAST_WQE_REACHED: it is waited
-	 * for shortly, until one comes */
+	/* a queue pair of an SRQ ended without LAST_WQE_REACHED: from now on
+	 * the event is waited for only briefly, until an event comes */
 	_Atomic bool no_last_wqe;
 	struct rt_device *next;
 };
 
-/* The runtime's device of that context; NULL: it has not been used. Any thread
- * that keeps the runtime from stopping. */
+/* Returns the device of the context in the runtime; NULL: never used. Any
+ * thread that keeps the runtime from stopping. */
 static inline struct rt_device *
 rt_device_find(const struct rpma_rt *rt, const struct ibv_context *ibv_ctx)
 {
