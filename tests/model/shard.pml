@@ -121,7 +121,8 @@ inline publish()
 	store(TAIL + me, next, true)
 }
 
-/* More of them than would wait for a turn's end; needed for one mutant only. */
+/* With EARLY=1 messages are published at any time before the fence: more of them
+ * than wait for a turn's end, or sent outside of turns. */
 inline publish_early()
 {
 #ifdef EARLY
