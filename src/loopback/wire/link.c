@@ -867,9 +867,11 @@ bool lb_link_arm(struct lb_link *link, struct lb_run *run)
 void lb_link_wake(struct lb_link *link)
 {
 	lb_lock_get(&link->in);
-	if (link->theirs && link->sleep & 1)
-		set_sleep(link);
 	link->awake.is_rung = true;
+	if (link->theirs && link->sleep & 1) {
+		link->awake.was_asleep = true;
+		set_sleep(link);
+	}
 	lb_lock_put(&link->in);
 }
 

@@ -30,8 +30,9 @@
 #include "wire/segment.h"
 #include "wire/socket.h"
 
-#define PATIENCE 1000000000u /* ns */
-#define RINGING	 4 /* every so many looks, ringing links are looked at too */
+#define PATIENCE   1000000000u /* ns */
+#define BUSY_LOOKS 8
+#define RINGING	   4 /* every so many looks, ringing links are looked at too */
 
 /* of this process; under lb.big until there is one */
 static _Atomic(struct lb_nic *) self;
@@ -242,27 +243,32 @@ void lb_nic_set_groups(struct lb_nic *nic, uint64_t groups)
 		lb_link_set_groups(lb_links_at(nic, i), groups);
 }
 
-/* A look of the program is counted; how many there were before. */
-static uint64_t count_look(struct lb_nic *nic)
+/*
+ * Counts looks of the program; returns the number before. A post, and a look
+ * that finds something, copy bytes and take time: each counts as several.
+ */
+static uint64_t count_looks(struct lb_nic *nic, unsigned more)
 {
 	/* relaxed: a hint of the link thread; two threads may count as one */
 	uint64_t looks =
 		atomic_load_explicit(&nic->looks, memory_order_relaxed);
 
 	/* relaxed: as above */
-	atomic_store_explicit(&nic->looks, looks + 1, memory_order_relaxed);
+	atomic_store_explicit(&nic->looks, looks + more, memory_order_relaxed);
 	return looks;
 }
 
 static void drain_one(struct lb_link *link, struct lb_run *run)
 {
-	if (lb_parts_state(link) == LB_LINK_UP && lb_link_drain(link, run))
-		lb_turn_found(&lb_turn_mine);
+	if (lb_parts_state(link) != LB_LINK_UP || !lb_link_drain(link, run))
+		return;
+	lb_turn_found(&lb_turn_mine);
+	count_looks(link->nic, BUSY_LOOKS);
 }
 
 void lb_nic_drain(struct lb_nic *nic, struct lb_run *run)
 {
-	uint64_t looks = count_look(nic);
+	uint64_t looks = count_looks(nic, 1);
 	unsigned n = lb_links_count(nic), at = 0;
 	struct lb_link *link;
 
@@ -283,6 +289,8 @@ void lb_nic_look(struct lb_nic *nic, struct lb_run *run)
 
 	if (!lb_nic_owes())
 		return;
+	/* a call that puts as much as there comes to be room may take long */
+	count_looks(nic, BUSY_LOOKS);
 	n = lb_links_count(nic);
 	for (i = 0; i < n; i++)
 		lb_link_look(lb_links_at(nic, i), run);
@@ -315,7 +323,7 @@ void lb_nic_poll(void)
 
 static void drain_link(void *link, struct lb_run *run)
 {
-	count_look(((struct lb_link *)link)->nic);
+	count_looks(((struct lb_link *)link)->nic, BUSY_LOOKS);
 	drain_one(link, run);
 }
 

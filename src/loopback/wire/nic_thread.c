@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -58,7 +59,9 @@ struct round {
 	uint64_t tick;	      /* the time between two looks, in ns */
 	struct looks ticked;  /* at the last tick */
 	struct looks bell;    /* at the last bell */
+	struct looks quiet;   /* at the first bell behind a look */
 	uint64_t arms;	      /* lb_nic.arms at the last bell */
+	uint64_t offered;     /* the CPU, while there was work */
 	uint64_t waits_until; /* goes on draining, after a bell */
 	struct lb_turn turn;  /* turn of the CPU */
 	bool has_short_slice;
@@ -122,17 +125,22 @@ static bool polls(struct round *r, struct looks *since)
 	       POLLS * ((r->now - before.at) / 1000) / (TICK_NS / 1000) + 1;
 }
 
-/* Returns whether the program sleeps, or has called nothing since the last
- * bell. */
+/*
+ * Returns whether the program sleeps, since it has armed, or has not looked for
+ * a tick. A program that is inside one long look or post is neither.
+ */
 static bool is_passive(struct round *r)
 {
 	/* relaxed: a hint */
 	const uint64_t arms =
 		atomic_load_explicit(&r->nic->arms, memory_order_relaxed);
-	const bool is = arms != r->arms || looks_of(r->nic) == r->bell.all;
+	const uint64_t looks = looks_of(r->nic);
+	const bool has_armed = arms != r->arms;
 
 	r->arms = arms;
-	return is;
+	if (looks != r->quiet.all)
+		r->quiet = (struct looks){looks, r->now};
+	return has_armed || r->now - r->quiet.at >= TICK_NS;
 }
 
 /* Takes pending records of links that have rung; in a wait, of all awake
@@ -159,8 +167,11 @@ static void follow(struct round *r, struct lb_link *link, bool is_polled,
 		   struct lb_run *run)
 {
 	struct lb_awake *awake = &link->awake;
+	const bool was_asleep = awake->was_asleep;
 
-	awake->is_rung = false;
+	awake->is_rung = awake->was_asleep = false;
+	if (!was_asleep)
+		return; /* a bell for room */
 	awake->bells++;
 	if (is_polled && awake->bells > awake->distrust)
 		awake->idle = awake->bells = 0;
@@ -318,8 +329,18 @@ static void offer_cpu(struct round *r)
 		lb_turn_found(&r->turn);
 	else
 		lb_turn_empty(&r->turn);
+	if (r->did && r->now - r->offered >= TICK_NS) {
+		/* the program may poll, on this CPU */
+		sched_yield();
+		r->offered = r->now;
+	}
 	if (!r->turn.is_taken || !r->turn.is_long)
 		return;
+	r->now = lb_clock_real_now();
+	if (polls(r, &r->bell)) {
+		r->waits_until = 0;
+		return;
+	}
 	r->bans = r->bans ? sooner(2 * r->bans, BANS_MAX) : BANS_MIN;
 	r->banned = r->bans;
 	r->waits_until = 0;

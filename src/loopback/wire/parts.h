@@ -80,6 +80,7 @@ struct lb_taken {
  */
 struct lb_awake {
 	bool is_rung;	     /* a bell was heard, and is to be followed */
+	bool was_asleep;     /* before that bell */
 	uint64_t finds_then; /* at the last tick */
 	uint32_t idle;	     /* ticks without a find */
 	uint32_t bells;	     /* heard since the program was last trusted */
