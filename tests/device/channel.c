@@ -100,6 +100,28 @@ static void channel__only_cqs_with_completions_wake(void **state)
 	gather(w, ch, (MANY + 2) / 3);
 }
 
+/* A queue pair that is connected to itself: a send ends behind its receive. */
+static void channel__events_in_the_order_of_completions(void **state)
+{
+	struct wire_opts opts = WIRE_DEFAULTS;
+	struct end end;
+
+	(void)state;
+	wire_end(&opts, &end);
+	end.peer = &end;
+	wire_move(&opts, end.qp, end.qp->qp_num, IBV_QPS_RTS);
+	for (int i = 0; i < 10; ++i) {
+		arm(end.rcq, 0);
+		arm(end.scq, 0);
+		assert_int_equal(wire_recv(&end, 1, 0, 64), 0);
+		assert_int_equal(wire_send(&end, 2), 0);
+		fx_expect_event(end.channel, end.rcq);
+		fx_expect_event(end.channel, end.scq);
+		fx_expect(end.rcq, 1, IBV_WC_SUCCESS);
+		fx_expect(end.scq, 2, IBV_WC_SUCCESS);
+	}
+}
+
 static void get_cq_event__nonblocking_EAGAIN(void **state)
 {
 	struct wire *w = wire_new(NULL);
@@ -319,6 +341,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		FX_TEST(channel__of_20_cqs_one_event_each),
 		FX_TEST(channel__only_cqs_with_completions_wake),
+		FX_TEST(channel__events_in_the_order_of_completions),
 		FX_TEST(get_cq_event__nonblocking_EAGAIN),
 		FX_TEST(epoll__level_stays_until_read),
 		FX_TEST(epoll__edge_per_event),

@@ -102,6 +102,19 @@ static void create_qp__beyond_limits_refused(void **state)
 	expect_no_qp(pd, &attr);
 }
 
+/* The queue pair has no receives of its own. */
+static void create_qp__with_srq_receive_limits_IGNORED(void **state)
+{
+	struct ibv_pd *pd = fx_pd();
+	struct ibv_qp_init_attr attr = small_attr(fx_cq(8, NULL, NULL));
+
+	(void)state;
+	attr.srq = fx_srq(pd, 4);
+	attr.cap.max_recv_wr = (uint32_t)dut.attr.max_qp_wr + 1;
+	attr.cap.max_recv_sge = (uint32_t)dut.attr.max_sge + 1;
+	fx_qp(pd, &attr);
+}
+
 static void create_qp__at_limits(void **state)
 {
 	struct ibv_pd *pd = fx_pd();
@@ -382,6 +395,7 @@ int main(int argc, char **argv)
 		FX_TEST(create_qp__starts_in_reset),
 		FX_TEST(create_qp__live_numbers_are_distinct),
 		FX_TEST(create_qp__beyond_limits_refused),
+		FX_TEST(create_qp__with_srq_receive_limits_IGNORED),
 		FX_TEST(create_qp__at_limits),
 		FX_TEST(create_qp__unknown_type_refused),
 		FX_TEST(post_send__full_ENOMEM),

@@ -257,7 +257,7 @@ int lb_cq_poll(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 int lb_cq_arm(struct ibv_cq *ibv, int solicited_only)
 {
 	struct lb_cq *cq = (struct lb_cq *)ibv;
-	struct lb_due due = {NULL};
+	struct lb_due due = {0};
 	int err = lb_fault_errno("ibv_req_notify_cq");
 
 	if (cq->magic != LB_CQ)
@@ -582,7 +582,7 @@ LB_EXPORT int rpma_loopback_break_cq(struct ibv_cq *ibv)
 LB_EXPORT int rpma_loopback_spurious_event(struct ibv_cq *ibv)
 {
 	struct lb_cq *cq = (struct lb_cq *)ibv;
-	struct lb_due due = {NULL};
+	struct lb_due due = {0};
 	int err = -EINVAL;
 
 	pthread_mutex_lock(&lb.big);

@@ -18,8 +18,12 @@ void lb_due_add(struct lb_due *due, struct lb_cq *cq)
 {
 	if (cq->due++)
 		return; /* the thread that made it 1 delivers this one too */
-	cq->due_next = due->first;
-	due->first = cq;
+	cq->due_next = NULL;
+	if (due->first)
+		due->last->due_next = cq;
+	else
+		due->first = cq;
+	due->last = cq;
 }
 
 /* Let the CQ's channel have its events. */

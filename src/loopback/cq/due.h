@@ -10,9 +10,13 @@
 
 struct lb_cq;
 
-/* The CQs with events that a thread has made and not yet handed over. */
+/*
+ * The CQs with events that a thread has made and not yet handed over, in the
+ * order of their completions.
+ */
 struct lb_due {
 	struct lb_cq *first;
+	struct lb_cq *last; /* if there is a first */
 };
 
 /* An event of cq is made, push held; all are handed over, no lock */

@@ -24,7 +24,7 @@ enum {
 	LB_MAX_PD = 4096,
 	LB_MAX_SRQ = 1024,
 	LB_MAX_SRQ_WR = 16384,
-	LB_MAX_AH = 4096,
+	LB_MAX_AH = 65536,	  /* as cards have */
 	LB_MAX_MCAST_GRP = 8192,  /* of the process, as the next */
 	LB_MAX_MCAST_ATTACH = 56, /* QPs of one group */
 	LB_MAX_RD_ATOM = 16,

@@ -121,9 +121,11 @@ static int check_caps(const struct ibv_qp_init_attr *init)
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
 	    init->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
-	if (cap->max_send_wr > LB_MAX_QP_WR || cap->max_recv_wr > LB_MAX_QP_WR)
+	if (cap->max_send_wr > LB_MAX_QP_WR || cap->max_send_sge > LB_MAX_SGE)
 		return EINVAL;
-	if (cap->max_send_sge > LB_MAX_SGE || cap->max_recv_sge > LB_MAX_SGE)
+	/* with an SRQ there are no receives of its own */
+	if (!init->srq &&
+	    (cap->max_recv_wr > LB_MAX_QP_WR || cap->max_recv_sge > LB_MAX_SGE))
 		return EINVAL;
 	return cap->max_inline_data > LB_MAX_INLINE ? EINVAL : 0;
 }
