@@ -5,9 +5,13 @@
  * conn.hpp: connections, the operations on them, their messages.
  *
  * What a connection needs for its operations is made with it: a slot for each
- * work request that may be under way. A slot has the lease, and who awaits the
- * result; nobody, when that was destroyed. Operations that find no room wait in
- * a line, first in, first out.
+ * work request that may be outstanding. A slot has the lease, and the operation
+ * that awaits the result; none, where the operation was destroyed. Sends that
+ * nobody awaits are a chain of slots: the loop posts what is new of the chain
+ * at the end of the turn, with one doorbell. The last of a chain alone has a
+ * completion, with which all leases of the chain go back; a chain that stays
+ * short ends with a write of no bytes, when the loop finds nothing to do.
+ * Operations that find no room wait in a line, first in, first out.
  */
 
 #ifndef RPMA_RT_CONN_HPP
@@ -122,14 +126,14 @@ protected:
 	enum state : uint8_t { IDLE, WAITING, POSTED, COMPLETE };
 
 	ref<conn_core> conn_;
-	rpma_rt_wr *wrs_ = nullptr;
-	lease *leases_ = nullptr;
-	/* the lease that goes into the work request; nullptr: a slot has it */
-	const rpma_rt_lease *handed_ = nullptr;
-	uint32_t count_ = 0;
-	uint32_t slot_ = 0;
 	state state_ = IDLE;
+	bool is_given_ = false; /* a send for the chain */
 	error why_;
+	/* once it has begun */
+	uint32_t count_;
+	uint32_t slot_; /* of a send for the chain: its flags */
+	rpma_rt_wr *wrs_;
+	lease *leases_;
 };
 
 /* A connection in the requests of a listener. */
@@ -140,15 +144,32 @@ struct request_link : link {
 	conn_core *conn;
 };
 
+/* A connection whose chain the loop posts at the end of the turn. */
+struct chain_link final : chained {
+	explicit chain_link(conn_core *c) noexcept : conn(c)
+	{
+	}
+	inline void post() noexcept override;
+	inline void end() noexcept override;
+	conn_core *conn;
+};
+
 struct conn_core final : counted<conn_core>, member {
-	/* what is posted, or free */
+	/* what is posted, or in the chain, or free */
 	struct slot {
 		lease buffer;
 		op *awaiting = nullptr;
 		uint32_t next = 0; /* of the same post, or free */
 		uint32_t count = 0;
+		uint32_t flags = 0; /* in the chain */
 		uint16_t generation = 0;
 	};
+	/* sends at most that are posted at once; how many a chain has, of a
+	 * connection with many slots */
+	static constexpr uint32_t CHAIN = 32;
+	static constexpr uint32_t CHAIN_END = 16;
+	/* of slot.flags, none of C: the write that ends a chain */
+	static constexpr uint32_t LAST = uint32_t(1) << 31;
 	enum stage : uint8_t { BEGUN, ESTABLISHED, CLOSED };
 
 	ref<loop_core> loop;
@@ -159,22 +180,32 @@ struct conn_core final : counted<conn_core>, member {
 	uint32_t slot_count = 0;
 	uint32_t free_first = 0;
 	uint32_t free_count = 0;
+	/* The chain: sends that were given, of which the first are posted. */
+	chain_link in_chained{this}; /* in a list of the loop */
+	uint32_t chain_first = 0;
+	uint32_t chain_next = 0; /* the first that is not posted */
+	uint32_t chain_last = 0;
+	uint32_t chain_count = 0; /* of all */
+	uint32_t chain_left = 0;  /* of those not posted */
 	link line; /* operations that wait until they can be posted */
 	/* WRITABLE or CLOSED will come: none can be posted before */
 	bool is_refused = false;
 	bool is_draining = false; /* by this side */
+	/* ends in the drain when the chain is posted, within so long */
+	std::optional<uint32_t> drains_later;
 	stage is = BEGUN;
 	uint8_t reason = 0;
 	link watches;
 	link readers;
 	message_list unread;
+	pool_stock stock;
 	std::string private_data; /* for the connect after READY */
 	request_link pending{this};
 
 	~conn_core()
 	{
 		while (!unread.is_empty())
-			(void)unread.pop_front(from.pool);
+			unread.pop_front(*from.pool)->end_lease();
 		if (raw)
 			rpma_rt_conn_unref(&raw);
 	}
@@ -195,8 +226,21 @@ struct conn_core final : counted<conn_core>, member {
 	}
 	void close() noexcept override
 	{
-		if (raw && is != CLOSED)
-			rpma_rt_conn_close(raw);
+		if (!raw || is == CLOSED)
+			return;
+		(void)post_chain();
+		rpma_rt_conn_close(raw);
+	}
+	result<void> drain(uint32_t timeout_ms) noexcept
+	{
+		int ret = 0;
+
+		if (!post_chain() && is != CLOSED)
+			drains_later = timeout_ms;
+		else
+			ret = rpma_rt_conn_drain(raw, timeout_ms);
+		is_draining |= ret == 0;
+		return result_of_call(ret);
 	}
 
 	/* --------------------------------------------------- operations --- */
@@ -227,11 +271,11 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		int taken;
 
-		if (o.handed_)
-			return hand(o);
+		if (o.is_given_)
+			return chain(o);
 		if (o.count_ > slot_count)
 			return refuse(o, error::not_posted(RPMA_E_INVAL));
-		if (o.count_ > free_count)
+		if (o.count_ > free_count || !post_chain())
 			return LATER;
 		o.wrs_[o.count_ - 1].context = context_of(free_first);
 		taken = rpma_rt_post_send(raw, o.wrs_,
@@ -248,19 +292,6 @@ struct conn_core final : counted<conn_core>, member {
 		fill_slots(o, false);
 		return refuse(o, error::unknown());
 	}
-	/* Posts a send with a lease: no completion comes, no slot is needed. */
-	answer hand(op &o) noexcept
-	{
-		int taken;
-
-		o.wrs_->lease = o.handed_;
-		taken = rpma_rt_post_send(raw, o.wrs_, 1);
-		if (taken < 0)
-			return not_taken(o, taken);
-		(void)access::take_slot(*o.leases_);
-		o.state_ = op::COMPLETE;
-		return NO;
-	}
 	answer not_taken(op &o, int why) noexcept
 	{
 		if (why == RPMA_RT_E_CLOSED && is_draining)
@@ -271,6 +302,126 @@ struct conn_core final : counted<conn_core>, member {
 			return LATER;
 		}
 		return refuse(o, error::not_posted(why));
+	}
+	/* ------------------------------------------------ the chain --- */
+
+	/* May a send join the chain, which is posted without a refusal then, but
+	 * for a consumer that is behind? */
+	bool may_chain() const noexcept
+	{
+		return is == ESTABLISHED && !is_refused && !is_draining &&
+		       free_count > 0;
+	}
+	void chain(lease &&buffer, uint32_t flags) noexcept
+	{
+		const uint32_t index = free_first;
+		slot &s = slots[index];
+
+		free_first = s.next;
+		free_count--;
+		access::put(s.buffer, std::move(buffer));
+		s.flags = flags;
+		if (chain_left == 0)
+			begin_chain(index);
+		else
+			slots[chain_last].next = index;
+		chain_last = index;
+		chain_count++;
+		if (++chain_left == CHAIN)
+			(void)post_chain();
+	}
+	void begin_chain(uint32_t index) noexcept
+	{
+		if (chain_count == 0) {
+			chain_first = index;
+			slots[index].awaiting = nullptr;
+			slots[index].count = 0; /* none completes yet */
+		} else {
+			slots[chain_last].next = index;
+		}
+		chain_next = index;
+		loop->chained.push_back(in_chained);
+	}
+	answer chain(op &o) noexcept
+	{
+		if (is_draining)
+			return refuse(o, error::closed(RPMA_RT_REASON_LOCAL));
+		if (!may_chain())
+			return LATER;
+		chain(std::move(*o.leases_), o.slot_);
+		o.state_ = op::COMPLETE;
+		return NO;
+	}
+	/* Posts what is new of the chain. False: a part is left, and WRITABLE or
+	 * CLOSED comes. */
+	bool post_chain() noexcept
+	{
+		return chain_left == 0 || (!is_refused && post_new());
+	}
+	/* Does the chain end here? Where no item wakes a sleeping loop for
+	 * nothing it is long. */
+	bool is_chain_long() const noexcept
+	{
+		return !loop->ends_chains ||
+		       chain_count >= std::min(CHAIN_END, slot_count / 4) ||
+		       free_count == 0 || slots[chain_last].flags == LAST;
+	}
+	void prepare(const slot &s, uint64_t context, rpma_rt_wr &wr) noexcept
+	{
+		const auto &buffer = s.buffer.raw();
+
+		if (s.flags == LAST)
+			rpma_rt_prep_write(&wr, nullptr, 0, nullptr, 0, 0,
+					   RPMA_F_COMPLETION_ON_ERROR, context);
+		else
+			rpma_rt_prep_send(
+				&wr, buffer.mr, buffer.offset, buffer.len,
+				s.flags | RPMA_F_COMPLETION_ON_ERROR, context);
+	}
+	bool post_new() noexcept
+	{
+		rpma_rt_wr wrs[CHAIN];
+		const uint64_t context = context_of(chain_first);
+		const bool is_long = is_chain_long();
+		const int left = static_cast<int>(chain_left);
+		uint32_t index = chain_next;
+		int taken;
+
+		for (int i = 0; i < left; i++) {
+			prepare(slots[index], context, wrs[i]);
+			index = slots[index].next;
+		}
+		if (is_long)
+			wrs[left - 1].flags &=
+				~uint32_t(RPMA_F_COMPLETION_ON_ERROR);
+		in_chained.unlink();
+		taken = rpma_rt_post_send(raw, wrs, left);
+		if (taken < left) {
+			is_refused = true;
+			for (; taken > 0; taken--, chain_left--)
+				chain_next = slots[chain_next].next;
+			return false;
+		}
+		chain_left = 0;
+		if (is_long) {
+			slots[chain_first].count = chain_count;
+			chain_count = 0;
+		} else {
+			loop->unended.push_back(in_chained);
+		}
+		return true;
+	}
+	/* Ends a chain that is posted, so that its leases go back; where there is
+	 * no room for the write, another time. */
+	void end_chain() noexcept
+	{
+		if (chain_count == 0 || !may_chain()) {
+			if (chain_count > 0 && is != CLOSED)
+				loop->unended.push_back(in_chained);
+			return;
+		}
+		chain(lease(), LAST);
+		(void)post_chain();
 	}
 	static answer refuse(op &o, const error &why) noexcept
 	{
@@ -296,7 +447,7 @@ struct conn_core final : counted<conn_core>, member {
 	/* Those of the line that can be posted now. */
 	void go_on() noexcept
 	{
-		while (!line.is_empty() && !is_refused) {
+		while (post_chain() && !line.is_empty() && !is_refused) {
 			op &first = static_cast<op &>(
 				static_cast<waiter &>(line.first()));
 			answer got = post(first);
@@ -318,7 +469,7 @@ struct conn_core final : counted<conn_core>, member {
 				awaiting->leases_[i] =
 					std::move(slots[index].buffer);
 			else
-				slots[index].buffer.give_back();
+				access::give_back(slots[index].buffer, stock);
 			if (i + 1 == count)
 				break;
 			index = slots[index].next;
@@ -353,7 +504,7 @@ struct conn_core final : counted<conn_core>, member {
 	/* ----------------------------------------------------- messages --- */
 
 	inline void on_message(const rpma_rt_completion &item) noexcept;
-	inline void read_next() noexcept;
+	inline void give_back(slot_of_pool &message) noexcept;
 
 	/* ------------------------------------------------------- events --- */
 
@@ -369,6 +520,13 @@ struct conn_core final : counted<conn_core>, member {
 			rpma_rt_conn_close(raw);
 	}
 	inline void on_closed(const rpma_rt_completion &item) noexcept;
+	void on_writable() noexcept
+	{
+		is_refused = false;
+		if (post_chain() && drains_later)
+			(void)drain(*std::exchange(drains_later, std::nullopt));
+		go_on();
+	}
 	void on_event(const rpma_rt_completion &item) noexcept
 	{
 		switch (item.opcode) {
@@ -377,6 +535,7 @@ struct conn_core final : counted<conn_core>, member {
 			break;
 		case RPMA_RT_EVENT_ESTABLISHED:
 			set_stage(ESTABLISHED);
+			go_on(); /* sends that were given before */
 			break;
 		case RPMA_RT_EVENT_CLOSED:
 			on_closed(item);
@@ -394,8 +553,7 @@ struct conn_core final : counted<conn_core>, member {
 		} else if (item.kind == RPMA_RT_EVENT) {
 			on_event(item);
 		} else if (item.kind == RPMA_RT_WRITABLE && item.opcode == 0) {
-			is_refused = false;
-			go_on();
+			on_writable();
 		}
 	}
 };
@@ -415,6 +573,8 @@ inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 	core->loop = loop;
 	core->peer = peer;
 	core->from = from;
+	if (from.pool)
+		std::construct_at(std::addressof(core->stock), from.pool);
 	core->slot_count = core->free_count = count;
 	for (uint32_t i = 0; i < count; i++)
 		core->slots[i].next = i + 1;
@@ -492,17 +652,13 @@ public:
 	receiving(receiving &&) noexcept = default;
 	~receiving()
 	{
-		if (message_) { /* nobody has it: it is the next one again */
-			conn_->unread.push_front(conn_->from.pool,
-						 access::take_slot(message_),
-						 message_.imm());
-			conn_->read_next();
-		}
+		if (message_) /* nobody has it: it is the next one again */
+			conn_->give_back(*message_);
 	}
 	bool start() noexcept
 	{
 		if (!conn_->unread.is_empty()) {
-			message_ = conn_->unread.pop_front(conn_->from.pool);
+			message_ = conn_->unread.pop_front(*conn_->from.pool);
 			return false;
 		}
 		if (conn_->is == conn_core::CLOSED || !conn_->from.pool)
@@ -513,38 +669,57 @@ public:
 	result<message> finish() noexcept
 	{
 		if (message_)
-			return std::move(message_);
+			return access::make<message>(
+				std::exchange(message_, nullptr),
+				conn_->stock.take());
 		if (!conn_->from.pool)
 			return error::call(RPMA_E_NOSUPP);
 		return conn_->why_closed();
 	}
 	bool succeeded() const noexcept
 	{
-		return static_cast<bool>(message_);
+		return message_ != nullptr;
 	}
 
 private:
 	friend struct conn_core;
 	ref<conn_core> conn_;
-	message message_;
+	slot_of_pool *message_ = nullptr;
 };
 
-/* A send that takes the lease, or, where given is empty, holds the lease beside
- * the caller: complete once it is posted. */
-class handing : public awaitable<handing, op>
+/* A send for the chain, of the lease: complete once the chain has the send. */
+class giving : public awaitable<giving, op>
 {
 public:
-	handing(const ref<conn_core> &conn, const rpma_rt_lease &raw,
-		lease &&given, uint32_t flags) noexcept
-	    : awaitable(conn), raw_(raw), leases_of_{std::move(given)}
+	giving(const ref<conn_core> &conn, lease &&buffer,
+	       uint32_t flags) noexcept
+	    : awaitable(conn)
 	{
-		rpma_rt_prep_send_lease(&wr_, &raw_, raw_.len, flags);
+		if (buffer && conn->line.is_empty() && conn->may_chain() &&
+		    (flags & ~FLAGS) == 0) {
+			conn->chain(std::move(buffer), flags);
+			state_ = COMPLETE;
+			return;
+		}
+		leases_of_[0] = std::move(buffer);
+		slot_ = flags;
+		is_given_ = true;
 	}
-	handing(handing &&) noexcept = default;
+	giving(giving &&) noexcept = default;
+	bool await_ready() const noexcept
+	{
+		return state_ == COMPLETE;
+	}
 	bool start() noexcept
 	{
-		handed_ = &raw_;
-		return op::start(&wr_, leases_of_.data(), 1);
+		if (state_ == COMPLETE)
+			return false;
+		if (!leases_of_[0] || (slot_ & ~FLAGS) != 0)
+			return conn_core::refuse(
+				       *this,
+				       error::not_posted(RPMA_E_INVAL)) !=
+			       conn_core::NO;
+		return op::start(nullptr, leases_of_.data(), 1);
 	}
 	outcome<1> finish() noexcept
 	{
@@ -552,23 +727,43 @@ public:
 	}
 
 private:
-	rpma_rt_lease raw_;
-	rpma_rt_wr wr_;
+	static constexpr uint32_t FLAGS = RPMA_RT_F_FENCE | RPMA_RT_F_SOLICITED;
 	std::array<lease, 1> leases_of_;
 };
 
-inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
+inline void chain_link::post() noexcept
 {
-	rpma_rt_lease raw_lease;
-
-	if (!rpma_rt_completion_lease(&item, &raw_lease))
-		return;
-	unread.push_back(from.pool, raw_lease, imm_of(item));
-	read_next();
+	(void)conn->post_chain();
 }
 
-inline void conn_core::read_next() noexcept
+inline void chain_link::end() noexcept
 {
+	conn->end_chain();
+}
+
+inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
+{
+	slot_of_pool *message = access::slot_of(*from.pool, item);
+
+	if (!message)
+		return;
+	/* where a reader waits there are no others */
+	if (loop->has_ended || readers.is_empty()) {
+		unread.push_back(*from.pool, *message);
+		return;
+	}
+	auto &next = static_cast<receiving &>(
+		static_cast<waiter &>(readers.first()));
+
+	next.unlink();
+	next.message_ = message;
+	loop->go_on(next);
+}
+
+/* The first reader, if one waits, gets the message. */
+inline void conn_core::give_back(slot_of_pool &message) noexcept
+{
+	unread.push_front(message);
 	if (loop->has_ended || readers.is_empty() || unread.is_empty())
 		return;
 	scope running(loop->ctx); /* as in loop_core::give_to_next() */
@@ -576,7 +771,7 @@ inline void conn_core::read_next() noexcept
 		static_cast<waiter &>(readers.first()));
 
 	next.unlink();
-	next.message_ = unread.pop_front(from.pool);
+	next.message_ = unread.pop_front(*from.pool);
 	next.complete();
 }
 
@@ -588,6 +783,8 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 	pending.unlink();
 	reason = item.status;
 	is = CLOSED;
+	in_chained.unlink();
+	chain_count = chain_left = 0;
 	for (uint32_t i = 0; i < slot_count; i++)
 		slots[i].buffer.give_back();
 	while (!line.is_empty()) {
@@ -704,24 +901,15 @@ public:
 		o.wrs_of_[0].imm = imm;
 		return o;
 	}
-	/* Sends the bytes of a lease, and gives the lease to the send: co_await
-	 * returns an outcome<> once the send is posted, and the slot goes back
-	 * to the pool when the device has done with the bytes. A refused send
-	 * leaves the lease in slot() of the outcome. flags: RPMA_RT_F_FENCE,
-	 * _SOLICITED. */
-	auto give(lease buffer, uint32_t flags = 0) const noexcept
+	/* Sends the bytes of a lease, and gives the lease to the send, which
+	 * nobody awaits: the send is posted at the end of the loop's turn, with
+	 * others of the connection, and the slot goes back to the pool when the
+	 * device has done with the bytes. co_await returns an outcome<> once
+	 * there is room. A refused send leaves the lease in slot() of the
+	 * outcome. flags: RPMA_RT_F_FENCE, _SOLICITED. */
+	auto give(lease &&buffer, uint32_t flags = 0) const noexcept
 	{
-		const rpma_rt_lease raw = buffer.raw();
-
-		return detail::handing(core_, raw, std::move(buffer), flags);
-	}
-	/* Sends as give() does, but the caller keeps the lease, for further
-	 * sends on any connection, of which the last may be give(). The bytes
-	 * have to stay as they are until all sends are over. */
-	auto share(const lease &buffer, uint32_t flags = 0) const noexcept
-	{
-		return detail::handing(core_, buffer.raw(), {},
-				       flags | RPMA_RT_F_KEEP);
+		return detail::giving(core_, std::move(buffer), flags);
 	}
 	operation<> send_raw(const rpma_mr_local *src, size_t offset,
 			     size_t len) const noexcept
@@ -873,10 +1061,7 @@ public:
 	 * milliseconds (0: no limit). */
 	result<void> drain(uint32_t timeout_ms) noexcept
 	{
-		const int ret = rpma_rt_conn_drain(core_->raw, timeout_ms);
-
-		core_->is_draining |= ret == 0;
-		return detail::result_of_call(ret);
+		return core_->drain(timeout_ms);
 	}
 	/* of the other side; it stays as long as this. The network may have
 	 * added zeros */

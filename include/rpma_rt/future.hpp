@@ -236,18 +236,11 @@ public:
 	 */
 	outcome<1> give(lease buffer, uint32_t flags = 0) const
 	{
-		const error why = hand(buffer, flags);
+		const error why = hand(buffer, flags | RPMA_RT_F_KEEP);
 
-		if (!why)
-			(void)detail::access::take_slot(buffer);
+		if (!why) /* the send keeps the slot */
+			buffer.give_back();
 		return {why, {std::move(buffer)}};
-	}
-	/* Sends as give() does, but the caller keeps the lease, for further
-	 * sends on any connection, of which the last may be give(). The bytes
-	 * have to stay as they are until all sends are over. */
-	outcome<1> share(const lease &buffer, uint32_t flags = 0) const
-	{
-		return hand(buffer, flags | RPMA_RT_F_KEEP);
 	}
 	void close() const noexcept
 	{

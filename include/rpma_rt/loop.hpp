@@ -61,6 +61,18 @@ protected:
 	~member() = default;
 };
 
+/* Sends that are posted at the end of a turn, or that are posted, and have no
+ * completion yet. */
+class chained : public link
+{
+public:
+	virtual void post() noexcept = 0;
+	virtual void end() noexcept = 0;
+
+protected:
+	~chained() = default;
+};
+
 /* A spawned task; it destroys itself at its end. */
 struct root {
 	struct promise_type : link {
@@ -135,10 +147,19 @@ struct loop_core : counted<loop_core> {
 	int fds[2] = {-1, -1}; /* of the queue and that poller */
 	std::chrono::microseconds spin{0};
 	clock::time_point now{}; /* as of the last look */
+	bool was_busy = false;	 /* the last turn had items */
+	bool has_new_timer = false;
+	uint32_t unlooked = 0; /* turns since the last look */
 	context ctx;
 	link roots;	/* promises of spawned tasks */
 	link conns;	/* until their CLOSED */
 	link listeners; /* until their LISTENER_CLOSED */
+	link chained;	/* sends to be posted */
+	/* sends without a completion, which the loop ends */
+	link unended;
+	bool ends_chains =
+		false; /* the loop runs its poller, and is no shard */
+	uint32_t unended_turns = 0;
 	timer_heap timers;
 	/* Of no connection. While some are not taken, the queue keeps the
 	 * others: there is room for a batch, and for what those who wait may
@@ -150,6 +171,10 @@ struct loop_core : counted<loop_core> {
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
+	/* after so many rounds without work, or turns with work, chains of
+	 * sends are ended */
+	static constexpr uint32_t CHAIN_ROUNDS = 256;
+	static constexpr uint32_t CHAIN_TURNS = 64;
 
 	/* A call that runs the loop. The loop may be destroyed inside: it ends
 	 * when the outermost of them returns. */
@@ -189,6 +214,15 @@ struct loop_core : counted<loop_core> {
 			static_cast<member *>(item.user)->on_item(item);
 		else
 			give(item);
+	}
+	/* A waiter goes on that an item has made complete: at once, where no
+	 * other is ready. */
+	void go_on(waiter &next) noexcept
+	{
+		if (!is_left && ctx.ready.is_empty())
+			next.go_on();
+		else
+			next.complete();
 	}
 	/* Before each look at the queue. */
 	void keep_items(bool keeps) noexcept
@@ -278,6 +312,7 @@ struct loop_core : counted<loop_core> {
 		constexpr auto never = clock::time_point::max();
 		clock::time_point limit = never;
 		clock::time_point idle_since = never;
+		uint32_t idle_rounds = 0;
 		int ret = attach();
 
 		if (ret < 0 && ret != RPMA_RT_E_CLOSED)
@@ -291,6 +326,9 @@ struct loop_core : counted<loop_core> {
 				return got;
 			if (done < 0 && done != RPMA_RT_E_CLOSED)
 				return done;
+			idle_rounds = done > 0 ? 0 : idle_rounds + 1;
+			if (idle_rounds == CHAIN_ROUNDS)
+				end_chains();
 			if (timeout_ms == 0 || is_awaited())
 				return 0;
 			if (done > 0 && timeout_ms < 0 && !timers.first())
@@ -307,6 +345,11 @@ struct loop_core : counted<loop_core> {
 				idle_since = now;
 			if (done > 0 || now - idle_since < spin)
 				continue;
+			if (idle_rounds < CHAIN_ROUNDS && !unended.is_empty()) {
+				idle_rounds = CHAIN_ROUNDS;
+				end_chains();
+				continue;
+			}
 			switch (rpma_rt_queue_arm(queue)) {
 			case 0:
 				break;
@@ -362,16 +405,58 @@ struct loop_core : counted<loop_core> {
 		got = take(batch, timeout_ms);
 		for (int i = 0; i < got; i++) {
 			handle(batch[i]);
-			if (!is_left)
+			if (!is_left && !ctx.is_idle())
 				running.run();
 		}
 		return got;
 	}
 	inline int expire() noexcept;
+	/* Posts what the coroutines have given to their connections. */
+	void post_chains() noexcept
+	{
+		if (!unended.is_empty() && ++unended_turns >= CHAIN_TURNS)
+			end_chains();
+		while (!chained.is_empty()) {
+			auto &first =
+				static_cast<detail::chained &>(chained.first());
+
+			first.unlink();
+			first.post();
+		}
+	}
+	/* Ends chains of sends: their leases go back. */
+	void end_chains() noexcept
+	{
+		link some;
+
+		unended_turns = 0;
+		while (!unended.is_empty())
+			some.push_back(unended.first());
+		while (!some.is_empty()) {
+			auto &first =
+				static_cast<detail::chained &>(some.first());
+
+			first.unlink();
+			first.end();
+		}
+	}
+	/* Timers are looked at after a turn that found nothing or set a timer,
+	 * and in each eighth turn: where there are items the clock is seldom
+	 * read. */
+	bool looks_at_timers() noexcept
+	{
+		if (timers.first() && was_busy && !has_new_timer &&
+		    ++unlooked < 8)
+			return false;
+		has_new_timer = false;
+		unlooked = 0;
+		return true;
+	}
 	/* One turn, which sleeps so long at most. How much was done, or an
 	 * error. After each item the coroutines that it concerns run. */
 	int turn(int timeout_ms) noexcept
 	{
+		const bool looks = looks_at_timers();
 		int done;
 		int got;
 
@@ -385,9 +470,20 @@ struct loop_core : counted<loop_core> {
 
 		done = is_awaited();
 		running.run();
-		done += expire();
+		done += looks ? expire() : 0;
 		running.run();
-		got = is_left ? 0 : take_all(running, done ? 0 : timeout_ms);
+		post_chains();
+		got = is_left ? 0
+			      : take_all(running,
+					 done || !looks ? 0 : timeout_ms);
+		if (!is_left && !looks && done == 0 && got == 0) {
+			done += expire();
+			running.run();
+			post_chains();
+			if (!is_left && done == 0)
+				got = take_all(running, timeout_ms);
+		}
+		was_busy = got > 0;
 		if (!is_left) {
 			/* else the next turn looks at the clock */
 			if (done == 0 && got == 0)
@@ -395,6 +491,7 @@ struct loop_core : counted<loop_core> {
 			ctx.mail->take(ctx.ready);
 			running.run();
 		}
+		post_chains();
 		is_inside = false;
 		return got < 0 ? got : done + got;
 	}
@@ -410,6 +507,7 @@ struct loop_core : counted<loop_core> {
 
 		(void)is_awaited();
 		running.run();
+		post_chains();
 		is_inside = false;
 	}
 	/* Its owner has gone. */
@@ -443,6 +541,7 @@ public:
 		if (loop_->has_ended)
 			return false;
 		loop_->timers.insert(*this);
+		loop_->has_new_timer = true;
 		return true;
 	}
 	result<void> finish() noexcept
@@ -587,6 +686,8 @@ public:
 		}
 		/* where nobody waits */
 		int ret = rpma_rt_pool_take(pool_->raw, &slot);
+		if (ret == RPMA_E_AGAIN)
+			loop_->end_chains();
 		if (ret != RPMA_E_AGAIN) {
 			why = ret == 0 ? error() : error::call(ret);
 			return false;
@@ -957,6 +1058,7 @@ public:
 			cfg.spin, 0us, 24h);
 		made.core_->queue = cfg.borrowed;
 		made.core_->is_borrowed = cfg.borrowed != nullptr;
+		made.core_->ends_chains = made.core_->poller >= 0;
 		if (!cfg.borrowed)
 			ret = rpma_rt_queue_new(core->raw, &cfg.queue,
 						&made.core_->queue);
@@ -1019,8 +1121,10 @@ public:
 		core.roots.push_back(root.frame.promise());
 		root.frame.resume();
 		/* else what became ready runs in the turn that is under way */
-		if (!was_inside)
+		if (!was_inside) {
 			running.run();
+			core.post_chains();
+		}
 		core.is_inside = was_inside;
 	}
 
@@ -1142,6 +1246,7 @@ private:
 		core.is_inside = true;
 		is_under_way = called.start();
 		running.run();
+		core.post_chains();
 		core.is_inside = false;
 		return is_under_way;
 	}

@@ -93,6 +93,11 @@ public:
 	{
 		return object_;
 	}
+	/* Leaves the reference to the caller. */
+	T *release() noexcept
+	{
+		return std::exchange(object_, nullptr);
+	}
 	explicit operator bool() const noexcept
 	{
 		return object_ != nullptr;
@@ -106,15 +111,16 @@ private:
 template <typename T> class shared
 {
 public:
-	void get() noexcept
+	void get(uint32_t count = 1) noexcept
 	{
 		/* relaxed: the caller has a reference */
-		refs_.fetch_add(1, std::memory_order_relaxed);
+		refs_.fetch_add(count, std::memory_order_relaxed);
 	}
-	void put() noexcept
+	void put(uint32_t count = 1) noexcept
 	{
-		/* acq_rel: whoever frees it has seen what the others did */
-		if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+		/* acq_rel: the thread that frees the object has seen what the
+		 * others did */
+		if (refs_.fetch_sub(count, std::memory_order_acq_rel) == count)
 			delete static_cast<T *>(this);
 	}
 
@@ -215,22 +221,44 @@ struct memory_core : shared<memory_core> {
 	}
 };
 
+/*
+ * A slot of a pool. A lease leads here, so that it moves with few instructions;
+ * and a message that nobody has taken yet is in the list of its connection by
+ * its slot, so that it takes no memory when it comes.
+ */
+struct slot_of_pool {
+	rpma_rt_lease raw;
+	uint32_t next;			 /* in that list: a slot */
+	uint32_t imm;			 /* of a message */
+	std::atomic<uint32_t> others{0}; /* leases besides the first */
+	bool has_imm = false;
+
+	/* Counts one lease less; true: it was the last. */
+	bool is_last() noexcept
+	{
+		/* acquire, acq_rel: pairs with the acq_rel of the other leases,
+		 * whose holders have done with the bytes */
+		if (others.load(std::memory_order_acquire) == 0)
+			return true;
+		if (others.fetch_sub(1, std::memory_order_acq_rel) != 0)
+			return false;
+		/* relaxed: nobody else has the slot */
+		others.store(0, std::memory_order_relaxed);
+		return true;
+	}
+	/* Gives the slot back, if this was the last lease. */
+	void end_lease() noexcept
+	{
+		if (is_last())
+			rpma_rt_lease_release(&raw);
+	}
+};
+
 struct pool_core : shared<pool_core> {
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	rpma_rt_pool *raw = nullptr;
-	/*
-	 * A message that nobody has taken yet is in the list of its connection,
-	 * by its slot, whose place here is that list's meanwhile. So a message
-	 * takes no memory when it comes.
-	 */
-	struct unread {
-		rpma_rt_lease raw;
-		uint32_t next; /* slot */
-		uint32_t imm;
-		bool has_imm;
-	};
-	std::unique_ptr<unread[]> slots;
+	std::unique_ptr<slot_of_pool[]> slots;
 	uint32_t receives = 0; /* slots for receives */
 	slot_line line;	       /* coroutines that wait for a slot */
 	std::unique_ptr<grave> place = std::make_unique<grave>();
@@ -244,6 +272,46 @@ struct pool_core : shared<pool_core> {
 		place->peer = peer;
 		rt->keep_busy(std::move(place));
 	}
+};
+
+/* References to a pool that one thread has in stock: a message that comes and
+ * goes needs no atomic operation for its reference. */
+class pool_stock
+{
+public:
+	pool_stock() = default;
+	explicit pool_stock(ref<pool_core> of) noexcept : pool_(std::move(of))
+	{
+	}
+	pool_stock(const pool_stock &) = delete;
+	pool_stock &operator=(const pool_stock &) = delete;
+	~pool_stock()
+	{
+		if (count_ > 0)
+			pool_->put(count_);
+	}
+	ref<pool_core> take() noexcept
+	{
+		if (count_ == 0) {
+			pool_->get(EACH);
+			count_ = EACH;
+		}
+		count_--;
+		return ref<pool_core>::adopt(pool_.get());
+	}
+	/* Takes a reference to any pool. */
+	void put(ref<pool_core> one) noexcept
+	{
+		if (one.get() != pool_.get() || count_ >= 2 * EACH)
+			return;
+		(void)one.release();
+		count_++;
+	}
+
+private:
+	static constexpr uint32_t EACH = 64;
+	ref<pool_core> pool_;
+	uint32_t count_ = 0;
 };
 
 struct srq_core : shared<srq_core> {
@@ -426,44 +494,49 @@ class lease
 {
 public:
 	lease() = default;
-	lease(lease &&other) noexcept : pool_(std::move(other.pool_))
+	lease(lease &&other) noexcept
+	    : slot_(std::exchange(other.slot_, nullptr)),
+	      pool_(std::move(other.pool_))
 	{
-		if (pool_)
-			take_slot(other);
 	}
 	lease &operator=(lease &&other) noexcept
 	{
-		if (this != &other) {
-			give_back();
-			pool_ = std::move(other.pool_);
-			take_slot(other);
-		}
+		lease former(std::move(*this));
+
+		slot_ = std::exchange(other.slot_, nullptr);
+		pool_ = std::move(other.pool_);
 		return *this;
 	}
 	~lease()
 	{
-		give_back();
+		if (slot_)
+			slot_->end_lease();
 	}
 	explicit operator bool() const noexcept
 	{
-		return static_cast<bool>(pool_);
+		return slot_ != nullptr;
 	}
 	void give_back() noexcept
 	{
-		if (pool_) {
-			rpma_rt_lease_release(&raw_);
-			forget_slot();
-			pool_ = {};
-		}
+		*this = lease();
+	}
+	/* Returns another lease of the slot, for another send, write or
+	 * connection: the slot is given back when all its leases are. The bytes
+	 * have to stay as they are while several have them. */
+	lease share() const noexcept
+	{
+		if (slot_) /* relaxed: this lease has the slot */
+			slot_->others.fetch_add(1, std::memory_order_relaxed);
+		return lease(slot_, detail::ref<detail::pool_core>(pool_));
 	}
 	std::byte *data() const noexcept
 	{
-		return static_cast<std::byte *>(raw_.data);
+		return static_cast<std::byte *>(raw().data);
 	}
 	/* bytes that are in use: a message's, or as resize() said */
 	size_t size() const noexcept
 	{
-		return raw_.len;
+		return raw().len;
 	}
 	std::span<std::byte> bytes() const noexcept
 	{
@@ -471,7 +544,7 @@ public:
 	}
 	std::string_view text() const noexcept
 	{
-		return {static_cast<const char *>(raw_.data), size()};
+		return {static_cast<const char *>(raw().data), size()};
 	}
 	/* The first bytes as a T. */
 	template <typename T>
@@ -487,7 +560,8 @@ public:
 	/* at most the slot's size, which the caller knows */
 	lease &resize(size_t len) noexcept
 	{
-		raw_.len = static_cast<uint32_t>(len);
+		if (slot_)
+			slot_->raw.len = static_cast<uint32_t>(len);
 		return *this;
 	}
 	/* Copies as much of it as there is room in what was taken. */
@@ -500,25 +574,19 @@ public:
 	}
 	const rpma_rt_lease &raw() const noexcept
 	{
-		return raw_;
+		static constexpr rpma_rt_lease none{};
+
+		return slot_ ? slot_->raw : none;
 	}
 
-private:
+protected:
 	friend detail::access;
-	void take_slot(lease &other) noexcept
+	lease(detail::slot_of_pool *slot,
+	      detail::ref<detail::pool_core> &&pool) noexcept
+	    : slot_(slot), pool_(std::move(pool))
 	{
-		raw_ = other.raw_;
-		other.forget_slot();
 	}
-	/* An empty one has no bytes: those are somebody else's now. */
-	void forget_slot() noexcept
-	{
-		raw_.pool = nullptr;
-		raw_.data = nullptr;
-		raw_.mr = nullptr;
-		raw_.len = 0;
-	}
-	rpma_rt_lease raw_{};
+	detail::slot_of_pool *slot_ = nullptr; /* of the pool */
 	detail::ref<detail::pool_core> pool_;
 };
 
@@ -556,15 +624,18 @@ private:
 class message : public lease
 {
 public:
+	message() = default;
 	/* in host order */
-	const std::optional<uint32_t> &imm() const noexcept
+	std::optional<uint32_t> imm() const noexcept
 	{
-		return imm_;
+		if (!slot_ || !slot_->has_imm)
+			return std::nullopt;
+		return slot_->imm;
 	}
 
 private:
 	friend detail::access;
-	std::optional<uint32_t> imm_;
+	using lease::lease;
 };
 
 /* The result of a work request that is posted with a future; dropped
@@ -646,46 +717,62 @@ struct access {
 		f.rt_ = rt;
 		return f;
 	}
-	static lease make_lease(const rpma_rt_lease &raw,
-				const ref<pool_core> &pool) noexcept
+	template <typename L>
+	static L make(slot_of_pool *slot, ref<pool_core> pool) noexcept
 	{
-		lease l;
-		l.raw_ = raw;
-		l.pool_ = pool;
-		return l;
+		return L(slot, std::move(pool));
 	}
-	static message make_message(const rpma_rt_lease &raw,
-				    const ref<pool_core> &pool,
-				    std::optional<uint32_t> imm) noexcept
+	/* Returns the slot of a lease of C. */
+	static slot_of_pool *slot_at(pool_core &pool,
+				     const rpma_rt_lease &raw) noexcept
 	{
-		message m;
-		static_cast<lease &>(m) = make_lease(raw, pool);
-		m.imm_ = imm;
-		return m;
-	}
-	/* The slot of a lease, which is empty then. */
-	static rpma_rt_lease take_slot(lease &l) noexcept
-	{
-		const rpma_rt_lease raw = l.raw_;
+		slot_of_pool *slot = &pool.slots[raw.slot];
 
-		l.forget_slot();
+		slot->raw = raw;
+		return slot;
+	}
+	static lease make_lease(const rpma_rt_lease &raw,
+				ref<pool_core> pool) noexcept
+	{
+		auto *slot = slot_at(*pool, raw);
+
+		return lease(slot, std::move(pool));
+	}
+	/* Returns the slot of a message. */
+	static slot_of_pool *slot_of(pool_core &pool,
+				     const rpma_rt_completion &item) noexcept
+	{
+		rpma_rt_lease raw;
+
+		if (!rpma_rt_completion_lease(&item, &raw))
+			return nullptr;
+		auto *slot = slot_at(pool, raw);
+		slot->has_imm = rpma_rt_completion_imm(&item, &slot->imm);
+		return slot;
+	}
+	/* Moves a lease to a place that has none. */
+	static void put(lease &to, lease &&from) noexcept
+	{
+		std::construct_at(&to, std::move(from));
+	}
+	static slot_of_pool *take_slot(lease &l) noexcept
+	{
 		l.pool_ = {};
-		return raw;
+		return std::exchange(l.slot_, nullptr);
+	}
+	/* Gives a lease back; its reference to the pool goes into the stock. */
+	static void give_back(lease &l, pool_stock &stock) noexcept
+	{
+		if (!l.slot_)
+			return;
+		std::exchange(l.slot_, nullptr)->end_lease();
+		stock.put(std::move(l.pool_));
 	}
 	template <typename T>
 	static result<next_future<T>> ask(const ref<runtime_core> &rt,
 					  const rpma_rt_source &from,
 					  const item_of<T> &item) noexcept;
 };
-
-inline std::optional<uint32_t> imm_of(const rpma_rt_completion &item) noexcept
-{
-	uint32_t value;
-
-	if (!rpma_rt_completion_imm(&item, &value))
-		return std::nullopt;
-	return value;
-}
 
 /* A lease, or a message. */
 template <typename T> struct item_of {
@@ -697,13 +784,7 @@ template <typename T> struct item_of {
 	}
 	T take(const rpma_rt_completion &item) const noexcept
 	{
-		rpma_rt_lease raw{};
-
-		(void)rpma_rt_completion_lease(&item, &raw);
-		if constexpr (std::is_same_v<T, message>)
-			return access::make_message(raw, pool, imm_of(item));
-		else
-			return access::make_lease(raw, pool);
+		return access::make<T>(access::slot_of(*pool, item), pool);
 	}
 };
 
@@ -809,8 +890,7 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 		return error::call(ret);
 	uint32_t count = detail::effective(cfg, &rpma_rt_pool_cfg::count,
 					   rpma_rt_pool_cfg_init);
-	made.core_->slots.reset(new (std::nothrow)
-					detail::pool_core::unread[count]);
+	made.core_->slots.reset(new (std::nothrow) detail::slot_of_pool[count]);
 	if (!made.core_->slots)
 		return error::call(RPMA_E_NOMEM);
 	if (cfg.sends == 0) /* as the header of C has it */

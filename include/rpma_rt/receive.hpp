@@ -20,7 +20,8 @@ namespace rpma::rt
 namespace detail
 {
 
-/* what the receives of a connection come from; it stays as long as that */
+/* What the receives of a connection come from; it stays as long as the
+ * connection. */
 struct receives {
 	ref<pool_core> pool;
 	ref<srq_core> shared;
@@ -34,44 +35,31 @@ public:
 	{
 		return count_ == 0;
 	}
-	void push_back(const ref<pool_core> &pool, const rpma_rt_lease &raw,
-		       const std::optional<uint32_t> &imm) noexcept
+	void push_back(pool_core &pool, slot_of_pool &message) noexcept
 	{
-		put(pool, raw, imm, 0);
 		if (count_++ == 0)
-			first_ = raw.slot;
+			first_ = message.raw.slot;
 		else
-			pool->slots[last_].next = raw.slot;
-		last_ = raw.slot;
+			pool.slots[last_].next = message.raw.slot;
+		last_ = message.raw.slot;
 	}
-	void push_front(const ref<pool_core> &pool, const rpma_rt_lease &raw,
-			const std::optional<uint32_t> &imm) noexcept
+	void push_front(slot_of_pool &message) noexcept
 	{
-		put(pool, raw, imm, first_);
+		message.next = first_;
 		if (count_++ == 0)
-			last_ = raw.slot;
-		first_ = raw.slot;
+			last_ = message.raw.slot;
+		first_ = message.raw.slot;
 	}
-	message pop_front(const ref<pool_core> &pool) noexcept
+	slot_of_pool *pop_front(pool_core &pool) noexcept
 	{
-		const auto &first = pool->slots[first_];
-		std::optional<uint32_t> imm;
+		auto *first = &pool.slots[first_];
 
-		if (first.has_imm)
-			imm = first.imm;
-		first_ = first.next;
+		first_ = first->next;
 		count_--;
-		return access::make_message(first.raw, pool, imm);
+		return first;
 	}
 
 private:
-	static void put(const ref<pool_core> &pool, const rpma_rt_lease &raw,
-			const std::optional<uint32_t> &imm,
-			uint32_t next) noexcept
-	{
-		pool->slots[raw.slot] = {raw, next, imm.value_or(0),
-					 imm.has_value()};
-	}
 	uint32_t first_ = 0;
 	uint32_t last_ = 0;
 	uint32_t count_ = 0;

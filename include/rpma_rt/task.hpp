@@ -41,7 +41,8 @@ public:
 	}
 	~link()
 	{
-		unlink();
+		if (is_linked())
+			unlink();
 	}
 	bool is_linked() const noexcept
 	{
@@ -105,6 +106,11 @@ struct context {
 	link leaving;
 	std::shared_ptr<mailbox>
 		mail; /* names the loop, also when that is gone */
+
+	bool is_idle() noexcept
+	{
+		return ready.is_empty() && leaving.is_empty();
+	}
 };
 
 /* How many coroutines of a task that loop::run() awaits are on other loops: of

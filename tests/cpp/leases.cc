@@ -7,6 +7,7 @@
  * for a free slot; refused sends, which leave the lease.
  */
 
+#include <cstring>
 #include <thread>
 
 #include "scene.hpp"
@@ -73,8 +74,8 @@ static rt::task<void> share_one(scene &s)
 
 	for (int i = 0; i < ROUNDS; i++) {
 		auto buffer = s.lease(std::to_string(i));
-		CHECK(co_await one.client.share(buffer));
-		CHECK(co_await two.client.share(buffer));
+		CHECK(co_await one.client.give(buffer.share()));
+		CHECK(co_await two.client.give(buffer.share()));
 		CHECK(buffer && buffer.text() == std::to_string(i));
 		if (i % 2) {
 			auto last = co_await two.client.give(std::move(buffer));
@@ -106,8 +107,8 @@ static rt::task<void> give_late(scene &s)
 	auto late = co_await both.client.give(s.lease("late"));
 	CHECK(!late && late.error().what() == rt::errc::closed);
 	CHECK(late.slot().text() == "late");
-	auto shared = co_await both.client.share(late.slot());
-	CHECK(!shared && !shared.slot());
+	auto shared = co_await both.client.give(late.slot().share());
+	CHECK(!shared && shared.slot().text() == "late");
 	CHECK(late.slot().text() == "late");
 }
 
@@ -116,6 +117,97 @@ static void loop__refused_LEASE_STAYS(rpma_rt_mode mode)
 	scene s({.mode = mode});
 
 	s.run(give_late(s));
+}
+
+/* Few sends make no chain: their leases come back all the same, when the loop
+ * has nothing to do, and where a coroutine waits for one of them. */
+static rt::task<void> give_few(scene &s)
+{
+	auto both = co_await s.connect();
+	const rt::pool pool = open_pool(s.runtime, s.peer, 2);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		auto buffer = must(co_await s.loop.next(pool));
+
+		buffer.assign(std::to_string(i));
+		CHECK(co_await both.client.give(std::move(buffer)));
+		CHECK(must(co_await both.server.receive()).text() ==
+		      std::to_string(i));
+	}
+	std::vector<rt::lease> all;
+	while (all.size() < 2)
+		all.push_back(must(co_await s.loop.next(pool)));
+}
+
+static void loop__few_given_COME_BACK(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 128, .depth = 64});
+
+	s.run(give_few(s));
+}
+
+/* What was given is sent before a drain, and before a send that is awaited. */
+static rt::task<void> give_and_drain(scene &s)
+{
+	auto both = co_await s.connect();
+
+	CHECK(co_await both.client.give(s.lease("given")));
+	must(co_await both.client.send(s.lease("sent")));
+	for (int i = 0; i < 20; i++)
+		CHECK(co_await both.client.give(s.lease("late")));
+	must(both.client.drain(0));
+	CHECK(!co_await both.client.give(s.lease("after")));
+	CHECK(must(co_await both.server.receive()).text() == "given");
+	CHECK(must(co_await both.server.receive()).text() == "sent");
+	for (int i = 0; i < 20; i++)
+		CHECK(must(co_await both.server.receive()).text() == "late");
+	CHECK(co_await both.client.closed() == RPMA_RT_REASON_LOCAL);
+}
+
+static void loop__given_before_a_drain(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 128, .depth = 32});
+
+	s.run(give_and_drain(s));
+	while (s.take_all().size() < 128) /* the connections have ended */
+		CHECK(s.loop.turn(1000) >= 0);
+}
+
+/* The device reads the bytes late: nobody else has the slot before, although
+ * the coroutine that gave the lease has gone. */
+static rt::task<void> give_one(rt::connection &conn, rt::lease buffer)
+{
+	CHECK(co_await conn.give(std::move(buffer)));
+}
+
+static rt::task<void> give_late_reads(scene &s)
+{
+	auto both = co_await s.connect();
+
+	for (int i = 0; i < ROUNDS / 20; i++) {
+		auto text = std::to_string(i);
+
+		if (loop_get())
+			CHECK(loop_get()->fault("wr:op=send,delay_us=2000") ==
+			      0);
+		co_await give_one(both.client, s.lease(text));
+		co_await give_one(both.client, s.lease(text).share());
+		must(co_await s.loop.sleep_for(1us)); /* they are posted */
+		for (auto &other : s.take_all())
+			memset(other.data(), 'x', other.size());
+		for (int n = 0; n < 2; n++)
+			CHECK(must(co_await both.server.receive()).text() ==
+			      text);
+		if (loop_get())
+			loop_get()->fault_clear();
+	}
+}
+
+static void loop__given_READ_LATE(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 128, .depth = 16});
+
+	s.run(give_late_reads(s));
 }
 
 /* ------------------------------------------------ without a loop --- */
@@ -159,7 +251,7 @@ static void threads__wait_for_a_slot(rpma_rt_mode mode)
 	for (int i = 0; i < ROUNDS; i++) {
 		auto buffer = slot_of(pool, i);
 		if (i % 2) {
-			CHECK(e.client->share(buffer));
+			CHECK(e.client->give(buffer.share()));
 			buffer.give_back();
 			continue;
 		}
@@ -182,7 +274,7 @@ static void threads__refused_LEASE_STAYS(rpma_rt_mode mode)
 	auto late = e.client->give(slot_of(pool, 1));
 	CHECK(!late && late.error().what() == rt::errc::closed);
 	CHECK(late.slot().text() == "1");
-	CHECK(!e.client->share(late.slot()));
+	CHECK(!e.client->give(late.slot().share()));
 	late.slot().give_back();
 	is_whole(pool, SLOTS);
 }
@@ -209,6 +301,9 @@ int main()
 	RUN(loop__give_in_order);
 	RUN(loop__share);
 	RUN(loop__refused_LEASE_STAYS);
+	RUN(loop__few_given_COME_BACK);
+	RUN(loop__given_before_a_drain);
+	RUN(loop__given_READ_LATE);
 	RUN(threads__wait_for_a_slot);
 	RUN(threads__refused_LEASE_STAYS);
 	RUN(owners__pool_goes_first);
