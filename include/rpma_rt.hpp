@@ -31,8 +31,8 @@
 #include <rpma_rt/group.hpp>
 #include <rpma_rt/loop.hpp>
 #include <rpma_rt/conn.hpp>
-#include <rpma_rt/future.hpp>
 #include <rpma_rt/listener.hpp>
 #include <rpma_rt/shard.hpp>
+#include <rpma_rt/sync.hpp>
 
 #endif /* RPMA_RT_HPP */

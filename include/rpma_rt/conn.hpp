@@ -4,23 +4,28 @@
 /*
  * conn.hpp: connections, the operations on them, their messages.
  *
- * What a connection needs for its operations is made with it: a slot for each
- * work request that may be outstanding. A slot has the lease, and the operation
- * that awaits the result; none, where the operation was destroyed. Sends that
- * nobody awaits are a chain of slots: the loop posts what is new of the chain
- * at the end of the turn, with one doorbell. The last of a chain alone has a
- * completion, with which all leases of the chain go back; a chain that stays
- * short ends with a write of no bytes, when the loop finds nothing to do.
- * Operations that find no room wait in a line, first in, first out.
+ * A connection has a loop, whose coroutines await, or it has none, and threads
+ * wait: what is awaited has wait() for these.
+ *
+ * What a connection of a loop needs for its operations is made with it: a slot
+ * for each work request that may be outstanding. A slot has the lease, and the
+ * operation that awaits the result; none, where the operation was destroyed.
+ * Sends that nobody awaits are a chain of slots: the loop posts what is new of
+ * the chain at the end of the turn, with one doorbell. The last of a chain
+ * alone has a completion, with which all leases of the chain go back; a chain
+ * that stays short ends with a write of no bytes, when the loop finds nothing
+ * to do. Operations that find no room wait in a line, first in, first out.
  */
 
 #ifndef RPMA_RT_CONN_HPP
 #define RPMA_RT_CONN_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -36,14 +41,15 @@ namespace rpma::rt
 /*
  * What a connection, or a listener, is made with.
  *   via           required
- *   messages      receives come from it; nullptr: it receives nothing, unless
- *                 they are shared
- *   shared        receives are those of it, in place of messages; of the
- *                 poller that the connection has
+ *   messages      the pool of its receives; nullptr: it receives nothing,
+ *                 unless receives are shared, or posted by receive_raw()
+ *   shared        shared receives in place of messages; of the poller that the
+ *                 connection has
  *   private_data  for the other side, up to 255 bytes; of a connection that
  *                 connects
- *   cfg           the rest: sizes, times. Its peer, queue, user, pool, srqs
- *                 and, where the loop runs a poller, poller are not used
+ *   cfg           the rest: sizes, times. Its peer, queue, pool, srqs are not
+ *                 used; user where there is no loop only; poller unless the
+ *                 loop runs a poller
  */
 struct endpoint {
 	const peer &via;
@@ -154,6 +160,12 @@ struct chain_link final : chained {
 	conn_core *conn;
 };
 
+/* What a connection without a loop has besides. */
+struct alone {
+	future_of_c closed;
+	std::mutex lock; /* of closed, while others post */
+};
+
 struct conn_core final : counted<conn_core>, member {
 	/* what is posted, or in the chain, or free */
 	struct slot {
@@ -172,7 +184,9 @@ struct conn_core final : counted<conn_core>, member {
 	static constexpr uint32_t LAST = uint32_t(1) << 31;
 	enum stage : uint8_t { BEGUN, ESTABLISHED, CLOSED };
 
-	ref<loop_core> loop;
+	ref<loop_core> loop; /* nullptr: none */
+	std::unique_ptr<detail::alone> alone;
+	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	receives from;
 	rpma_rt_conn *raw = nullptr;
@@ -206,13 +220,22 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		while (!unread.is_empty())
 			unread.pop_front(*from.pool)->end_lease();
-		if (raw)
-			rpma_rt_conn_unref(&raw);
+		if (!raw)
+			return;
+		if (alone)
+			end();
+		rpma_rt_conn_unref(&raw);
 	}
 	static inline ref<conn_core> make(const ref<loop_core> &loop,
 					  const ref<peer_core> &peer,
 					  const receives &from,
 					  uint32_t slots) noexcept;
+
+	/* Makes a connection without a loop of a handle, which it takes, also
+	 * where that fails. */
+	static inline result<ref<conn_core>>
+	make_alone(const ref<runtime_core> &rt, const ref<peer_core> &peer,
+		   const receives &from, rpma_rt_conn *raw);
 
 	/* until CLOSED, the loop has a reference */
 	void join() noexcept
@@ -231,6 +254,14 @@ struct conn_core final : counted<conn_core>, member {
 		(void)post_chain();
 		rpma_rt_conn_close(raw);
 	}
+	/* The owner leaves: without a loop waits until the connection has
+	 * ended. */
+	void end() noexcept
+	{
+		close();
+		if (alone)
+			(void)wait_closed(-1);
+	}
 	result<void> drain(uint32_t timeout_ms) noexcept
 	{
 		int ret = 0;
@@ -241,6 +272,60 @@ struct conn_core final : counted<conn_core>, member {
 			ret = rpma_rt_conn_drain(raw, timeout_ms);
 		is_draining |= ret == 0;
 		return result_of_call(ret);
+	}
+
+	/* ------------------------------------------- without a loop --- */
+
+	result<future_of_c> event(rpma_rt_event what)
+	{
+		future_of_c made(rt);
+		int ret = rpma_rt_conn_future(raw, what, made.raw());
+
+		if (ret < 0)
+			return error::call(ret);
+		return made;
+	}
+	/* Any thread: a future is polled by one at a time. */
+	result<rpma_rt_completion> wait_closed(int timeout_ms)
+	{
+		std::lock_guard<std::mutex> guard(alone->lock);
+
+		return alone->closed.wait(timeout_ms);
+	}
+	/* Until that event has come; an error if it does not. */
+	result<void> wait_for(rpma_rt_event what, int timeout_ms)
+	{
+		auto made = event(what);
+
+		if (!made)
+			return made.error();
+		auto item = made->wait(timeout_ms);
+		if (!item)
+			return item.error();
+		if (rpma_rt_completion_event(&*item) != what)
+			return error::closed(item->status);
+		return {};
+	}
+	/* Why a post was refused. */
+	error not_posted(int ret)
+	{
+		if (ret == RPMA_RT_E_CLOSED) {
+			auto ended = wait_closed(0);
+
+			if (ended)
+				return error::closed(ended->status);
+		}
+		/* also where CLOSED, with the reason, is still to come */
+		return error::not_posted(ret);
+	}
+	/* A send takes the slot beside the lease. */
+	error hand(const lease &buffer, uint32_t flags)
+	{
+		const int ret =
+			rpma_rt_send_lease(raw, &buffer.raw(), buffer.size(),
+					   flags | RPMA_RT_F_KEEP);
+
+		return ret ? not_posted(ret) : error();
 	}
 
 	/* --------------------------------------------------- operations --- */
@@ -305,8 +390,8 @@ struct conn_core final : counted<conn_core>, member {
 	}
 	/* ------------------------------------------------ the chain --- */
 
-	/* May a send join the chain, which is posted without a refusal then, but
-	 * for a consumer that is behind? */
+	/* May a send join the chain, which is posted without a refusal then,
+	 * but for a consumer that is behind? */
 	bool may_chain() const noexcept
 	{
 		return is == ESTABLISHED && !is_refused && !is_draining &&
@@ -352,8 +437,8 @@ struct conn_core final : counted<conn_core>, member {
 		o.state_ = op::COMPLETE;
 		return NO;
 	}
-	/* Posts what is new of the chain. False: a part is left, and WRITABLE or
-	 * CLOSED comes. */
+	/* Posts what is new of the chain. False: a part is left, and WRITABLE
+	 * or CLOSED comes. */
 	bool post_chain() noexcept
 	{
 		return chain_left == 0 || (!is_refused && post_new());
@@ -411,8 +496,8 @@ struct conn_core final : counted<conn_core>, member {
 		}
 		return true;
 	}
-	/* Ends a chain that is posted, so that its leases go back; where there is
-	 * no room for the write, another time. */
+	/* Ends a chain that is posted, so that its leases go back; where there
+	 * is no room for the write, another time. */
 	void end_chain() noexcept
 	{
 		if (chain_count == 0 || !may_chain()) {
@@ -434,6 +519,9 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		answer got = LATER;
 
+		if (alone)
+			return refuse(o, error::not_posted(RPMA_E_NOSUPP)) !=
+			       NO;
 		if (is == CLOSED)
 			return refuse(o, why_closed()) != NO;
 		if (line.is_empty() && !is_refused)
@@ -509,16 +597,7 @@ struct conn_core final : counted<conn_core>, member {
 	/* ------------------------------------------------------- events --- */
 
 	inline void set_stage(stage now) noexcept;
-	void on_ready() noexcept
-	{
-		rpma_conn_private_data pdata = {
-			private_data.data(),
-			static_cast<uint8_t>(private_data.size())};
-
-		if (rpma_rt_conn_connect(raw, private_data.empty() ? nullptr
-								   : &pdata))
-			rpma_rt_conn_close(raw);
-	}
+	inline void on_ready() noexcept;
 	inline void on_closed(const rpma_rt_completion &item) noexcept;
 	void on_writable() noexcept
 	{
@@ -571,6 +650,7 @@ inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 	if (!core->slots)
 		return {};
 	core->loop = loop;
+	core->rt = loop->rt;
 	core->peer = peer;
 	core->from = from;
 	if (from.pool)
@@ -578,6 +658,35 @@ inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 	core->slot_count = core->free_count = count;
 	for (uint32_t i = 0; i < count; i++)
 		core->slots[i].next = i + 1;
+	return core;
+}
+
+inline result<ref<conn_core>> conn_core::make_alone(const ref<runtime_core> &rt,
+						    const ref<peer_core> &peer,
+						    const receives &from,
+						    rpma_rt_conn *raw)
+{
+	auto core = ref<conn_core>::adopt(new (std::nothrow) conn_core);
+
+	if (core)
+		core->alone.reset(new (std::nothrow) detail::alone);
+	if (!core || !core->alone) {
+		rpma_rt_conn_close(raw);
+		rpma_rt_conn_unref(&raw);
+		rt->keep(peer);
+		return error::call(RPMA_E_NOMEM);
+	}
+	core->set_any_thread();
+	core->rt = rt;
+	core->peer = peer;
+	core->from = from;
+	core->raw = raw;
+	auto closed = core->event(RPMA_RT_EVENT_CLOSED);
+	if (!closed) {
+		rt->keep(peer);
+		return closed.error();
+	}
+	core->alone->closed = std::move(*closed);
 	return core;
 }
 
@@ -612,7 +721,7 @@ public:
 protected:
 	bool start_watch() noexcept
 	{
-		if (conn_->is >= until_)
+		if (conn_->is >= until_ || conn_->alone)
 			return false;
 		conn_->watches.push_back(*this);
 		return true;
@@ -661,7 +770,7 @@ public:
 			message_ = conn_->unread.pop_front(*conn_->from.pool);
 			return false;
 		}
-		if (conn_->is == conn_core::CLOSED || !conn_->from.pool)
+		if (conn_->is == conn_core::CLOSED || !can_wait())
 			return false;
 		conn_->readers.push_back(*this);
 		return true;
@@ -672,7 +781,7 @@ public:
 			return access::make<message>(
 				std::exchange(message_, nullptr),
 				conn_->stock.take());
-		if (!conn_->from.pool)
+		if (!can_wait())
 			return error::call(RPMA_E_NOSUPP);
 		return conn_->why_closed();
 	}
@@ -680,9 +789,30 @@ public:
 	{
 		return message_ != nullptr;
 	}
+	/* Without a loop: a future of the message. */
+	result<next_future<message>> begin() const
+	{
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		return access::ask<message>(
+			conn_->rt, {nullptr, conn_->raw, nullptr, nullptr},
+			{conn_->from.pool});
+	}
+	result<message> wait(int timeout_ms = -1) const
+	{
+		auto made = begin();
+
+		if (!made)
+			return made.error();
+		return made->wait(timeout_ms);
+	}
 
 private:
 	friend struct conn_core;
+	bool can_wait() const noexcept
+	{
+		return conn_->from.pool && !conn_->alone;
+	}
 	ref<conn_core> conn_;
 	slot_of_pool *message_ = nullptr;
 };
@@ -695,6 +825,15 @@ public:
 	       uint32_t flags) noexcept
 	    : awaitable(conn)
 	{
+		if (conn->alone) {
+			state_ = COMPLETE;
+			why_ = conn->hand(buffer, flags);
+			if (why_)
+				leases_of_[0] = std::move(buffer);
+			else /* the send keeps the slot */
+				buffer.give_back();
+			return;
+		}
 		if (buffer && conn->line.is_empty() && conn->may_chain() &&
 		    (flags & ~FLAGS) == 0) {
 			conn->chain(std::move(buffer), flags);
@@ -724,6 +863,13 @@ public:
 	outcome<1> finish() noexcept
 	{
 		return {why_, std::move(leases_of_)};
+	}
+	/* Without a loop: the send is posted, or refused, already. */
+	outcome<1> wait() noexcept
+	{
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		return finish();
 	}
 
 private:
@@ -807,8 +953,77 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 } // namespace detail
 
 /*
- * N work requests under way: co_await gives an outcome<N>. They are posted when
- * it is awaited.
+ * N work requests that were posted without a loop, and have one outcome. Where
+ * they have leases, destroying it waits until the device has done with these.
+ * Thread: the holder's.
+ */
+template <size_t N = 1> class [[nodiscard]] posted
+{
+public:
+	posted(posted &&other) noexcept = default;
+	posted &operator=(posted &&other) noexcept
+	{
+		std::swap(conn_, other.conn_);
+		std::swap(future_, other.future_);
+		std::swap(leases_, other.leases_);
+		std::swap(item_, other.item_);
+		return *this;
+	}
+	~posted()
+	{
+		bool is_held = false;
+
+		for (const auto &buffer : leases_)
+			is_held |= static_cast<bool>(buffer);
+		if (is_held)
+			(void)wait();
+	}
+	/* RPMA_E_AGAIN of a call: not yet */
+	outcome<N> poll()
+	{
+		return take(future_.poll());
+	}
+	/* timed_out: the time has passed; -1: without end */
+	outcome<N> wait(int timeout_ms = -1)
+	{
+		return take(future_.wait(timeout_ms));
+	}
+	/* once it is complete: lengths, immediate data */
+	const rpma_rt_completion &item() const noexcept
+	{
+		return item_;
+	}
+
+private:
+	template <size_t M> friend class operation;
+	friend class connection;
+	posted(detail::ref<detail::conn_core> conn,
+	       std::array<lease, N> &&leases) noexcept
+	    : conn_(std::move(conn)), future_(conn_->rt),
+	      leases_(std::move(leases))
+	{
+	}
+	outcome<N> take(result<rpma_rt_completion> got)
+	{
+		if (!got)
+			return got.error();
+		item_ = *got;
+		const error why = error::of(item_);
+		/* the device may have the other parts of a link until then */
+		if (why && N > 1)
+			conn_->end();
+		return {why, std::move(leases_)};
+	}
+	detail::ref<detail::conn_core> conn_;
+	detail::future_of_c future_;
+	std::array<lease, N> leases_;
+	rpma_rt_completion item_{};
+};
+
+/*
+ * N work requests that are posted together: co_await gives an outcome<N>, and
+ * without a loop wait() does. They are posted when it is awaited, or by
+ * begin().
  */
 template <size_t N = 1> class [[nodiscard]] operation : public detail::op
 {
@@ -835,6 +1050,30 @@ public:
 	{
 		return {why_, std::move(leases_of_)};
 	}
+	/* Without a loop: posts, and returns the future of the outcome. Leases
+	 * of what was refused go back. */
+	result<posted<N>> begin()
+	{
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		posted<N> made(conn_, std::move(leases_of_));
+		wrs_of_[N - 1].future = made.future_.raw();
+		const int ret = rpma_rt_post_send(conn_->raw, wrs_of_, int(N));
+		if (ret == int(N))
+			return made;
+		if (ret > 0) /* a link that is cut off */
+			conn_->end();
+		leases_of_ = std::move(made.leases_);
+		return ret >= 0 ? error::unknown() : conn_->not_posted(ret);
+	}
+	outcome<N> wait(int timeout_ms = -1)
+	{
+		auto made = begin();
+
+		if (!made)
+			return {made.error(), std::move(leases_of_)};
+		return made->wait(timeout_ms);
+	}
 	/* Flags more for the last of them: RPMA_RT_F_FENCE, _SOLICITED,
 	 * _INLINE. */
 	operation &&with(uint32_t flags) && noexcept
@@ -856,7 +1095,9 @@ private:
 
 /*
  * A connection. Destroying it closes it: what is posted completes, and what is
- * awaited ends with an error. Thread: its loop's.
+ * awaited ends with an error. Thread: its loop's. Without a loop: any, and
+ * destroying it waits until it has ended, so that the memory of what was posted
+ * may go; not in functions that a poller calls.
  *
  * Those that take a lease use its bytes: size() of them, see lease::resize().
  * Those with _raw in their name use memory of the program, which has to stay
@@ -874,17 +1115,35 @@ public:
 	~connection()
 	{
 		if (core_)
-			core_->close();
+			core_->end();
 	}
 
 	/* ----------------------------------------------------- messages --- */
 
-	/* co_await: result<message>, the next one; the error closed after the
-	 * last. Messages come in order; of several that wait, the first gets
-	 * the first. RPMA_E_NOSUPP: there is no pool. */
+	/* co_await, wait(): result<message>, the next; the error closed after
+	 * the last. Messages come in order; of several that wait, the first
+	 * gets the first. begin(): a future of it. RPMA_E_NOSUPP: there is no
+	 * pool. */
 	auto receive() const noexcept
 	{
 		return detail::receiving(core_);
+	}
+	/* Posts a receive into memory of the program; without a loop, where the
+	 * endpoint has no messages. */
+	result<posted<>> receive_raw(rpma_mr_local *dst, size_t offset,
+				     size_t len) const
+	{
+		posted<> made(core_, {});
+		rpma_rt_recv_wr wr;
+
+		rpma_rt_prep_recv(&wr, dst, offset, len, 0);
+		wr.future = made.future_.raw();
+		const int ret = rpma_rt_post_recv(core_->raw, &wr, 1);
+
+		if (ret == 1)
+			return made;
+		return core_->alone ? core_->not_posted(ret)
+				    : error::not_posted(ret);
 	}
 	operation<> send(lease buffer) const noexcept
 	{
@@ -905,8 +1164,10 @@ public:
 	 * nobody awaits: the send is posted at the end of the loop's turn, with
 	 * others of the connection, and the slot goes back to the pool when the
 	 * device has done with the bytes. co_await returns an outcome<> once
-	 * there is room. A refused send leaves the lease in slot() of the
-	 * outcome. flags: RPMA_RT_F_FENCE, _SOLICITED. */
+	 * there is room. Without a loop the send is posted at once; wait()
+	 * returns the outcome: RPMA_E_AGAIN, where there is no room. A refused
+	 * send leaves the lease in slot() of the outcome. flags:
+	 * RPMA_RT_F_FENCE, _SOLICITED. */
 	auto give(lease &&buffer, uint32_t flags = 0) const noexcept
 	{
 		return detail::giving(core_, std::move(buffer), flags);
@@ -1047,10 +1308,12 @@ public:
 
 	/* ------------------------------------------------------- itself --- */
 
-	/* co_await: result<void>. An accepted one is not established yet:
-	 * messages may come before, and operations wait for it. */
+	/* co_await, wait(): result<void>. An accepted one is not established
+	 * yet: messages may come before, and operations of a loop wait for
+	 * it. */
 	inline auto established() const noexcept;
-	/* co_await: rpma_rt_reason; nothing of it is under way then. */
+	/* co_await: rpma_rt_reason; nothing of it is outstanding then. wait():
+	 * a result of that. */
 	inline auto closed() const noexcept;
 	/* Closes it: what is awaited ends with an error. */
 	void close() noexcept
@@ -1106,6 +1369,20 @@ private:
 namespace detail
 {
 
+/* call: rpma_rt_conn_connect(), _accept() or _reject() */
+inline result<void> decide(conn_core &conn, std::string_view private_data,
+			   decltype(rpma_rt_conn_connect) *call) noexcept
+{
+	rpma_conn_private_data pdata = {
+		const_cast<char *>(private_data.data()),
+		static_cast<uint8_t>(private_data.size())};
+
+	if (private_data.size() > UINT8_MAX)
+		return error::call(RPMA_E_INVAL);
+	return result_of_call(
+		call(conn.raw, private_data.empty() ? nullptr : &pdata));
+}
+
 template <typename D> class watching : public awaitable<D, watch>
 {
 public:
@@ -1139,6 +1416,12 @@ public:
 	{
 		return conn_->is == conn_core::ESTABLISHED;
 	}
+	result<void> wait(int timeout_ms = -1)
+	{
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		return conn_->wait_for(RPMA_RT_EVENT_ESTABLISHED, timeout_ms);
+	}
 };
 
 class closing : public watching<closing>
@@ -1152,15 +1435,27 @@ public:
 	{
 		return static_cast<rpma_rt_reason>(conn_->reason);
 	}
+	result<rpma_rt_reason> wait(int timeout_ms = -1)
+	{
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		auto item = conn_->wait_closed(timeout_ms);
+		if (!item)
+			return item.error();
+		return static_cast<rpma_rt_reason>(item->status);
+	}
 };
 
 /* A connection that was begun; closed, if nobody gets it. */
 class connecting : public awaitable<connecting, watch>
 {
 public:
-	connecting(ref<conn_core> conn, const error &why) noexcept
-	    : awaitable(conn, conn_core::ESTABLISHED), made_(std::move(conn)),
-	      why_(why)
+	connecting(const error &why) noexcept
+	    : awaitable({}, conn_core::ESTABLISHED), made_({}), why_(why)
+	{
+	}
+	connecting(ref<conn_core> conn) noexcept
+	    : awaitable(conn, conn_core::ESTABLISHED), made_(std::move(conn))
 	{
 	}
 	connecting(connecting &&) noexcept = default;
@@ -1172,6 +1467,8 @@ public:
 	{
 		if (why_)
 			return why_;
+		if (conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
 		if (conn_->is == conn_core::CLOSED)
 			return conn_->why_closed();
 		return std::move(made_);
@@ -1179,6 +1476,24 @@ public:
 	bool succeeded() const noexcept
 	{
 		return !why_ && conn_->is == conn_core::ESTABLISHED;
+	}
+	/* timeout_ms: for each of two steps */
+	result<connection> wait(int timeout_ms = -1)
+	{
+		if (why_)
+			return why_;
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		auto done = conn_->wait_for(RPMA_RT_EVENT_READY, timeout_ms);
+		if (done)
+			done = decide(*conn_, conn_->private_data,
+				      rpma_rt_conn_connect);
+		if (done)
+			done = conn_->wait_for(RPMA_RT_EVENT_ESTABLISHED,
+					       timeout_ms);
+		if (!done)
+			return done.error();
+		return std::move(made_);
 	}
 
 private:
@@ -1211,6 +1526,22 @@ inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq,
 	return cfg;
 }
 
+/* Without a loop. */
+inline rpma_rt_conn_cfg cfg_alone(const endpoint &with,
+				  rpma_rt_srq **srq) noexcept
+{
+	rpma_rt_conn_cfg cfg = cfg_of(with, srq);
+
+	cfg.queue = nullptr;
+	if (cfg.futures == 0)
+		cfg.futures =
+			std::max(effective(cfg, &rpma_rt_conn_cfg::sq_size,
+					   rpma_rt_conn_cfg_init),
+				 effective(cfg, &rpma_rt_conn_cfg::rq_size,
+					   rpma_rt_conn_cfg_init));
+	return cfg;
+}
+
 inline receives receives_of(const endpoint &with) noexcept
 {
 	if (with.shared) {
@@ -1220,6 +1551,17 @@ inline receives receives_of(const endpoint &with) noexcept
 	}
 	return {with.messages ? access::core(*with.messages) : ref<pool_core>(),
 		{}};
+}
+
+} // namespace detail
+
+namespace detail
+{
+
+inline void conn_core::on_ready() noexcept
+{
+	if (!decide(*this, private_data, rpma_rt_conn_connect))
+		rpma_rt_conn_close(raw);
 }
 
 } // namespace detail
@@ -1246,18 +1588,41 @@ inline detail::connecting loop::connect(std::string address, std::string port,
 	int ret = RPMA_RT_E_CLOSED;
 
 	if (!core)
-		return {{}, error::call(RPMA_E_NOMEM)};
+		return error::call(RPMA_E_NOMEM);
 	if (with.private_data.size() > UINT8_MAX)
-		return {{}, error::call(RPMA_E_INVAL)};
+		return error::call(RPMA_E_INVAL);
 	core->private_data = with.private_data;
 	rpma_rt_conn_cfg cfg = detail::cfg_of(with, &srq, *core_, core.get());
 	if (!core_->has_ended)
 		ret = rpma_rt_conn_new(core_->rt->raw, address.c_str(),
 				       port.c_str(), &cfg, &core->raw);
 	if (ret < 0)
-		return {{}, error::call(ret)};
+		return error::call(ret);
 	core->join();
-	return {std::move(core), {}};
+	return core;
+}
+
+inline detail::connecting runtime::connect(const std::string &address,
+					   const std::string &port,
+					   const endpoint &with) const
+{
+	rpma_rt_srq *srq;
+	rpma_rt_conn_cfg cfg = detail::cfg_alone(with, &srq);
+	rpma_rt_conn *raw = nullptr;
+	int ret = RPMA_E_INVAL;
+
+	if (with.private_data.size() <= UINT8_MAX)
+		ret = rpma_rt_conn_new(core_->raw, address.c_str(),
+				       port.c_str(), &cfg, &raw);
+	if (ret < 0)
+		return error::call(ret);
+	auto made = detail::conn_core::make_alone(
+		core_, detail::access::core(with.via),
+		detail::receives_of(with), raw);
+	if (!made)
+		return made.error();
+	(*made)->private_data = with.private_data;
+	return std::move(*made);
 }
 
 } // namespace rpma::rt

@@ -18,13 +18,16 @@
 namespace rpma::rt
 {
 
+class request;
+
 namespace detail
 {
 
 class requesting;
 
 struct listener_core final : counted<listener_core>, member {
-	ref<loop_core> loop;
+	ref<loop_core> loop; /* nullptr: none */
+	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	receives from;
 	rpma_rt_listener *raw = nullptr;
@@ -49,6 +52,8 @@ struct listener_core final : counted<listener_core>, member {
 	}
 	void close() noexcept override
 	{
+		if (!loop)
+			refuse_all();
 		rpma_rt_listener_delete(&raw);
 		while (!requests.is_empty()) {
 			auto &first =
@@ -58,6 +63,11 @@ struct listener_core final : counted<listener_core>, member {
 			first.conn->close();
 		}
 	}
+	/* Without a loop: the future of a request. */
+	inline result<next_future<request>> ask() noexcept;
+	/* Refuses the requests that have come: what their connections would
+	 * receive from may go before long, so they are to have ended. */
+	inline void refuse_all() noexcept;
 	inline void give(conn_core &conn) noexcept;
 	inline void give_back(ref<conn_core> conn) noexcept;
 	inline void give_to_next() noexcept;
@@ -110,21 +120,6 @@ struct listener_core final : counted<listener_core>, member {
 	}
 };
 
-inline result<void> answer(conn_core &conn, std::string_view private_data,
-			   bool is_accepted) noexcept
-{
-	rpma_conn_private_data pdata = {
-		const_cast<char *>(private_data.data()),
-		static_cast<uint8_t>(private_data.size())};
-	const auto *data = private_data.empty() ? nullptr : &pdata;
-
-	if (private_data.size() > UINT8_MAX)
-		return error::call(RPMA_E_INVAL);
-	return result_of_call(is_accepted
-				      ? rpma_rt_conn_accept(conn.raw, data)
-				      : rpma_rt_conn_reject(conn.raw, data));
-}
-
 /* The next request; accepted as soon as it comes, if so asked: others may be
  * waited for together with it. */
 class requesting : public waiter
@@ -152,7 +147,7 @@ public:
 			take(*first.conn);
 			return false;
 		}
-		if (from_->is_over || !from_->raw)
+		if (from_->is_over || !from_->raw || !from_->loop)
 			return false;
 		from_->acceptors.push_back(*this);
 		return true;
@@ -161,13 +156,18 @@ public:
 	{
 		return conn_ && !why_;
 	}
+	error why_none() const noexcept
+	{
+		return from_->loop ? error::closed(from_->reason)
+				   : error::call(RPMA_E_NOSUPP);
+	}
 
 protected:
 	void take(conn_core &conn) noexcept
 	{
 		conn_ = ref<conn_core>(&conn);
 		if (accepts_)
-			why_ = answer(conn, {}, true).error();
+			why_ = decide(conn, {}, rpma_rt_conn_accept).error();
 	}
 	friend struct listener_core;
 	ref<listener_core> from_;
@@ -236,10 +236,12 @@ public:
 	{
 		return conn_.private_data();
 	}
-	/* Operations wait until it is established. */
+	/* Operations of a loop wait until it is established; without a loop
+	 * established().wait() does. */
 	result<connection> accept(std::string_view private_data = {}) &&
 	{
-		auto done = detail::answer(*conn_.core_, private_data, true);
+		auto done = detail::decide(*conn_.core_, private_data,
+					   rpma_rt_conn_accept);
 
 		if (!done)
 			return done.error();
@@ -247,11 +249,13 @@ public:
 	}
 	result<void> reject(std::string_view private_data = {}) &&
 	{
-		return detail::answer(*conn_.core_, private_data, false);
+		return detail::decide(*conn_.core_, private_data,
+				      rpma_rt_conn_reject);
 	}
 
 private:
 	friend class listener;
+	friend detail::item_of<request>;
 	explicit request(detail::ref<detail::conn_core> core) noexcept
 	    : conn_(std::move(core))
 	{
@@ -263,8 +267,12 @@ private:
 	connection conn_;
 };
 
-/* Takes requests. Destroying it ends that: requests that nobody has taken are
- * refused, connections stay. Thread: its loop's. */
+/*
+ * Takes requests. Destroying it ends that: requests that nobody has taken are
+ * refused, connections stay. Thread: its loop's. Without a loop: any, with up
+ * to 16 futures of requests at a time; one destroys it, not in functions that a
+ * poller calls.
+ */
 class listener
 {
 public:
@@ -286,14 +294,17 @@ public:
 		rpma_rt_listener_get_port(core_->raw, &port);
 		return port;
 	}
-	/* co_await: result<request>; the error closed when it ends. */
+	/* co_await, wait(): result<request>; the error closed when it ends.
+	 * begin(): a future of it. */
 	inline auto next() const noexcept;
 	/* co_await: result<connection>, of the next request, which is accepted
-	 * as it is. */
+	 * as it is. wait(): likewise, and the connection is established; it
+	 * waits so long for each of the two. */
 	inline auto accept() const noexcept;
 
 private:
 	friend class loop;
+	friend class runtime;
 	class next_of;
 	class accept_of;
 	explicit listener(detail::ref<detail::listener_core> core) noexcept
@@ -303,6 +314,49 @@ private:
 	detail::ref<detail::listener_core> core_;
 };
 
+namespace detail
+{
+
+/* Without a loop. */
+template <> struct item_of<request> {
+	ref<runtime_core> rt;
+	ref<peer_core> peer;
+	receives from;
+	static bool is_in(const rpma_rt_completion &item) noexcept
+	{
+		return rpma_rt_completion_event(&item) == RPMA_RT_EVENT_REQUEST;
+	}
+	result<request> take(const rpma_rt_completion &item) const
+	{
+		auto made = conn_core::make_alone(
+			rt, peer, from, rpma_rt_completion_conn(&item));
+
+		if (!made)
+			return made.error();
+		return request(std::move(*made));
+	}
+};
+
+inline result<next_future<request>> listener_core::ask() noexcept
+{
+	if (loop)
+		return error::call(RPMA_E_NOSUPP);
+	return access::ask<request>(rt, {raw, nullptr, nullptr, nullptr},
+				    {rt, peer, from});
+}
+
+inline void listener_core::refuse_all() noexcept
+{
+	while (raw && from.pool) {
+		auto made = ask();
+
+		if (!made || !made->poll())
+			return;
+	}
+}
+
+} // namespace detail
+
 class listener::next_of
     : public detail::awaitable<listener::next_of, detail::requesting>
 {
@@ -311,8 +365,20 @@ public:
 	result<request> finish() noexcept
 	{
 		if (!conn_)
-			return error::closed(from_->reason);
+			return why_none();
 		return request(std::move(conn_));
+	}
+	result<next_future<request>> begin() const
+	{
+		return from_->ask();
+	}
+	result<request> wait(int timeout_ms = -1) const
+	{
+		auto made = from_->ask();
+
+		if (!made)
+			return made.error();
+		return made->wait(timeout_ms);
 	}
 };
 
@@ -324,10 +390,27 @@ public:
 	result<connection> finish() noexcept
 	{
 		if (!conn_)
-			return error::closed(from_->reason);
+			return why_none();
 		if (why_)
 			return why_;
 		return request::take(std::move(conn_));
+	}
+	result<connection> wait(int timeout_ms = -1) const
+	{
+		auto made = from_->ask();
+
+		if (!made)
+			return made.error();
+		auto asked = made->wait(timeout_ms);
+		if (!asked)
+			return asked.error();
+		auto conn = std::move(*asked).accept();
+		if (!conn)
+			return conn;
+		auto done = conn->established().wait(timeout_ms);
+		if (!done)
+			return done.error();
+		return conn;
 	}
 };
 
@@ -341,27 +424,57 @@ inline auto listener::accept() const noexcept
 	return accept_of(core_, true);
 }
 
+namespace detail
+{
+
+inline ref<listener_core> make_listener(const ref<runtime_core> &rt,
+					const endpoint &with)
+{
+	auto core = ref<listener_core>::adopt(new listener_core);
+
+	core->rt = rt;
+	core->peer = access::core(with.via);
+	core->from = receives_of(with);
+	core->slot_count = effective(with.cfg, &rpma_rt_conn_cfg::sq_size,
+				     rpma_rt_conn_cfg_init);
+	return core;
+}
+
+} // namespace detail
+
 inline result<listener> loop::listen(const std::string &address,
 				     const std::string &port,
 				     const endpoint &with) const
 {
-	auto core = detail::ref<detail::listener_core>::adopt(
-		new detail::listener_core);
+	auto core = detail::make_listener(core_->rt, with);
 	rpma_rt_srq *srq;
 	rpma_rt_conn_cfg cfg = detail::cfg_of(with, &srq, *core_, core.get());
 	int ret = RPMA_RT_E_CLOSED;
 
 	core->loop = core_;
-	core->peer = detail::access::core(with.via);
-	core->from = detail::receives_of(with);
-	core->slot_count = detail::effective(
-		with.cfg, &rpma_rt_conn_cfg::sq_size, rpma_rt_conn_cfg_init);
 	if (!core_->has_ended)
 		ret = rpma_rt_listen(core_->rt->raw, address.c_str(),
 				     port.c_str(), &cfg, &core->raw);
 	if (ret < 0)
 		return error::call(ret);
 	core->join();
+	return listener(std::move(core));
+}
+
+inline result<listener> runtime::listen(const std::string &address,
+					const std::string &port,
+					const endpoint &with) const
+{
+	auto core = detail::make_listener(core_, with);
+	rpma_rt_srq *srq;
+	rpma_rt_conn_cfg cfg = detail::cfg_alone(with, &srq);
+
+	core->set_any_thread();
+	core_->keep(core->peer);
+	int ret = rpma_rt_listen(core_->raw, address.c_str(), port.c_str(),
+				 &cfg, &core->raw);
+	if (ret < 0)
+		return error::call(ret);
 	return listener(std::move(core));
 }
 

@@ -3,8 +3,8 @@
 
 /*
  * owner.hpp: owners of the objects that are of no loop: runtime, peer, memory,
- * pool, leases, futures. They count references, so that the order in which they
- * are destroyed does not matter.
+ * pool, leases, futures of the next item of a source. They count references, so
+ * that the order in which they are destroyed does not matter.
  */
 
 #ifndef RPMA_RT_OWNER_HPP
@@ -28,8 +28,14 @@
 namespace rpma::rt
 {
 
+struct endpoint;
+class connection;
+class listener;
+
 namespace detail
 {
+
+class connecting;
 
 /*
  * Returns the value that the library makes an object with: a field of its
@@ -128,22 +134,41 @@ private:
 	std::atomic<uint32_t> refs_{1};
 };
 
-/* Objects of one thread. */
+/* Objects of one thread, a loop's; of any thread where there is no loop. */
 template <typename T> class counted
 {
 public:
 	void get() noexcept
 	{
-		refs_++;
+		add(1);
 	}
 	void put() noexcept
 	{
-		if (--refs_ == 0)
+		if (add(UINT32_MAX) == 1)
 			delete static_cast<T *>(this);
 	}
 
+	/* before others know the object */
+	void set_any_thread() noexcept
+	{
+		is_any_thread_ = true;
+	}
+
 private:
-	uint32_t refs_ = 1;
+	uint32_t add(uint32_t count) noexcept
+	{
+		/* acq_rel: the thread that frees the object has seen what the
+		 * others did */
+		if (is_any_thread_)
+			return refs_.fetch_add(count,
+					       std::memory_order_acq_rel);
+		/* relaxed, both: no other thread has a reference */
+		const uint32_t is = refs_.load(std::memory_order_relaxed);
+		refs_.store(is + count, std::memory_order_relaxed);
+		return is;
+	}
+	std::atomic<uint32_t> refs_{1};
+	bool is_any_thread_ = false;
 };
 
 /* the deletes below fail if something still uses the object, which references
@@ -340,7 +365,10 @@ template <typename T> struct item_of;
 
 /* --------------------------------------------------------------- owners --- */
 
-/* A runtime; copies are the same one. Thread: any. */
+/*
+ * A runtime; copies are the same runtime. Connections and listeners made by it
+ * have no loop: threads wait for what they await, by wait(). Thread: any.
+ */
 class runtime
 {
 public:
@@ -356,6 +384,16 @@ public:
 						     rpma_rt_cfg_init);
 		return r;
 	}
+	/* wait(): result<connection>, which is established.
+	 * endpoint.cfg.futures 0: as many as sq_size, or rq_size if that is
+	 * more. */
+	inline detail::connecting connect(const std::string &address,
+					  const std::string &port,
+					  const endpoint &with) const;
+	/* Port "0": any, see listener::port(). The runtime keeps the peer. */
+	inline result<listener> listen(const std::string &address,
+				       const std::string &port,
+				       const endpoint &with) const;
 	rpma_rt *raw() const noexcept
 	{
 		return core_->raw;
@@ -638,29 +676,32 @@ private:
 	using lease::lease;
 };
 
-/* The result of a work request that is posted with a future; dropped
- * when this is destroyed: before its runtime, if the program posted it. Thread:
- * the holder's. */
-class future
+namespace detail
+{
+
+/* A future of C; dropped when this is destroyed. Thread: the holder's. */
+class future_of_c
 {
 public:
-	future() = default;
-	future(future &&other) noexcept
+	future_of_c() = default;
+	explicit future_of_c(ref<runtime_core> rt) noexcept : rt_(std::move(rt))
+	{
+	}
+	future_of_c(future_of_c &&other) noexcept
 	    : rt_(std::move(other.rt_)),
 	      raw_(std::exchange(other.raw_, rpma_rt_future{}))
 	{
 	}
-	future &operator=(future &&other) noexcept
+	future_of_c &operator=(future_of_c &&other) noexcept
 	{
 		std::swap(rt_, other.rt_);
 		std::swap(raw_, other.raw_);
 		return *this;
 	}
-	~future()
+	~future_of_c()
 	{
 		rpma_rt_future_drop(&raw_);
 	}
-	/* for the work request */
 	rpma_rt_future *raw() noexcept
 	{
 		return &raw_;
@@ -669,53 +710,32 @@ public:
 	result<rpma_rt_completion> poll() const
 	{
 		rpma_rt_completion item;
+		const int ret = rpma_rt_future_poll(&raw_, &item);
 
-		return result_of(rpma_rt_future_poll(&raw_, &item), item);
-	}
-	/* the same when the time has passed; -1: without end */
-	result<rpma_rt_completion> wait(int timeout_ms) const
-	{
-		rpma_rt_completion item;
-
-		return result_of(rpma_rt_future_wait(&raw_, &item, timeout_ms),
-				 item);
-	}
-	result<rpma_rt_cancelled> cancel() const
-	{
-		rpma_rt_cancelled cancelled{};
-		int ret = rpma_rt_future_cancel(&raw_, &cancelled);
-
-		if (ret < 0)
-			return error::call(ret);
-		return cancelled;
-	}
-
-private:
-	static result<rpma_rt_completion>
-	result_of(int ret, const rpma_rt_completion &item)
-	{
 		if (ret == 1)
 			return item;
 		return error::call(ret == 0 ? RPMA_E_AGAIN : ret);
 	}
-	friend detail::access;
-	detail::ref<detail::runtime_core> rt_; /* of those made in here */
+	/* timed_out: when the time has passed; -1: without end */
+	result<rpma_rt_completion> wait(int timeout_ms) const
+	{
+		rpma_rt_completion item;
+		const int ret = rpma_rt_future_wait(&raw_, &item, timeout_ms);
+
+		if (ret == 1)
+			return item;
+		return ret == 0 ? error::timed_out() : error::call(ret);
+	}
+
+private:
+	ref<runtime_core> rt_;
 	rpma_rt_future raw_{};
 };
-
-namespace detail
-{
 
 struct access {
 	template <typename T> static const auto &core(const T &owner) noexcept
 	{
 		return owner.core_;
-	}
-	static future make_future(const ref<runtime_core> &rt) noexcept
-	{
-		future f;
-		f.rt_ = rt;
-		return f;
 	}
 	template <typename L>
 	static L make(slot_of_pool *slot, ref<pool_core> pool) noexcept
@@ -792,8 +812,8 @@ template <typename T> struct item_of {
 
 /*
  * The next T of a source, in the order in which futures were asked for: a lease
- * of a free slot, a message, the connection of a request. Destroying the future
- * leaves the item to the next future. Thread: the holder's.
+ * of a free slot, a message, a request. Destroying the future leaves the item
+ * to the next future. Thread: the holder's.
  */
 template <typename T> class next_future
 {
@@ -805,7 +825,7 @@ public:
 	{
 		return take(future_.poll());
 	}
-	/* Waits for the item; RPMA_E_AGAIN: the time has passed; -1: without
+	/* Waits for the item; timed_out: the time has passed; -1: without
 	 * end. */
 	result<T> wait(int timeout_ms)
 	{
@@ -820,7 +840,8 @@ public:
 
 private:
 	friend detail::access;
-	next_future(future &&made, const detail::item_of<T> &item) noexcept
+	next_future(detail::future_of_c &&made,
+		    const detail::item_of<T> &item) noexcept
 	    : item_(item), future_(std::move(made))
 	{
 	}
@@ -831,12 +852,12 @@ private:
 		const rpma_rt_completion item = *got;
 		if (!item_.is_in(item))
 			return error::closed(item.status);
-		future_ = future();
+		future_ = detail::future_of_c();
 		user_ = item.user;
 		return item_.take(item);
 	}
 	detail::item_of<T> item_;
-	future future_;
+	detail::future_of_c future_;
 	void *user_ = nullptr;
 };
 
@@ -848,7 +869,7 @@ result<next_future<T>> access::ask(const ref<runtime_core> &rt,
 				   const rpma_rt_source &from,
 				   const item_of<T> &item) noexcept
 {
-	future made = make_future(rt);
+	future_of_c made(rt);
 	int ret = rpma_rt_next_future(&from, made.raw());
 
 	if (ret < 0)

@@ -67,13 +67,11 @@ private:
 
 } // namespace detail
 
-using message_future = next_future<message>;
-
 /*
- * Receives that the connections of one poller share, from a pool. Those with a
- * loop await their own messages, as any; the messages of all those without one
- * are one stream, of which next() is the next. Copies are the same one; it
- * stays as long as connections and listeners that were made with it. Thread:
+ * Receives that the connections of one poller share, from a pool. Connections
+ * of a loop await their own messages; the messages of all connections without a
+ * loop are one stream, of which next() is the next. Copies are the same object;
+ * it stays as long as connections and listeners that were made with it. Thread:
  * any.
  */
 class shared_receive_queue
@@ -103,7 +101,7 @@ public:
 			return error::call(ret);
 		return made;
 	}
-	result<message_future> next() const
+	result<next_future<message>> next() const
 	{
 		return detail::access::ask<message>(
 			core_->rt, {nullptr, nullptr, raw(), nullptr},

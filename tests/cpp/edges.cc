@@ -3,7 +3,7 @@
 
 /*
  * edges.cc -- configurations of zeros, which mean the defaults; groups of
- * nothing; operations on connections that have ended, or that are too long;
+ * nothing; operations on connections after their end, and operations too long;
  * errors by name.
  */
 
@@ -30,7 +30,7 @@ static rt::task<void> receive_some(rt::connection &conn, int count)
 		CHECK(must(co_await conn.receive()).text() == "default");
 }
 
-/* More than one is under way, at both ends. */
+/* Several messages are outstanding, at both ends. */
 static rt::task<void> talk(const rt::loop &loop, const rt::pool &pool,
 			   rt::endpoint with)
 {
@@ -74,14 +74,14 @@ static void zeros__of_futures(rpma_rt_mode mode)
 	rt::endpoint with{.via = peer, .messages = &pool};
 
 	with.cfg.sq_size = with.cfg.rq_size = 0;
-	must(rt::future_listener::make(runtime, address(), "0", with));
+	must(runtime.listen(address(), "0", with));
 	sizes.srq_size = 0;
 	auto shared = must(
 		rt::shared_receive_queue::make(runtime, peer, pool, sizes));
 	auto held = must(shared.next());
 	with.messages = nullptr;
 	with.shared = &shared;
-	must(rt::future_listener::make(runtime, address(), "0", with));
+	must(runtime.listen(address(), "0", with));
 }
 
 static rt::task<void> answer_all(rt::shard &self)
@@ -118,7 +118,7 @@ static void zeros__of_shards()
 	must(shard.run(ask_three(shard)));
 }
 
-/* What does not fit into the library's number is refused, not cut. */
+/* A time too long for the library's number is refused, not cut. */
 static void spin__out_of_range()
 {
 	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
@@ -138,7 +138,7 @@ static void spin__out_of_range()
 
 /* --------------------------------------------------------------- groups --- */
 
-/* Is complete at once; and of those that cannot be enough none begins. */
+/* An empty group is complete at once; too few members do not begin. */
 static rt::task<void> await_nothing(scene &s)
 {
 	auto begin = [](int &begun) -> rt::task<void> {
@@ -232,42 +232,81 @@ static void link__longer_than_the_queue(rpma_rt_mode mode)
 	s.run(link_too_long(s));
 }
 
-/* The caller's work requests name nothing of the library's any more. */
-static void post_raw__is_usable_again()
+/* Operations without a loop: a link, with and without leases; after the end of
+ * the connection operations are refused with the reason of the end, and leave
+ * the leases. */
+static void operations__without_a_loop()
 {
 	auto peer = open_peer();
 	auto runtime = open_runtime(RPMA_RT_MODE_ADAPTIVE);
+	auto pool = open_pool(runtime, peer, 4);
 	std::vector<uint64_t> page(512);
 	auto memory = must(rt::memory::make(peer, page.data(), 4096,
 					    RPMA_MR_USAGE_WRITE_SRC |
-						    RPMA_MR_USAGE_WRITE_DST));
+						    RPMA_MR_USAGE_WRITE_DST |
+						    RPMA_MR_USAGE_READ_SRC));
 	auto remote = must(rt::remote_memory::make(must(memory.descriptor())));
 	rt::endpoint with{.via = peer};
-	auto listener =
-		must(rt::future_listener::make(runtime, address(), "0", with));
-	std::optional<rt::future_connection> server;
-	std::thread accepts([&] { server.emplace(must(listener.accept())); });
-	auto conn = must(rt::future_connection::connect(
-		runtime, address(), std::to_string(listener.port()), with));
-	rpma_rt_wr link[2];
+	auto listener = must(runtime.listen(address(), "0", with));
+	std::optional<rt::connection> server;
+	std::thread accepts(
+		[&] { server.emplace(must(listener.accept().wait())); });
+	auto conn = must(runtime.connect(address(),
+					 std::to_string(listener.port()), with)
+				 .wait());
 
 	accepts.join();
-	for (auto &wr : link)
-		rpma_rt_prep_write(&wr, remote.raw(), 0, memory.raw(), 8, 8, 0,
-				   0);
-	for (int i = 0; i < 3; i++) {
-		auto done = must(conn.post_raw(link));
+	for (uint64_t i = 1; i <= 3; i++) {
+		auto buffer = must(pool.take());
 
-		CHECK(!link[1].future);
-		CHECK(must(done.wait(-1)).status == IBV_WC_SUCCESS);
+		page[1] = i;
+		auto link = conn.link(
+			conn.write_raw(remote, 0, memory.raw(), 8, 8),
+			conn.read(remote, 0, std::move(buffer.resize(8))));
+		auto done = must(must(link.begin()).wait());
+		CHECK(done[1].as<uint64_t>() == i && page[0] == i);
+		/* given up: the destructor waits for the device */
+		(void)must(conn.read(remote, 0, std::move(done[1])).begin());
 	}
 	conn.close();
-	CHECK(must(must(conn.event(RPMA_RT_EVENT_CLOSED)).wait(-1)).status ==
-	      RPMA_RT_REASON_LOCAL);
-	auto late = conn.post_raw(link);
+	CHECK(must(conn.closed().wait()) == RPMA_RT_REASON_LOCAL);
+	auto late = conn.read(remote, 0, must(pool.take())).wait();
 	CHECK(!late && late.error().what() == rt::errc::closed &&
 	      late.error().reason() == RPMA_RT_REASON_LOCAL);
-	CHECK(!link[1].future);
+	CHECK(late.slot());
+}
+
+/* wait() refuses objects of a loop, co_await objects without a loop. */
+static rt::task<void> await_what_threads_wait_for(rt::connection &conn,
+						  const rt::pool &pool)
+{
+	auto sent = co_await conn.send(must(pool.take()));
+	auto came = co_await conn.receive();
+
+	CHECK(!sent && sent.error().code() == RPMA_E_NOSUPP && sent.slot());
+	CHECK(!came && came.error().code() == RPMA_E_NOSUPP);
+}
+
+static void forms__not_mixed(rpma_rt_mode mode)
+{
+	auto peer = open_peer();
+	auto runtime = open_runtime(mode);
+	auto pool = open_pool(runtime, peer, 64);
+	auto loop = must(rt::loop::make(runtime));
+	rt::endpoint with{.via = peer, .messages = &pool};
+	auto listener = must(loop.listen(address(), "0", with));
+
+	CHECK(listener.next().wait(0).error().code() == RPMA_E_NOSUPP);
+	with.cfg.sq_size = with.cfg.rq_size = 4;
+	auto other = must(runtime.listen(address(), "0", with));
+	std::optional<rt::connection> server;
+	std::thread accepts(
+		[&] { server.emplace(must(other.accept().wait())); });
+	auto conn = must(
+		runtime.connect(address(), std::to_string(other.port()), with)
+			.wait());
+	accepts.join();
+	must(loop.run(await_what_threads_wait_for(conn, pool)));
 }
 
 /* --------------------------------------------------------------- errors --- */
@@ -301,7 +340,8 @@ int main(void)
 	RUN(groups__of_nothing);
 	RUN(send__on_a_connection_that_ends);
 	RUN(link__longer_than_the_queue);
-	post_raw__is_usable_again();
+	operations__without_a_loop();
+	RUN(forms__not_mixed);
 	errors__by_name();
 	return 0;
 }

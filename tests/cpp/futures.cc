@@ -29,6 +29,8 @@ struct world {
 	rt::remote_memory remote =
 		must(rt::remote_memory::make(must(memory.descriptor())));
 
+	rt::pool words = open_pool(runtime, peer, 64); /* to send from */
+
 	rt::endpoint endpoint() const
 	{
 		rt::endpoint with{.via = peer};
@@ -36,42 +38,38 @@ struct world {
 		with.cfg.sq_size = with.cfg.rq_size = 16;
 		return with;
 	}
-	rt::future_listener listen() const
+	rt::listener listen() const
 	{
-		return must(rt::future_listener::make(runtime, address(), "0",
-						      endpoint()));
+		return must(runtime.listen(address(), "0", endpoint()));
 	}
-	rt::result<rt::future_connection> connect(const rt::future_listener &to,
-						  int timeout_ms = -1) const
+	rt::result<rt::connection> connect(const rt::listener &to,
+					   int timeout_ms = -1) const
 	{
-		return rt::future_connection::connect(runtime, address(),
-						      std::to_string(to.port()),
-						      endpoint(), timeout_ms);
+		return runtime
+			.connect(address(), std::to_string(to.port()),
+				 endpoint())
+			.wait(timeout_ms);
 	}
 };
 
-static rpma_rt_completion wait_for(rt::result<rt::future> made)
+static void wait_for(rt::result<rt::posted<>> made)
 {
-	auto future = must(std::move(made));
+	auto posted = must(std::move(made));
 
-	return must(future.wait(-1));
+	must(posted.wait());
 }
 
 /* Sends messages back: from the word at 0 to the word at 8. */
-static void echo(world &w, rt::future_listener &listener)
+static void echo(world &w, rt::listener &listener)
 {
-	auto conn = must(listener.accept());
+	auto conn = must(listener.accept().wait());
 
 	for (int i = 0; i < ROUNDS; i++) {
-		rpma_rt_wr wr;
-
-		auto came = wait_for(conn.receive_raw(w.memory.raw(), 0, 8));
-		CHECK(came.status == IBV_WC_SUCCESS);
+		wait_for(conn.receive_raw(w.memory.raw(), 0, 8));
 		w.page[1] = w.page[0];
-		rpma_rt_prep_send(&wr, w.memory.raw(), 8, 8, 0, 0);
-		CHECK(wait_for(conn.post_raw(wr)).status == IBV_WC_SUCCESS);
+		must(conn.send_raw(w.memory.raw(), 8, 8).wait());
 	}
-	wait_for(conn.event(RPMA_RT_EVENT_CLOSED));
+	must(conn.closed().wait());
 }
 
 static void connection__without_a_queue()
@@ -84,19 +82,16 @@ static void connection__without_a_queue()
 		auto conn = must(w.connect(listener));
 
 		for (uint64_t i = 1; i <= ROUNDS; i++) {
-			rpma_rt_wr link[2];
 			auto back =
 				must(conn.receive_raw(w.memory.raw(), 24, 8));
 
 			w.page[2] = i;
-			rpma_rt_prep_write(&link[0], w.remote.raw(), 32,
-					   w.memory.raw(), 16, 8, 0, 0);
-			rpma_rt_prep_send(&link[1], w.memory.raw(), 16, 8, 0,
-					  0);
-			auto sent = wait_for(conn.post_raw(link));
-			CHECK(sent.status == IBV_WC_SUCCESS);
-			auto came = must(back.wait(-1));
-			CHECK(came.status == IBV_WC_SUCCESS);
+			must(conn.link(conn.write_raw(w.remote, 32,
+						      w.memory.raw(), 16, 8),
+				       conn.send_raw(w.memory.raw(), 16, 8))
+				     .wait());
+			must(back.wait());
+			CHECK(back.item().byte_len == 8);
 			CHECK(w.page[3] == i && w.page[4] == i);
 		}
 	}
@@ -111,20 +106,21 @@ static void request__given_up_is_the_next_ones()
 
 	for (int i = 0; i < 10; i++) {
 		{
-			auto none = must(listener.next());
+			auto none = must(listener.next().begin());
 			auto early = none.wait(0);
 			CHECK(!early && early.error().code() == RPMA_E_AGAIN);
 		}
-		std::optional<rt::request_future> first(must(listener.next()));
+		std::optional<rt::next_future<rt::request>> first(
+			must(listener.next().begin()));
 		std::thread client([&] {
 			auto conn = must(w.connect(listener));
-			wait_for(conn.event(RPMA_RT_EVENT_CLOSED));
+			must(conn.closed().wait());
 		});
 		if (i & 1)
 			std::this_thread::yield();
 		first.reset();
-		auto conn = must(must(listener.next()).wait(-1));
-		must(conn.accept());
+		auto conn = must(must(listener.next().wait()).accept());
+		must(conn.established().wait());
 		conn.close();
 		client.join();
 	}
@@ -133,8 +129,8 @@ static void request__given_up_is_the_next_ones()
 static void connect__fails_with_a_reason()
 {
 	world w;
-	std::optional<rt::future_listener> listener(w.listen());
-	auto next = must(listener->next());
+	std::optional<rt::listener> listener(w.listen());
+	auto next = must(listener->next().begin());
 
 	/* no answer */
 	auto late = w.connect(*listener, 1);
@@ -151,7 +147,7 @@ static void connect__fails_with_a_reason()
 		auto refused = next.wait(10);
 
 		if (refused)
-			next = must(listener->next());
+			next = must(listener->next().begin());
 	}
 	client.join();
 	listener.reset();
@@ -163,11 +159,7 @@ static void connect__fails_with_a_reason()
 
 static rt::pool open_pool(const world &w)
 {
-	rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
-
-	cfg.count = 64;
-	cfg.slot_size = 64;
-	return must(rt::pool::make(w.runtime, w.peer, cfg));
+	return open_pool(w.runtime, w.peer, 64);
 }
 
 static uint64_t word_of(const rt::message &message)
@@ -179,30 +171,27 @@ static uint64_t word_of(const rt::message &message)
 	return word;
 }
 
-static void send_word(world &w, const rt::future_connection &conn,
-		      uint64_t word)
+/* From a slot, with immediate data. */
+static void send_word(world &w, const rt::connection &conn, uint64_t word)
 {
-	rpma_rt_wr wr;
+	auto buffer = must(w.words.take());
 
-	w.page[100] = word;
-	rpma_rt_prep_send_with_imm(&wr, w.memory.raw(), 800, sizeof(word),
-				   static_cast<uint32_t>(word), 0, 0);
-	CHECK(wait_for(conn.post_raw(wr)).status == IBV_WC_SUCCESS);
+	memcpy(buffer.resize(sizeof(word)).data(), &word, sizeof(word));
+	must(conn.send(std::move(buffer), static_cast<uint32_t>(word)).wait());
 }
 
 struct both {
-	rt::future_connection client, server;
+	rt::connection client, server;
 };
 
 /* Connects with the receives of the server; the user pointer, too. */
 static both connect_to(const world &w, const rt::endpoint &served)
 {
-	auto listener = must(
-		rt::future_listener::make(w.runtime, address(), "0", served));
-	std::optional<rt::future_connection> client;
+	auto listener = must(w.runtime.listen(address(), "0", served));
+	std::optional<rt::connection> client;
 	std::thread connects(
 		[&] { client.emplace(must(w.connect(listener))); });
-	auto server = must(listener.accept());
+	auto server = must(listener.accept().wait());
 
 	connects.join();
 	return {std::move(*client), std::move(server)};
@@ -218,25 +207,26 @@ static void messages__of_a_connection()
 	std::optional<both> ends(connect_to(w, served));
 	pool.reset(); /* the connection keeps the pool */
 	for (uint64_t i = 1; i <= ROUNDS; i++) {
-		auto early = must(ends->server.next());
+		auto early = must(ends->server.receive().begin());
 		auto none = early.wait(0);
 		CHECK(!none && none.error().code() == RPMA_E_AGAIN);
-		std::optional<rt::message_future> given_up(
-			must(ends->server.next()));
+		std::optional<rt::next_future<rt::message>> given_up(
+			must(ends->server.receive().begin()));
 		send_word(w, ends->client, 2 * i);
 		auto came = must(early.wait(-1));
 		CHECK(word_of(came) == 2 * i && came.imm() == 2 * i);
 		/* a message without a waiter goes to the next waiter */
 		send_word(w, ends->client, 2 * i + 1);
 		given_up.reset();
-		CHECK(word_of(must(ends->server.receive())) == 2 * i + 1);
+		CHECK(word_of(must(ends->server.receive().wait())) ==
+		      2 * i + 1);
 	}
 	send_word(w, ends->client, 7);
 	ends->client.close();
-	wait_for(ends->server.event(RPMA_RT_EVENT_CLOSED));
-	auto last = must(ends->server.receive());
+	must(ends->server.closed().wait());
+	auto last = must(ends->server.receive().wait());
 	CHECK(word_of(last) == 7);
-	auto end = ends->server.receive();
+	auto end = ends->server.receive().wait();
 	CHECK(!end && end.error().what() == rt::errc::closed);
 	ends.reset();
 	CHECK(word_of(last) == 7); /* a message belongs to the holder */
@@ -266,7 +256,7 @@ static void messages__of_shared_receives()
 		served.cfg.user = &users[i];
 		ends[i].emplace(connect_to(w, served));
 	}
-	auto none = ends[0]->server.next();
+	auto none = ends[0]->server.receive().wait(0);
 	CHECK(!none && none.error().code() == RPMA_E_INVAL);
 	for (uint64_t i = 1; i <= ROUNDS; i++) {
 		auto next = must(shared->next());
@@ -321,11 +311,12 @@ static void messages__of_a_loop_from_shared_receives()
 	auto listener = must(loop.listen(address(), "0", served));
 	auto port = std::to_string(listener.port());
 	std::thread sender([&] {
-		auto conn = must(rt::future_connection::connect(
-			w.runtime, address(), port, w.endpoint()));
+		auto conn =
+			must(w.runtime.connect(address(), port, w.endpoint())
+				     .wait());
 		for (uint64_t i = 1; i <= ROUNDS; i++)
 			send_word(w, conn, i);
-		wait_for(conn.event(RPMA_RT_EVENT_CLOSED));
+		must(conn.closed().wait());
 	});
 	auto sum = must(loop.run(take_words(listener, ROUNDS)));
 	CHECK(sum == ROUNDS * (ROUNDS + 1) / 2);
@@ -350,18 +341,16 @@ static void owners__of_receives_go_with_a_listener()
 			pool.emplace(open_pool(w));
 			served.messages = &*pool;
 		}
-		std::optional<rt::future_listener> listener(
-			must(rt::future_listener::make(w.runtime, address(),
-						       "0", served)));
+		std::optional<rt::listener> listener(
+			must(w.runtime.listen(address(), "0", served)));
 		auto port = std::to_string(listener->port());
 		std::thread client([&] {
-			auto no = rt::future_connection::connect(
-				w.runtime, address(), port, w.endpoint());
-			CHECK(!no);
+			CHECK(!w.runtime.connect(address(), port, w.endpoint())
+				       .wait());
 		});
-		std::optional<rt::request_future> held;
+		std::optional<rt::next_future<rt::request>> held;
 		if (i & 2) /* has the request, which is never asked for */
-			held.emplace(must(listener->next()));
+			held.emplace(must(listener->next().begin()));
 		if (i & 4)
 			std::this_thread::yield();
 		listener.reset();
@@ -389,18 +378,18 @@ static void owners__destroyed_in_any_order()
 		std::optional<rt::memory> memory(must(rt::memory::make(
 			*peer, page.data(), 4096, RPMA_MR_USAGE_RECV)));
 		rt::endpoint with{.via = *peer};
-		std::optional<rt::future_listener> listener(
-			must(rt::future_listener::make(*runtime, address(), "0",
-						       with)));
+		std::optional<rt::listener> listener(
+			must(runtime->listen(address(), "0", with)));
 		auto port = std::to_string(listener->port());
-		std::optional<rt::future_connection> client, server;
+		std::optional<rt::connection> client, server;
 		std::thread connects([&] {
-			client.emplace(must(rt::future_connection::connect(
-				*runtime, address(), port, with)));
+			client.emplace(
+				must(runtime->connect(address(), port, with)
+					     .wait()));
 		});
-		server.emplace(must(listener->accept()));
+		server.emplace(must(listener->accept().wait()));
 		connects.join();
-		std::optional<rt::future> future(
+		std::optional<rt::posted<>> future(
 			must(client->receive_raw(memory->raw(), 0, 8)));
 		for (int which : order) {
 			if (which == 0)

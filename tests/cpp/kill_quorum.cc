@@ -40,8 +40,8 @@ static int replica(int fd)
 	std::vector<uint64_t> page(512);
 	auto memory = must(rt::memory::make(peer, page.data(), 4096,
 					    RPMA_MR_USAGE_WRITE_DST));
-	auto listener = must(rt::future_listener::make(
-		runtime, address(), "0", rt::endpoint{.via = peer}));
+	auto listener =
+		must(runtime.listen(address(), "0", rt::endpoint{.via = peer}));
 	auto text = must(memory.descriptor());
 	hello h = {};
 
@@ -51,9 +51,9 @@ static int replica(int fd)
 	memcpy(h.descriptor, text.data(), text.size());
 	CHECK(write(fd, &h, sizeof(h)) == sizeof(h));
 	{
-		auto conn = must(listener.accept());
+		auto conn = must(listener.accept().wait());
 
-		must(must(conn.event(RPMA_RT_EVENT_CLOSED)).wait(-1));
+		must(conn.closed().wait());
 	}
 	CHECK(write(fd, page.data(), 8) == 8);
 	return 0;

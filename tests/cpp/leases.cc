@@ -216,7 +216,7 @@ struct ends {
 	rt::peer peer = open_peer();
 	rt::runtime runtime;
 	rt::pool received; /* by the server */
-	std::optional<rt::future_connection> client, server;
+	std::optional<rt::connection> client, server;
 
 	explicit ends(rpma_rt_mode mode)
 	    : runtime(open_runtime(mode)),
@@ -226,14 +226,13 @@ struct ends {
 		rt::endpoint served{.via = peer, .messages = &received};
 
 		with.cfg.sq_size = served.cfg.rq_size = 16;
-		auto listener = must(rt::future_listener::make(
-			runtime, address(), "0", served));
+		auto listener = must(runtime.listen(address(), "0", served));
 		auto port = std::to_string(listener.port());
 		std::thread connects([&] {
-			client.emplace(must(rt::future_connection::connect(
-				runtime, address(), port, with)));
+			client.emplace(must(
+				runtime.connect(address(), port, with).wait()));
 		});
-		server.emplace(must(listener.accept()));
+		server.emplace(must(listener.accept().wait()));
 		connects.join();
 	}
 };
@@ -244,18 +243,18 @@ static void threads__wait_for_a_slot(rpma_rt_mode mode)
 	auto pool = open_pool(e.runtime, e.peer, SLOTS);
 	std::thread receives([&] {
 		for (int i = 0; i < ROUNDS; i++)
-			CHECK(must(e.server->receive()).text() ==
+			CHECK(must(e.server->receive().wait()).text() ==
 			      std::to_string(i));
 	});
 
 	for (int i = 0; i < ROUNDS; i++) {
 		auto buffer = slot_of(pool, i);
 		if (i % 2) {
-			CHECK(e.client->give(buffer.share()));
+			must(e.client->give(buffer.share()).wait());
 			buffer.give_back();
 			continue;
 		}
-		auto sent = e.client->give(std::move(buffer));
+		auto sent = e.client->give(std::move(buffer)).wait();
 		CHECK(sent);
 		CHECK(!sent.slot());
 	}
@@ -268,13 +267,13 @@ static void threads__refused_LEASE_STAYS(rpma_rt_mode mode)
 	ends e(mode);
 	auto pool = open_pool(e.runtime, e.peer, SLOTS);
 
-	CHECK(e.client->give({}).error().code() == RPMA_E_INVAL);
+	CHECK(e.client->give({}).wait().error().code() == RPMA_E_INVAL);
 	e.client->close();
-	(void)must(must(e.client->event(RPMA_RT_EVENT_CLOSED)).wait(-1));
-	auto late = e.client->give(slot_of(pool, 1));
+	must(e.client->closed().wait());
+	auto late = e.client->give(slot_of(pool, 1)).wait();
 	CHECK(!late && late.error().what() == rt::errc::closed);
 	CHECK(late.slot().text() == "1");
-	CHECK(!e.client->give(late.slot().share()));
+	CHECK(!e.client->give(late.slot().share()).wait());
 	late.slot().give_back();
 	is_whole(pool, SLOTS);
 }
@@ -291,9 +290,9 @@ static void owners__pool_goes_first(rpma_rt_mode mode)
 	CHECK(!none && none.error().code() == RPMA_E_AGAIN);
 	pool.reset();
 	lease.assign("last");
-	CHECK(e.client->give(std::move(lease)));
+	must(e.client->give(std::move(lease)).wait());
 	CHECK(must(next.wait(-1)).text().size() == 64);
-	CHECK(must(e.server->receive()).text() == "last");
+	CHECK(must(e.server->receive().wait()).text() == "last");
 }
 
 int main()

@@ -301,6 +301,24 @@ static void scene_of_a_shard()
 	shard.run(tell_and_answer(shard)).value();
 }
 
+/* But for the objects nothing is allocated. */
+static void wait_for_one_another()
+{
+	rt::event event;
+	rt::semaphore places(1);
+	rt::promise<int> promise;
+	rt::channel<int> items(2);
+	auto future = promise.get_future();
+
+	event.set();
+	event.wait().wait().value();
+	auto permit = places.acquire().wait().value();
+	CHECK(promise.set(1) && future.get().wait().value() == 1);
+	items.try_send(2).value();
+	items.send(3).wait().value();
+	CHECK(items.receive().wait().value() == 2);
+}
+
 static void scene_of_futures()
 {
 	auto peer = rt::peer::of("127.0.0.1").value();
@@ -315,15 +333,15 @@ static void scene_of_futures()
 	auto pool = rt::pool::make(runtime, peer, sizes).value();
 	rt::endpoint with{.via = peer, .messages = &pool};
 	with.cfg.sq_size = with.cfg.rq_size = 4;
-	auto listener =
-		rt::future_listener::make(runtime, "127.0.0.1", "0", with)
-			.value();
-	auto request = listener.next().value();
+	auto listener = runtime.listen("127.0.0.1", "0", with).value();
+	auto request = listener.next().begin().value();
 	/* a request without an answer: waits for the limit, or fails before */
-	auto conn = rt::future_connection::connect(
-		runtime, "127.0.0.1", std::to_string(listener.port()), with, 1);
+	auto conn = runtime.connect("127.0.0.1",
+				    std::to_string(listener.port()), with)
+			    .wait(1);
 	if (!conn)
 		(void)request.wait(0).value();
+	wait_for_one_another();
 }
 
 /* ---------------------------------------------------------------- sweep --- */

@@ -131,7 +131,7 @@ static void line__given_up(rpma_rt_mode mode)
 static void line__beside_all_futures(rpma_rt_mode mode)
 {
 	slots s(mode);
-	std::vector<rt::lease_future> held;
+	std::vector<rt::next_future<rt::lease>> held;
 	std::vector<int> order;
 
 	while (held.size() < RPMA_RT_DEFAULT_POOL_FUTURES)
