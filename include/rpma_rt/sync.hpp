@@ -140,11 +140,11 @@ public:
 	passing(passing &&) noexcept = default;
 	bool start() noexcept
 	{
-		return core_->enter(*this);
+		return core->enter(*this);
 	}
 	bool succeeded() const noexcept
 	{
-		return has_permit_;
+		return has_permit;
 	}
 	/* Its loop has ended: it is not resumed. */
 	void go_back() noexcept override
@@ -152,49 +152,50 @@ public:
 		unlink();
 	}
 
-protected:
 	/* It has the permit: called under the lock, by any thread. */
 	virtual void on_permit() noexcept
 	{
 	}
-	explicit passing(ref<pass_core> core) noexcept : core_(std::move(core))
+
+	ref<pass_core> core;
+	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
+	bool is_over = false;	     /* has left the line, under its lock */
+	bool has_permit = false;
+	bool is_counted = false; /* the permit, of a pass that was not open */
+
+protected:
+	explicit passing(ref<pass_core> of) noexcept : core(std::move(of))
 	{
 	}
 	~passing()
 	{
-		if (has_permit_ && is_counted_)
-			core_->add(1);
+		if (has_permit && is_counted)
+			core->add(1);
 	}
 	/* The destructor of each final class begins with this: nobody calls
 	 * on_permit() any more. */
 	void leave_line() noexcept
 	{
-		if (to_)
-			core_->leave(*this);
+		if (to)
+			core->leave(*this);
 	}
 	/* The permit is the caller's; false: there is none. */
 	bool take_permit() noexcept
 	{
-		return std::exchange(has_permit_, false);
+		return std::exchange(has_permit, false);
 	}
 	error why() const noexcept
 	{
-		return to_ || here ? error::closed(RPMA_RT_REASON_LOCAL)
-				   : error::call(RPMA_E_NOSUPP);
+		return to || here ? error::closed(RPMA_RT_REASON_LOCAL)
+				  : error::call(RPMA_E_NOSUPP);
 	}
-	friend class pass_core;
-	ref<pass_core> core_;
-	std::shared_ptr<mailbox> to_; /* nullptr: stands in no line */
-	bool is_over_ = false;	      /* has left the line, under its lock */
-	bool has_permit_ = false;
-	bool is_counted_ = false; /* the permit, of a pass that was not open */
 };
 
 inline void pass_core::give(passing &to) noexcept
 {
-	to.is_counted_ = !is_open_;
-	to.has_permit_ = take();
-	if (to.has_permit_)
+	to.is_counted = !is_open_;
+	to.has_permit = take();
+	if (to.has_permit)
 		to.on_permit();
 }
 
@@ -206,9 +207,9 @@ inline bool pass_core::enter(passing &last) noexcept
 		return false;
 	if (waiting_.is_empty())
 		give(last);
-	if (last.has_permit_ || is_closed_)
+	if (last.has_permit || is_closed_)
 		return false;
-	last.to_ = here->mail;
+	last.to = here->mail;
 	waiting_.push_back(last);
 	return true;
 }
@@ -217,8 +218,8 @@ inline void pass_core::leave(passing &one) noexcept
 {
 	std::lock_guard<std::mutex> guard(lock_);
 
-	if (one.is_over_)
-		one.to_->take_back(one);
+	if (one.is_over)
+		one.to->take_back(one);
 	else
 		one.unlink();
 }
@@ -228,16 +229,16 @@ inline void pass_core::let_pass() noexcept
 	while (!waiting_.is_empty() && (may_pass() || is_closed_)) {
 		auto &first = static_cast<passing &>(
 			static_cast<waiter &>(waiting_.first()));
-		const auto to = first.to_; /* the lock outlasts the waiter */
+		const auto to = first.to; /* the lock outlasts the waiter */
 
 		first.unlink();
-		first.is_over_ = true;
+		first.is_over = true;
 		give(first);
 		if (to->put(first))
 			continue;
 		/* the loop has ended, nobody resumes the coroutine */
-		count_ += first.has_permit_ && first.is_counted_;
-		first.has_permit_ = false;
+		count_ += first.has_permit && first.is_counted;
+		first.has_permit = false;
 	}
 	came_.notify_all();
 }
@@ -248,8 +249,8 @@ class [[nodiscard]] passing_to final
     : public awaitable<passing_to<T, From>, passing>
 {
 public:
-	passing_to(ref<pass_core> core, From from) noexcept
-	    : awaitable<passing_to<T, From>, passing>(std::move(core)),
+	passing_to(ref<pass_core> of, From from) noexcept
+	    : awaitable<passing_to<T, From>, passing>(std::move(of)),
 	      from_(std::move(from))
 	{
 	}
@@ -267,7 +268,7 @@ public:
 	/* A thread waits in place of a coroutine. */
 	result<T> wait(int timeout_ms = -1)
 	{
-		const error why = this->core_->wait(timeout_ms);
+		const error why = this->core->wait(timeout_ms);
 
 		return why ? result<T>(why) : from_();
 	}
@@ -510,9 +511,9 @@ template <typename T>
 class [[nodiscard]] sending_to final : public awaitable<sending_to<T>, passing>
 {
 public:
-	sending_to(ref<channel_core<T>> to, T &&value) noexcept
-	    : awaitable<sending_to<T>, passing>(to->room), to_channel_(to),
-	      value_(std::move(value))
+	sending_to(ref<channel_core<T>> items, T &&value) noexcept
+	    : awaitable<sending_to<T>, passing>(items->room),
+	      to_channel_(std::move(items)), value_(std::move(value))
 	{
 	}
 	sending_to(sending_to &&) noexcept = default;
@@ -529,7 +530,7 @@ public:
 	/* A thread waits in place of a coroutine. */
 	result<void> wait(int timeout_ms = -1) noexcept
 	{
-		const error why = this->core_->wait(timeout_ms);
+		const error why = this->core->wait(timeout_ms);
 
 		if (!why)
 			to_channel_->push(std::move(value_));
@@ -539,7 +540,7 @@ public:
 private:
 	void on_permit() noexcept override
 	{
-		this->is_counted_ = false;
+		this->is_counted = false;
 		to_channel_->push(std::move(value_));
 	}
 	ref<channel_core<T>> to_channel_;
