@@ -44,7 +44,8 @@ struct rpma_rt_conn_cfg {
 	struct rpma_peer *peer;
 	/* where events go, and completions without a route. NULL (default) only
 	 * with futures: see rpma_rt_conn_future(), rpma_rt_next_future(); each
-	 * work request names a future or a route, and there is no WRITABLE */
+	 * work request names a future, a route or a lease, and there is no
+	 * WRITABLE */
 	struct rpma_rt_queue *queue;
 	/* of a listener, in place of queue: a queue for each poller */
 	struct rpma_rt_queue *const *queues;
