@@ -102,7 +102,7 @@ static void refused__by_librpma_THE_LOG_POSTS(struct stage *s,
 	struct rpma_rt_wr wrs[MANY];
 	int i;
 
-	send_from_log(s, pair, "a multiple of 8");
+	send_from_log(s, pair, "multiple of 8");
 	MUST_ANSWER(RPMA_E_INVAL,
 		    rpma_rt_compare_swap(pair->active, s->mr, 0, s->remote, 4,
 					 1, 2, 0, 1));
@@ -111,7 +111,7 @@ static void refused__by_librpma_THE_LOG_POSTS(struct stage *s,
 	/* not the first, and validated ahead of the chain */
 	for (i = 0; i < MANY; i++)
 		prep_swap(s, &wrs[i], i == MANY - 1 ? 4 : 8);
-	send_from_log(s, pair, "a multiple of 8");
+	send_from_log(s, pair, "multiple of 8");
 	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_post_send(pair->active, wrs, MANY));
 	expect_posted(s);
 
