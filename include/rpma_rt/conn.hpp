@@ -41,15 +41,16 @@ namespace rpma::rt
 /*
  * What a connection, or a listener, is made with.
  *   via           required
- *   messages      the pool of its receives; nullptr: it receives nothing,
- *                 unless receives are shared, or posted by receive_raw()
- *   shared        shared receives in place of messages; of the poller that the
- *                 connection has
- *   private_data  for the other side, up to 255 bytes; of a connection that
- *                 connects
- *   cfg           the rest: sizes, times. Its peer, queue, pool, srqs are not
- *                 used; user where there is no loop only; poller unless the
- *                 loop runs a poller
+ *   messages      the pool of the connection's receives; nullptr: the
+ *                 connection receives nothing, unless receives are shared, or
+ *                 posted by receive_raw()
+ *   shared        a shared receive queue in place of messages, made for the
+ *                 poller that the connection has
+ *   private_data  for the other side, up to 255 bytes; a listener ignores
+ *                 the data
+ *   cfg           the rest: sizes, times. The fields peer, queue, pool and srqs
+ *                 are not used; user is used without a loop only; poller is
+ *                 used unless the loop runs a poller
  */
 struct endpoint {
 	const peer &via;

@@ -337,9 +337,10 @@ template <typename... A> auto when_any(A... member) noexcept
 	return detail::some<A...>(1, false, std::move(member)...);
 }
 
-/* So many have succeeded, or so many failed that it cannot be; the others are
- * taken back, as by when_any(). More than there are: at once, not ok(), and
- * none begins; 0: at once, ok(), and none begins. */
+/* Completes when so many members have succeeded, or when so many have failed
+ * that the number cannot be reached any more; the other members are taken back,
+ * as by when_any(). More wanted than members: complete at once, not ok(), and
+ * no member begins; 0 wanted: complete at once, ok(), and no member begins. */
 template <typename... A> auto when_some(size_t wanted, A... member) noexcept
 {
 	return detail::some<A...>(wanted, true, std::move(member)...);

@@ -1007,10 +1007,11 @@ private:
 class loop_ref
 {
 public:
-	/* co_await: result<void>; what follows is on the thread of that loop.
-	 * RPMA_RT_E_CLOSED: that has ended before it took the coroutine, which
-	 * goes on where it was. The coroutine may be destroyed there, or before
-	 * it has left. */
+	/* co_await: result<void>; the coroutine goes on, on the thread of that
+	 * loop. RPMA_RT_E_CLOSED: the loop ended before the loop took the
+	 * coroutine, which goes on, on its former thread. The coroutine may be
+	 * destroyed on the former thread before the co_await, and on the loop's
+	 * thread behind the co_await; not in between. */
 	auto resume_there() const
 	{
 		return detail::switching(mail_);

@@ -811,9 +811,11 @@ template <typename T> struct item_of {
 } // namespace detail
 
 /*
- * The next T of a source, in the order in which futures were asked for: a lease
- * of a free slot, a message, a request. Destroying the future leaves the item
- * to the next future. Thread: the holder's.
+ * Waits for the next T of a source: a lease of a free slot, a message, a
+ * request. The futures of a source get the items in the order in which the
+ * futures were asked for. An item that a destroyed future had not taken goes to
+ * the next future that waits, or to the next that is asked for. Thread: any, a
+ * single thread at a time.
  */
 template <typename T> class next_future
 {

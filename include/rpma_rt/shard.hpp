@@ -2,11 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shard.hpp: shards for coroutines, over rpma_rt/shard.h. A set of them has one
- * for each poller of a manual runtime. A shard is a loop, which a thread runs;
- * its coroutines send messages to other shards and await those that come. What
- * of a shard is its thread's is in no lock; coroutines go from one to another
- * by remote().resume_there(), as between any loops.
+ * shard.hpp: shards for coroutines, over rpma_rt/shard.h. An object of class
+ * shards has a shard for each poller of a manual runtime. A shard is a loop
+ * that a single thread runs. The coroutines of a shard send messages to other
+ * shards, and await messages of other shards. No lock guards the data of a
+ * shard: only the thread of the shard touches the data. A coroutine goes from a
+ * shard to another by remote().resume_there(), as between any loops.
  */
 
 #ifndef RPMA_RT_SHARD_HPP
