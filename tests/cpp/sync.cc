@@ -180,15 +180,17 @@ static void promise__from_a_thread(rpma_rt_mode mode)
 	world w(mode);
 	rt::promise<int> value, error;
 	std::optional<rt::promise<int>> none(std::in_place);
+	/* one thread at a time: the promises are the other thread's then */
+	auto given = value.get_future();
+	auto failed = error.get_future();
+	auto never = none->get_future();
 	std::thread sets([&] {
 		CHECK(value.set(7) && !value.set(8));
 		CHECK(error.set(rt::error::call(RPMA_E_INVAL)));
 		none.reset();
 	});
-	auto failed = error.get_future();
-	auto never = none->get_future();
 
-	w.run(await_value(value.get_future()));
+	w.run(await_value(std::move(given)));
 	auto why = failed.get().wait();
 	CHECK(!why && why.error().code() == RPMA_E_INVAL);
 	w.run(await_end(std::move(never)));
