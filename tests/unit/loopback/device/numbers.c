@@ -129,8 +129,8 @@ static void fork__number_of_the_parent_NOBODY_ANSWERS(void **state)
 	int status;
 
 	(void)state;
-	/* the child starts a thread: the thread sanitizer ends such a child, and
-	 * the address sanitizer's allocator may be locked there for ever */
+	/* the child starts a thread: the thread sanitizer ends such a child,
+	 * and the address sanitizer's allocator may be locked there for ever */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 	pair_delete(p);
 	print_message("skipped: sanitizers forbid threads behind a fork\n");
