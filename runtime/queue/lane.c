@@ -215,7 +215,7 @@ struct rpma_rt_completion *rt_lane_find_slot_poller(struct rt_lane *lane)
 void rt_lane_fetch_poller(const struct rt_lane *lane, uint32_t count)
 {
 	uint32_t at = lane->tail_next;
-	uint32_t end = at + count / 2;
+	uint32_t end = at + count;
 
 	/* behind that are items that the consumer may still read */
 	if (lane->room_end - at < count)

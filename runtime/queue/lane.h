@@ -267,9 +267,9 @@ static inline bool rt_lane_write_poller(struct rt_lane *lane,
 	return rt_lane_touch_poller(lane);
 }
 
-/* Fetches the lines that the first half of the next batch will be written to,
- * should the batch have as many items: all lines at once, for the stores of a
- * batch wait for one line after the other, and the consumer has the lines. */
+/* Fetches the lines that the next batch will be written to, should the batch
+ * have as many items: all lines at once, for the stores of a batch wait for one
+ * line after the other, and the consumer has the lines. */
 __attribute__((noinline)) void rt_lane_fetch_poller(const struct rt_lane *lane,
 						    uint32_t count);
 
