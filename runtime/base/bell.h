@@ -66,9 +66,7 @@ int rt_bell_add_fd(struct rt_bell *bell);
 void rt_bell_fini(struct rt_bell *bell);
 int rt_bell_fd(const struct rt_bell *bell);
 
-/*
- * ------------------------------------------------------- a single sleeper ---
- */
+/* ---------------------------------------------------------- one sleeper --- */
 
 /* Sleeper, awake: asleep on the fd from here, or on the futex if there is no
  * fd; look at everything, then sleep there; in any case rt_bell_cancel() before
