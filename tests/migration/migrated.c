@@ -48,13 +48,17 @@ static void post_recv(int slot)
 		check("rpma_rt_recv", ret);
 }
 
+/* A message behind a refused one waits too: the order stays. */
 static void post_send(const char *from, int slot)
 {
-	int ret = rpma_rt_send(link.conn, link.mr,
-			       (size_t)(from - link.echo.memory[0]), SIZE,
-			       RPMA_F_COMPLETION_ALWAYS,
-			       (uintptr_t)&link.echo.requests[SLOTS + slot]);
+	int ret = RPMA_E_AGAIN;
 
+	if (link.refused_count == 0)
+		ret = rpma_rt_send(
+			link.conn, link.mr,
+			(size_t)(from - link.echo.memory[0]), SIZE,
+			RPMA_F_COMPLETION_ALWAYS,
+			(uintptr_t)&link.echo.requests[SLOTS + slot]);
 	if (ret == RPMA_E_AGAIN) /* WRITABLE comes */
 		link.refused[link.refused_count++] = slot;
 	else if (ret != RPMA_RT_E_CLOSED)
