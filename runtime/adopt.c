@@ -24,7 +24,8 @@
 
 /* ----------------------------------------------------------- the poller --- */
 
-/* ERRORS: RPMA_E_NOMEM; then it is detached as if it had been attached */
+/* Attaches the CQs, on the poller. ERRORS: RPMA_E_NOMEM; the caller detaches
+ * the CQs then, as after a success */
 static int attach_on_poller(void *arg)
 {
 	struct rpma_rt_adopted *adopted = arg;
@@ -49,14 +50,15 @@ static int detach_on_poller(void *arg)
 
 	for (i = 0; i < adopted->cqs_count; i++)
 		rt_channel_give_back_poller(adopted->poller, &adopted->cqs[i]);
-	/* the queue may be deleted after this */
+	/* the queue may be deleted after the flush */
 	rt_deliver_flush(adopted->poller);
 	return 0;
 }
 
 /* -------------------------------------------------- what is to be taken --- */
 
-/* The channel of that CQ: the one there is, or a further one. */
+/* Returns the channel of the CQ: the channel of the first CQ, or a further
+ * channel. */
 static struct rt_channel *channel_of(struct rpma_rt_adopted *adopted,
 				     struct ibv_comp_channel *ibv_channel)
 {
@@ -71,14 +73,15 @@ static struct rt_channel *channel_of(struct rpma_rt_adopted *adopted,
 	return channel;
 }
 
-/* A CQ, and its channel if it is a new one. */
+/* Takes over a CQ, and its channel if the channel is new. */
 static int take_cq(struct rpma_rt_adopted *adopted, struct rpma_cq *rpma_cq)
 {
 	struct rt_cq *cq = &adopted->cqs[adopted->cqs_count];
 	int fd;
 	int ret;
 
-	/* RPMA_E_SHARED_CHANNEL: a channel object's, or claimed */
+	/* RPMA_E_SHARED_CHANNEL: the CQ belongs to a channel object, or is
+	 * claimed */
 	ret = rpma_cq_get_fd(rpma_cq, &fd);
 	if (ret == 0)
 		ret = rpma_cq_claim(rpma_cq, adopted);
@@ -120,7 +123,7 @@ static int take_conn(struct rpma_rt_adopted *adopted,
 		ret = rpma_conn_get_rcq(conn, &rcq);
 	if (ret == 0)
 		ret = take_cq(adopted, cq);
-	/* an SRQ's RCQ is not the connection's */
+	/* the RCQ of an SRQ does not belong to the connection */
 	return ret || rcq == NULL ? ret : take_cq(adopted, rcq);
 }
 
@@ -138,7 +141,8 @@ static int take_srq(struct rpma_rt_adopted *adopted, const struct rpma_srq *srq)
 	return ret ? ret : take_cq(adopted, rcq);
 }
 
-/* Takes the first so many channels off the set, with their old flags. */
+/* Takes the first `count` channels off the poller's set, and restores their
+ * flags. */
 static void leave_set(struct rpma_rt_adopted *adopted, int count)
 {
 	int fd;
@@ -178,9 +182,9 @@ static int join_set(struct rpma_rt_adopted *adopted)
 
 /* ------------------------------------------------------------ the calls --- */
 
-/* Chooses a poller, reserves room in its lane and tells the poller. The message
- * is sent under the lock, so messages arrive in the order of the reservations.
- * REQUIRES: the runtime's lock */
+/* Chooses a poller, reserves room in the poller's lane and sends the poller a
+ * message. The message is sent under the lock, so messages arrive in the order
+ * of the reservations. REQUIRES: the runtime's lock */
 static int attach_locked(struct rpma_rt_adopted *adopted, int place,
 			 struct rt_call *call)
 {
@@ -203,7 +207,7 @@ static int attach_locked(struct rpma_rt_adopted *adopted, int place,
 	adopted->poller->conns++;
 	adopted->next = rt->adopted;
 	rt->adopted = adopted;
-	/* relaxed: a count, read under no order */
+	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_context_list(rt, &rt->listed_adopted, &adopted->listed);
 	return 0;
@@ -219,7 +223,8 @@ static void detach(struct rpma_rt_adopted *adopted)
 	adopted->poller->conns--;
 	adopted->raw.lane->reserved -= adopted->reserved;
 	pthread_mutex_unlock(&rt->lock);
-	/* relaxed: a delete of the queue takes the directory's lock after it */
+	/* relaxed: a thread that deletes the queue takes the directory's lock
+	 * afterwards */
 	atomic_store_explicit(&adopted->is_over, true, memory_order_relaxed);
 	rt_queue_unref(adopted->queue);
 	leave_set(adopted, adopted->channels_count);
@@ -237,18 +242,18 @@ static void unlist(struct rpma_rt *rt, const struct rpma_rt_adopted *adopted)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* The poller could not attach its CQs. */
+/* Undoes an attach whose CQs the poller could not attach. */
 static void undo_attach(struct rpma_rt_adopted *adopted)
 {
 	unlist(adopted->rt, adopted);
 	detach(adopted);
 	rt_context_unlist(adopted->rt, &adopted->listed);
-	/* relaxed: nobody knows of it */
+	/* relaxed: no other thread has the handle */
 	atomic_fetch_sub_explicit(&adopted->rt->handles, 1,
 				  memory_order_relaxed);
 }
 
-/* Keeps the runtime from stopping meanwhile. */
+/* Attaches the CQs. A count keeps the runtime from stopping meanwhile. */
 static int attach(struct rpma_rt_adopted *adopted, int place)
 {
 	struct rpma_rt *rt = adopted->rt;
@@ -274,7 +279,8 @@ void rt_adopt_detach_all(struct rpma_rt *rt)
 	struct rpma_rt_adopted *adopted;
 
 	for (;;) {
-		/* no call adopts or releases any more: the list is ours */
+		/* no call adopts or releases any more: only this thread uses
+		 * the list */
 		pthread_mutex_lock(&rt->lock);
 		adopted = rt->adopted;
 		pthread_mutex_unlock(&rt->lock);
@@ -371,7 +377,7 @@ int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
 		unlist(rt, adopted);
 		detach(adopted);
 		rt_context_unref(rt);
-	} else { /* the stop gives it back */
+	} else { /* the stop detaches the CQs */
 		rt_context_wait_stopped(rt);
 	}
 	*adopted_ptr = NULL;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * runtime.c -- a runtime's start and stop, its lists, fork.
- * The only file that decides which threads run.
+ * runtime.c -- a runtime's start and stop, its lists, fork. No other file
+ * decides which threads run.
  */
 
 #include "base/cancel.h"
@@ -32,8 +32,9 @@
 
 #define PAGE 4096
 
-/* In the child: the threads of the parent's objects are not here. The thread
- * that forked is an ordinary one, even if it forked inside a callback. */
+/* Runs in the child of a fork: the threads of the parent's objects do not exist
+ * here. The thread that forked is an ordinary thread, even if the thread forked
+ * inside a callback. */
 static void forked(void)
 {
 	rt_context_forked();
@@ -86,9 +87,9 @@ static int init_pollers(struct rpma_rt *rt)
 	uint32_t i;
 	int ret = 0;
 
-	/* whole pages: where lanes lie then does not depend on its size, and a
-	 * lane by chance at the same place of a page as what a poller reads
-	 * costs 10 % of a round */
+	/* whole pages: the place of lanes then does not depend on the size of
+	 * the pollers. A lane by chance at the same place of a page as words
+	 * that a poller reads would cost 10 % of a round */
 	rt->pollers = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
 	if (rt->pollers == NULL)
 		return RPMA_E_NOMEM;
@@ -97,7 +98,8 @@ static int init_pollers(struct rpma_rt *rt)
 		if (ret)
 			break;
 	}
-	rt->cfg.cpus = NULL; /* the program's, for this call */
+	/* the array belongs to the program, and is valid for this call only */
+	rt->cfg.cpus = NULL;
 	if (ret)
 		fini_pollers(rt, i);
 	else if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
@@ -163,7 +165,8 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	struct rpma_rt *rt;
 	int ret;
 
-	/* a runtime made where calls may not wait could not be used there */
+	/* refused where calls may not wait: the runtime could not be used
+	 * there */
 	ret = RT_REFUSE_NULL(rt_ptr);
 	if (ret == 0)
 		ret = RT_REFUSE_THREAD();
@@ -199,8 +202,8 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 
 /* ------------------------------------------------------------- stopping --- */
 
-/* Control thread of that device: its connections die, each in a message of its
- * own, for that blocks. */
+/* Closes the connections of a device, on the device's control thread: each
+ * connection dies in a message of its own, because dying blocks. */
 static int close_conns(void *arg)
 {
 	struct rt_device *device = arg;
@@ -216,7 +219,8 @@ static int close_conns(void *arg)
 	return 0;
 }
 
-/* Takes the first listener off the list, referenced; NULL: none. */
+/* Takes the first listener off the list, with a reference; NULL: the list is
+ * empty. */
 static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
 {
 	struct rpma_rt_listener *listener;
@@ -225,7 +229,8 @@ static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
 	listener = rt->listeners;
 	if (listener != NULL) {
 		rt->listeners = listener->next;
-		/* relaxed: it is listed, so its owner holds it */
+		/* relaxed: the listener is listed, so the owner holds a
+		 * count */
 		atomic_fetch_add_explicit(&listener->target.count, 1,
 					  memory_order_relaxed);
 	}
@@ -233,14 +238,14 @@ static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
 	return listener;
 }
 
-/* Closes all connections and listeners; as the runtime stops, no further ones
- * are made. */
+/* Closes all connections and listeners. The runtime is stopping, so no new
+ * connections and listeners are made. */
 static void close_all(struct rpma_rt *rt)
 {
 	struct rpma_rt_listener *listener;
 	struct rt_device *device;
 
-	/* acquire: pairs with the release in cm/cm.c */
+	/* acquire: pairs with the release in list_device(), cm/cm.c */
 	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
 	for (; device != NULL; device = device->next)
 		rt_call_sync(rt, &device->control.inbox, close_conns, device);
@@ -266,15 +271,16 @@ static void finish_queues(struct rpma_rt *rt)
 	/* release: pairs with the acquire in rt_context_is_stopped() */
 	atomic_store_explicit(&rt->stopped, true, memory_order_release);
 	rt_queue_finish_all(rt->queues);
-	/* before a second caller of stop goes on, which may delete */
+	/* before another caller of stop, which may delete, goes on */
 	rt_future_finish_all(rt);
 	pthread_cond_broadcast(&rt->quiet);
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* The device's threads have ended, and some messages of theirs name a CQ: they
- * leave the inbox before the CQ is freed. In front of them a thread that posts
- * may be in the middle of a push. */
+/* Runs the last messages of the pollers. The device's threads have ended, and
+ * some of their messages name a CQ: such messages have to leave the inbox
+ * before the CQ is freed. A posting thread may be in the middle of a push in
+ * front of such a message. */
 static void run_last(struct rpma_rt *rt)
 {
 	struct rt_poller *poller;
@@ -308,7 +314,8 @@ static void stop_threads(struct rpma_rt *rt)
 	rt_events_unref();
 }
 
-/* The first to stop does it, others wait until it is done. */
+/* Returns true to the first caller of stop. The other callers wait until the
+ * stop is over. */
 static bool begin_to_stop(struct rpma_rt *rt)
 {
 	bool first;
@@ -343,8 +350,8 @@ int rpma_rt_stop(struct rpma_rt *rt)
 	return 0;
 }
 
-/* Messages that a thread sent which was inside a post while the runtime
- * stopped: each holds a handle. */
+/* Runs the messages of threads that were inside a post while the runtime
+ * stopped: each of the messages holds a handle. */
 static void run_left(struct rpma_rt *rt)
 {
 	uint32_t i;
@@ -369,7 +376,8 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	if (ret)
 		return ret;
 	run_left(rt);
-	/* acquire: pairs with the release of the thread that frees a handle */
+	/* acquire: pairs with the release by which a thread that frees a handle
+	 * counts `handles` down */
 	handles = atomic_load_explicit(&rt->handles, memory_order_acquire);
 	futures = rt_future_held(rt);
 	if (handles > 0 || futures > 0)

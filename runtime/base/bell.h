@@ -56,11 +56,12 @@ struct rt_bell {
  * eventfd.
  */
 int rt_bell_init(struct rt_bell *bell);
-/* Without: can only sleep on the futex until rt_bell_add_fd(). */
+/* Makes a bell without an eventfd: until rt_bell_add_fd() a thread can sleep on
+ * the futex only. */
 void rt_bell_init_futex(struct rt_bell *bell);
 /*
- * Adds an eventfd. Sleeper, awake. Returns 0, or RPMA_E_PROVIDER without a free
- * eventfd.
+ * Adds an eventfd. Called by the sleeper, awake. Returns 0, or RPMA_E_PROVIDER
+ * without a free eventfd.
  */
 int rt_bell_add_fd(struct rt_bell *bell);
 void rt_bell_fini(struct rt_bell *bell);
@@ -68,45 +69,53 @@ int rt_bell_fd(const struct rt_bell *bell);
 
 /* ---------------------------------------------------------- one sleeper --- */
 
-/* Sleeper, awake: asleep on the fd from here, or on the futex if there is no
- * fd; look at everything, then sleep there; in any case rt_bell_cancel() before
- * the next. */
+/* Prepares a sleep. Called by the sleeper, awake: from here on the word says
+ * that the sleeper sleeps on the fd, or on the futex if there is no fd. The
+ * sleeper then looks at everything again and sleeps if there is nothing; in any
+ * case the sleeper calls rt_bell_cancel() before the next rt_bell_prepare(). */
 void rt_bell_prepare(struct rt_bell *bell);
-/* Sleeper: notes that the program closed the fd. The bell neither reads, writes
- * nor closes the number any more, and rt_bell_prepare() prepares for the
- * futex. */
+/* Notes that the program closed the fd. Called by the sleeper. The bell neither
+ * reads, writes nor closes the number any more, and rt_bell_prepare() prepares
+ * for the futex. */
 void rt_bell_lose_fd(struct rt_bell *bell);
-/* Sleeper: awake, whether rung, asleep or neither before; the fd is quiet. */
+/* Ends a sleep or a preparation. Called by the sleeper, whether rung, asleep or
+ * neither before: afterwards the word says awake, and the fd is quiet. */
 void rt_bell_cancel(struct rt_bell *bell);
-/* Sleeper: true while prepared and no ring has been seen. */
+/* Returns true while a sleep is prepared and no ring has been seen. Called by
+ * the sleeper. */
 bool rt_bell_is_asleep(const struct rt_bell *bell);
 
 /* -------------------------------------------------------------- a queue --- */
 
-/* Marks the thread as also asleep in these ways (bits, or no bit) from here,
- * after a fence; look at everything, then sleep or leave. */
+/* Arms the bell: adds the given ways of sleeping (bits, or no bit) to the word,
+ * then fences. The caller looks at everything afterwards, then sleeps or
+ * leaves. */
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways);
-/* The ways in which threads sleep, as the word says. */
+/* Returns the ways of sleeping that the word has. */
 uint32_t rt_bell_ways(const struct rt_bell *bell);
-/* Takes the ways out and returns the ways: the caller has to wake the threads
- * asleep in these ways. */
+/* Takes all ways of sleeping out of the word and returns them: the caller has
+ * to wake the threads that sleep in these ways. */
 uint32_t rt_bell_disarm(struct rt_bell *bell);
-/* Takes these ways out. REQUIRES: only the caller sleeps in these ways */
+/* Takes the given ways out of the word. REQUIRES: only the caller sleeps in
+ * these ways */
 void rt_bell_take_back(struct rt_bell *bell, uint32_t ways);
-/* Wakes a sleeper on the futex and all on the fd, if in these ways; returns
- * false without ways. */
+/* Wakes a sleeper on the futex, and all sleepers on the fd, as far as `ways`
+ * has these ways; returns false if `ways` is 0. */
 bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways);
-/* Returns when rung, at once if armed no more; after timeout_ns (-1: without
- * end); on a signal, or for no reason. */
+/* Sleeps on the futex until a ring, or until timeout_ns have passed (-1:
+ * without a limit). Returns at once if the bell is no longer armed; may also
+ * return on a signal, or for no reason. */
 void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns);
-/* If timed: when a thread was woken; 0 from then on until the next time. */
+/* Returns when a thread was woken, for a timed bell; then 0 until the next
+ * wake-up. */
 uint64_t rt_bell_take_rung_ns(struct rt_bell *bell);
 /* Makes the fd quiet; the caller arms the fd next. */
 void rt_bell_read(struct rt_bell *bell);
-/* Single consumer, before rt_bell_arm(): the number of the caller's thread. */
+/* Stores the number of the caller's thread. For a queue with a single consumer,
+ * before rt_bell_arm(). */
 void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number);
-/* After a fence of the caller: returns true if only the thread of the number
- * says that the thread sleeps on the fd. */
+/* Returns true if the word says only that a thread sleeps on the fd, and that
+ * thread has the number. After a fence of the caller. */
 static inline bool rt_bell_is_armed_by(const struct rt_bell *bell,
 				       uint64_t number)
 {
@@ -124,8 +133,9 @@ static inline bool rt_bell_is_armed_by(const struct rt_bell *bell,
  */
 void rt_bell_ring(struct rt_bell *bell);
 
-/* Rings for a caller with a separate rt_fence_dekker(), for example for several
- * bells. Returns true if a thread slept and this call woke the thread. */
+/* Rings without a fence, for a caller with a separate rt_fence_dekker(), for
+ * example for several bells. Returns true if a thread slept and this call woke
+ * the thread. */
 bool rt_bell_wake(struct rt_bell *bell);
 
 /* Returns true if a thread sleeps, after a fence of the caller. */

@@ -4,9 +4,9 @@
 /*
  * cancel.c -- see cancel.h. The futex is a raw system call, which is no
  * cancellation point. So the thread may be cancelled at each instruction of the
- * sleep, as it is in a cancellation point of the C library. The sleep reads one
- * word and makes that call: the handler finds the same as after a sleep,
- * whether the thread slept, was woken, or neither.
+ * sleep, as a thread in a cancellation point of the C library may be. The sleep
+ * reads a single word and makes the system call: the handler finds the same
+ * state as after a sleep, whether the thread slept, was woken, or neither.
  */
 
 #include "base/cancel.h"

@@ -2,11 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cancel.h -- a thread of the program may be cancelled (pthread_cancel(),
- * deferred) while it is inside the library. A cancelled thread ends at the next
- * cancellation point, with whatever the thread holds. So the library disables
- * cancellation where a cancellation point lies between taking something and
- * giving it back. doc/protocols/threads.md, "Cancelled threads".
+ * cancel.h -- cancellation of the program's threads. A thread of the program
+ * may be cancelled (pthread_cancel(), deferred) while the thread is inside the
+ * library. A cancelled thread ends at the next cancellation point, with
+ * whatever the thread holds. So the library disables cancellation wherever a
+ * cancellation point lies between taking something and giving the thing back.
+ * doc/protocols/threads.md, "Cancelled threads".
  */
 
 #ifndef RT_BASE_CANCEL_H
@@ -17,8 +18,9 @@
 
 struct rt_bell;
 
-/* Of a function that a cancelled thread may leave at any instruction: its frame
- * would stay poisoned, and the address sanitizer would report the handler. */
+/* RT_LEFT_AT_ONCE marks a function that a cancelled thread may leave at any
+ * instruction. The frame of such a function would stay poisoned, and the
+ * address sanitizer would report the cancellation handler. */
 #define RT_LEFT_AT_ONCE __attribute__((no_sanitize_address))
 
 /* Disables cancellation of the calling thread; returns the state before. */
@@ -35,16 +37,15 @@ static inline void rt_cancel_restore(const int *before)
 	pthread_setcancelstate(*before, NULL);
 }
 
-/* Declares that the calling thread is not cancelled up to the end of the
- * block. */
+/* Disables cancellation of the calling thread up to the end of the block. */
 #define RT_NOT_CANCELLED                           \
 	__attribute__((cleanup(rt_cancel_restore), \
 		       unused)) int rt_cancel_before_ = rt_cancel_disable()
 
 /*
- * As rt_bell_sleep_armed(), and the calling thread may be cancelled while it
- * sleeps: then cancelled(arg) runs, which does what follows the sleep of a
- * thread that gives up, and the thread ends.
+ * Sleeps as rt_bell_sleep_armed() does, but the calling thread may be cancelled
+ * during the sleep. Then cancelled(arg) runs, and the thread ends. cancelled()
+ * has to do whatever follows the sleep of a thread that gives up.
  */
 void rt_cancel_sleep_armed(struct rt_bell *bell, int64_t timeout_ns,
 			   void (*cancelled)(void *arg), void *arg);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.c -- the configurations that programs give; see cfg.h. A table for each
- * struct, one function that goes through a table, then the rules that involve
- * two fields.
+ * cfg.c -- the configurations that programs give; see cfg.h. The file has a
+ * table of fields for each struct, a function that checks a configuration
+ * against the table, then the rules that involve two fields.
  */
 
 #include "base/cfg.h"
@@ -17,7 +17,7 @@
 #include "base/thread.h"
 #include "base/wr.h"
 
-/* A size above it was not written by an initializer. */
+/* No initializer writes a larger size. */
 #define MAX_SIZE 4096
 
 /* --------------------------------------------------------- the tables --- */
@@ -123,7 +123,7 @@ static const struct rt_cfg_type shards = {"rpma_rt_shards_cfg", shards_fields,
 					  &shards_init, sizeof(shards_init),
 					  80};
 
-/* a code of InfiniBand */
+/* the largest code that InfiniBand defines for the field */
 #define CODE_MAX 31
 
 static const struct rt_cfg_field conn_fields[] = {
@@ -175,7 +175,8 @@ static uint32_t size_of(const void *cfg)
 	return size;
 }
 
-/* Which of the bytes is the first that is not 0; len: none. */
+/* Returns the index of the first byte that is not 0, or len if every byte is
+ * 0. */
 static size_t first_set(const void *cfg, size_t offset, size_t len)
 {
 	const unsigned char *bytes = cfg;
@@ -185,7 +186,8 @@ static size_t first_set(const void *cfg, size_t offset, size_t len)
 	return offset;
 }
 
-/* A number of 1, 4 or 8 bytes; a range that begins below 0 is signed. */
+/* Reads a number of 1, 4 or 8 bytes, or a signed number of 4 bytes where the
+ * range begins below 0. */
 static int64_t value_of(const struct rt_cfg_field *field, const void *cfg)
 {
 	const char *at = (const char *)cfg + field->offset;
@@ -292,7 +294,8 @@ int rt_cfg_read(const struct rt_cfg_type *type, const void *given, void *cfg)
 		return ret;
 	if (size_of(given) < size)
 		size = size_of(given);
-	memset(cfg, 0, type->size); /* later fields: as before */
+	/* fields that the program's struct does not have keep their defaults */
+	memset(cfg, 0, type->size);
 	memcpy(cfg, given, size);
 	memcpy(cfg, &whole, sizeof(whole));
 	for (field = type->fields; field->name != NULL && ret == 0; field++)
@@ -357,7 +360,7 @@ int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size)
 	return rt_cfg_init(&queue, cfg, size);
 }
 
-/* NULL, or what goes into a line of the log and into a dump as it is. */
+/* Checks a name: NULL, or text for a line of the log and for a dump. */
 static int check_name(const struct rt_cfg_type *type, const char *name)
 {
 	size_t len = name == NULL ? 0 : strnlen(name, RPMA_RT_NAME_MAX + 1);
@@ -429,7 +432,8 @@ int rt_cfg_read_shards(const struct rpma_rt_shards_cfg *given, uint32_t pollers,
 	return 0;
 }
 
-/* Work requests in line: at most 1048576, or none. */
+/* Checks how many work requests may stand in line: at most 1048576, or no line
+ * at all. */
 static int check_waiting(const struct rt_cfg_type *type, uint32_t waiting)
 {
 	return waiting <= RT_CFG_WAITING || waiting == RPMA_RT_NO_WAITING
@@ -443,7 +447,8 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size)
 	return rt_cfg_init(&srq, cfg, size);
 }
 
-/* Messages are futures' out of a pool only; without those there is a queue. */
+/* Checks the rules for an SRQ: an SRQ without a queue needs futures, and an SRQ
+ * with futures needs a pool. */
 static int check_srq_futures(const struct rpma_rt_srq_cfg *cfg)
 {
 	if (cfg->queue == NULL && cfg->futures == 0) {
@@ -484,7 +489,8 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
 	return rt_cfg_init(&conn, cfg, size);
 }
 
-/* All that it brings comes by futures and routes. */
+/* Checks a connection without a queue: everything then reaches the program
+ * through futures and routes. */
 static int check_no_queue(const struct rpma_rt_conn_cfg *cfg)
 {
 	if (cfg->futures == 0) {
@@ -496,7 +502,7 @@ static int check_no_queue(const struct rpma_rt_conn_cfg *cfg)
 	return 0;
 }
 
-/* One queue, or one for each poller, or none. */
+/* Checks the queues: a single queue, a queue for each poller, or no queue. */
 static int check_queues(const struct rpma_rt_conn_cfg *cfg, uint32_t pollers)
 {
 	if (cfg->queues == NULL && cfg->queue_count != 0) {

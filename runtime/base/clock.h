@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * clock.h -- monotonic time. Read when idle, when something drains, and never
- * per completion; the coarse one once for a batch that a consumer takes.
+ * clock.h -- monotonic time. A poller reads the clock when idle and when
+ * something drains, never per completion; a consumer reads the coarse clock
+ * once for each batch that the consumer takes.
  */
 
 #ifndef RT_BASE_CLOCK_H
@@ -21,8 +22,9 @@ static inline uint64_t rt_now_ns(void)
 }
 
 /*
- * The same in ms and to a few of them, never later: the kernel's last tick, for
- * a few nanoseconds. Dates of a batch, for the dump.
+ * Returns the monotonic time in ms, as of the kernel's last tick: a few ms old
+ * at most, never in the future, read within a few nanoseconds. For the dates of
+ * batches, which only the dump uses.
  */
 static inline uint32_t rt_now_ms(void)
 {
@@ -33,8 +35,8 @@ static inline uint32_t rt_now_ms(void)
 			  (uint64_t)ts.tv_nsec / 1000000u);
 }
 
-/* From one time to another, in ms; 0 where that is a little ahead: a reader's
- * now is older than what it finds then. */
+/* Returns the ms from `then` to `now`. Returns 0 where `then` is a little later
+ * than `now`: a reader takes `now` first and may then find a newer date. */
 static inline uint32_t rt_ms_between(uint32_t then, uint32_t now)
 {
 	uint32_t ms = now - then;

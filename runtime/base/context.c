@@ -22,7 +22,7 @@ static_assert(offsetof(struct rpma_rt, fork_generation) == 0,
 
 void rt_context_forked(void)
 {
-	/* relaxed: the child has one thread */
+	/* relaxed: the child has a single thread */
 	atomic_fetch_add_explicit(&rt_context_forks, 1, memory_order_relaxed);
 }
 
@@ -49,7 +49,8 @@ int rt_context_pollers(const struct rpma_rt *rt)
 
 bool rt_context_is_stopped(const struct rpma_rt *rt)
 {
-	/* acquire: pairs with the release in rpma_rt_stop() */
+	/* acquire: pairs with the release of rt->stopped in finish_queues(),
+	 * runtime.c */
 	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
 }
 
@@ -76,7 +77,7 @@ uint64_t rt_context_spin_ns(const struct rpma_rt *rt)
 bool rt_context_has_shards(const struct rpma_rt *rt)
 {
 	/* relaxed: set before the threads of the shards are started, or while
-	 * nobody waits for a queue of the set */
+	 * no thread waits for a queue of the set */
 	return atomic_load_explicit(&rt->shard_sets, memory_order_relaxed) > 0;
 }
 

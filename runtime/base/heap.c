@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * heap.c -- see heap.h. A node's rank is the length of its right-most way
- * down, which is at most the logarithm of the number of nodes below it: the
- * right subtree is the one with the smaller rank. Melding walks down such ways
- * only, and mending ranks walks up while they change.
+ * heap.c -- see heap.h. A node's rank is the length of the node's right-most
+ * way down, which is at most the logarithm of the number of nodes below: the
+ * right subtree always has the smaller rank. Melding walks down right-most ways
+ * only, and repairing ranks walks up while ranks change.
  */
 
 #include "base/heap.h"
@@ -17,7 +17,8 @@ static uint32_t rank_of(const struct rt_heap_node *node)
 	return node == NULL ? 0 : node->rank;
 }
 
-/* Puts the node's subtrees in order; has the node's rank changed? */
+/* Swaps the node's subtrees if they are in the wrong order and computes the
+ * node's rank. Returns whether the rank has changed. */
 static bool mend(struct rt_heap_node *node)
 {
 	struct rt_heap_node *left = node->left;
@@ -31,8 +32,8 @@ static bool mend(struct rt_heap_node *node)
 	return node->rank != before;
 }
 
-/* Melds two heaps, either of which may be NULL; the caller sets the up of the
- * result. */
+/* Melds two heaps, each of which may be NULL. The caller sets `up` of the
+ * returned node. */
 static struct rt_heap_node *meld(struct rt_heap_node *a, struct rt_heap_node *b)
 {
 	struct rt_heap_node *first = a;

@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * heap.h -- a leftist heap, the least key first; its nodes are embedded in the
- * objects that it orders. Nothing is allocated, and inserting and removing any
- * node take O(log n) steps in the worst case: a poller's round is as short with
- * ten thousand deadlines as with ten. One thread at a time.
+ * heap.h -- a leftist heap with the least key first; the nodes are embedded in
+ * the objects that the heap orders. Nothing is allocated, and inserting or
+ * removing any node takes O(log n) steps in the worst case: a poller's round is
+ * as short with ten thousand deadlines as with ten. Only a single thread at a
+ * time may use a heap.
  */
 
 #ifndef RT_BASE_HEAP_H
@@ -15,18 +16,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* zeroed before it is inserted for the first time */
+/* a node; zeroed before the first insertion */
 struct rt_heap_node {
 	uint64_t key;
-	uint32_t rank; /* nodes on the right-most way down from it */
+	/* number of nodes on the right-most way down from this node */
+	uint32_t rank;
 	struct rt_heap_node *up;
-	struct rt_heap_node *left; /* rank not less than the right one's */
+	struct rt_heap_node *left; /* rank is not less than the rank of right */
 	struct rt_heap_node *right;
 };
 
-/* empty when zeroed */
+/* a heap; empty when zeroed */
 struct rt_heap {
-	struct rt_heap_node *first; /* least key; NULL: empty */
+	/* the node with the least key; NULL: the heap is empty */
+	struct rt_heap_node *first;
 };
 
 static inline bool rt_heap_has(const struct rt_heap *heap,

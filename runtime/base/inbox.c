@@ -2,13 +2,13 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * inbox.c -- messages to one thread, and the queue of nodes below them; see
- * inbox.h.
+ * inbox.c -- messages to a thread, and the queue of nodes below the messages;
+ * see inbox.h.
  *
  * liburcu orders the hand-over of a node by itself, in code that
- * ThreadSanitizer does not see. The sanitizer sees the release and the acquire
- * of the node here, which cost a store that liburcu would do and a load
- * [INBOX-1].
+ * ThreadSanitizer does not see. The release and the acquire of the node in this
+ * file are for the sanitizer: the store replaces a store of liburcu, the load
+ * is additional [INBOX-1].
  */
 
 #include "base/inbox.h"
@@ -19,7 +19,7 @@
 
 /* ----------------------------------------------------------------- mpsc --- */
 
-/* the word of a node that both sides access */
+/* Returns the word of a node that both sides access. */
 static _Atomic(struct cds_wfcq_node *) *next_of(struct cds_wfcq_node *node)
 {
 	return (_Atomic(struct cds_wfcq_node *) *)&node->next;
@@ -32,7 +32,8 @@ void rt_mpsc_init(struct rt_mpsc *mpsc)
 
 void rt_mpsc_push_mt(struct rt_mpsc *mpsc, struct cds_wfcq_node *node)
 {
-	/* release [INBOX-1]: the node's content. Stores what
+	/* release [INBOX-1]: publishes the node's content to the acquire in
+	 * rt_mpsc_pop_owner(). The stored value is the value that
 	 * cds_wfcq_node_init() would store */
 	atomic_store_explicit(next_of(node), NULL, memory_order_release);
 	cds_wfcq_enqueue(&mpsc->head, &mpsc->tail, node);
@@ -43,7 +44,8 @@ struct cds_wfcq_node *rt_mpsc_pop_owner(struct rt_mpsc *mpsc)
 	struct cds_wfcq_node *node;
 
 	node = __cds_wfcq_dequeue_nonblocking(&mpsc->head, &mpsc->tail);
-	/* half linked counts as none: its pusher rings when it is through */
+	/* a half linked node counts as no node: the pusher rings after the
+	 * link */
 	if (node == NULL || node == CDS_WFCQ_WOULDBLOCK)
 		return NULL;
 	/* acquire [INBOX-1]: pairs with the release in rt_mpsc_push_mt() */
@@ -83,7 +85,8 @@ int rt_inbox_run_some_owner(struct rt_inbox *inbox, void *owner, int max)
 	struct rt_msg *msg;
 	int count = 0;
 
-	/* what cannot be spliced now is rung for later */
+	/* the thread whose push is not linked yet rings when the link is
+	 * made */
 	__cds_wfcq_splice_nonblocking(&inbox->taken.head, &inbox->taken.tail,
 				      &inbox->shared.head, &inbox->shared.tail);
 	while (count < max &&

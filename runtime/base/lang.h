@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lang.h -- what the runtime adds to the language: likely conditions, the
+ * lang.h -- additions of the runtime to the language: likely conditions, the
  * struct around a member, wide copies, memory that the address sanitizer
  * guards.
  */
@@ -13,29 +13,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The way that a condition goes nearly always, for the compiler. */
+/* likely(), unlikely(): tell the compiler the usual value of a condition. */
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* RT_FROM(): from a member to the struct that contains the member. */
+/* RT_FROM(): from a member to the struct around the member. */
 
 #define RT_FROM(type, member, ptr) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 
 /*
- * rt_two_words: two words as one, for records that are written in one place and
- * copied to another soon after. A copy by wide loads is fed from wide stores
- * that are on their way to the cache; from narrow stores the copy would wait
- * until the stores have arrived.
+ * rt_two_words: two words that are copied together, for records that are copied
+ * soon after they were written. A copy by wide loads is fed from wide stores on
+ * their way to the cache; after narrow stores the copy would wait until the
+ * stores have arrived.
  */
 
 typedef uint64_t rt_two_words
 	__attribute__((vector_size(16), may_alias, aligned(8)));
 
 /*
- * rt_poison(): memory that has no owner for a while: the address sanitizer
- * reports whoever reads or writes the memory. Nothing in other builds. Whole 8
- * bytes.
+ * rt_poison() marks memory that has no owner for a while: the address sanitizer
+ * reports every read and write of the memory. Does nothing in other builds.
+ * Address and size are multiples of 8 bytes.
  */
 
 #if defined(__has_feature)
@@ -50,7 +50,7 @@ typedef uint64_t rt_two_words
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* From here on it is nobody's. */
+/* Takes the memory from its owner: any access is reported from here on. */
 static inline void rt_poison(const void *memory, size_t size)
 {
 #ifdef RT_POISONS
@@ -61,7 +61,7 @@ static inline void rt_poison(const void *memory, size_t size)
 #endif
 }
 
-/* It is the caller's. */
+/* Gives the memory to the caller: accesses are allowed again. */
 static inline void rt_unpoison(const void *memory, size_t size)
 {
 #ifdef RT_POISONS
@@ -72,7 +72,8 @@ static inline void rt_unpoison(const void *memory, size_t size)
 #endif
 }
 
-/* Fetches the line of p, which is written to soon, from another CPU's cache. */
+/* Fetches the cache line of p from another CPU's cache, to be written to
+ * soon. */
 static inline void rt_fetch_to_write(const void *p)
 {
 #ifdef __x86_64__

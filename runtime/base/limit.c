@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * limit.c -- see limit.h. A place has an entry of a table for good, and one
- * word there has the second and the count of messages in it. Any thread.
+ * limit.c -- the limit of log messages, see log.h. Each place in the source has
+ * an entry of a table for good; a word in the entry has the second and the
+ * count of messages in that second. Any thread.
  */
 
 #include "base/log.h"
@@ -12,22 +13,26 @@
 #include <stddef.h>
 
 #define NS_PER_S 1000000000u
-#define ENTRIES	 1024 /* a power of two; the library has fewer places */
+/* a power of two; the library has fewer places that log */
+#define ENTRIES 1024
 
 struct entry {
-	_Atomic uint64_t place; /* 0: free */
-	_Atomic uint64_t used;	/* the second, from 1; 32 bits: messages */
+	_Atomic uint64_t place; /* number of the place; 0: the entry is free */
+	/* upper half: the second, from 1; lower 32 bits: messages in that
+	 * second */
+	_Atomic uint64_t used;
 };
 
 static struct entry entries[ENTRIES];
 
-/* One number for a place: addresses of user space have 47 bits. */
+/* Makes a single number of file and line: addresses of user space have 47
+ * bits. */
 static uint64_t number_of(const char *file, int line)
 {
 	return (uint64_t)(uintptr_t)file << 17 ^ (uint32_t)line;
 }
 
-/* NULL: the table is full */
+/* Finds or claims the entry of a place. Returns NULL if the table is full. */
 static struct entry *entry_of(uint64_t place)
 {
 	/* the upper bits of a product depend on all bits of the factor */
@@ -39,7 +44,7 @@ static struct entry *entry_of(uint64_t place)
 	for (i = 0; i < ENTRIES; i++) {
 		entry = &entries[(at + i) & (ENTRIES - 1)];
 		found = 0;
-		/* relaxed, both: an entry has nothing but its two words */
+		/* relaxed, both: an entry has no data besides the two words */
 		if (atomic_compare_exchange_strong_explicit(
 			    &entry->place, &found, place, memory_order_relaxed,
 			    memory_order_relaxed) ||
@@ -61,11 +66,12 @@ bool rt_limit_pass(uint64_t now_ns, const char *file, int line,
 	*is_last = false;
 	if (entry == NULL)
 		return false;
-	/* relaxed, all: the word is all there is */
+	/* relaxed, all: the word is the whole state, and orders no other
+	 * data */
 	old = atomic_load_explicit(&entry->used, memory_order_relaxed);
 	do {
-		/* of two threads the one that read the clock first may come
-		 * last: its message counts in the later second */
+		/* of two threads, the thread that read the clock first may come
+		 * last: its message then counts in the later second */
 		next = old >= second ? old + 1 : second + 1;
 	} while (!atomic_compare_exchange_weak_explicit(
 		&entry->used, &old, next, memory_order_relaxed,

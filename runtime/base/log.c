@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * log.c -- messages, and why a call is refused; see log.h. Any thread, without
- * a lock.
+ * log.c -- messages, and reasons of refused calls; see log.h. Any thread,
+ * without a lock.
  */
 
 #include "base/log.h"
@@ -29,7 +29,7 @@ void rt_log_at(uint64_t now_ns, const struct rt_log_place *place,
 	uint32_t left_out;
 	bool is_last;
 
-	/* what nobody sees is not counted */
+	/* messages below the threshold do not count */
 	rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &threshold);
 	if ((int)level > (int)threshold ||
 	    !rt_limit_pass(now_ns, place->file, place->line, &left_out,
@@ -58,13 +58,13 @@ void rt_log(const struct rt_log_place *place, enum rpma_log_level level,
 
 /* --------------------------------------------------------------- refuse --- */
 
-/* what the calling thread's call will be refused for; words NULL: nothing */
+/* reason why the calling thread's call will be refused; words NULL: no note */
 static _Thread_local struct {
 	const char *words;
-	const char *more; /* behind the words, or NULL */
+	const char *more; /* text behind the words, or NULL */
 	long number;
 	int err;
-	bool is_system; /* words: a call of the system, number: its errno */
+	bool is_system; /* words: name of a system call; number: the errno */
 } note;
 
 static enum rpma_log_level level_of(int err)
@@ -84,7 +84,7 @@ int rt_refuse(const struct rt_log_place *place, int err, const char *format,
 	return err;
 }
 
-/* The nth of "a, b, c". */
+/* Finds the nth name of a list "a, b, c". */
 static const char *name_of(const char *names, size_t nth, int *len)
 {
 	while (nth-- > 0)

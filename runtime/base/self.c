@@ -23,7 +23,7 @@ static _Atomic uint64_t last_number;
 
 uint64_t rt_self_new_number(void)
 {
-	/* relaxed: just a number */
+	/* relaxed: only the uniqueness of the number matters */
 	rt_self.number = atomic_fetch_add_explicit(&last_number, 1,
 						   memory_order_relaxed) +
 			 1;
@@ -50,13 +50,14 @@ void rt_self_forked(void)
 
 /* ---------------------------------------------------------------- share --- */
 
-/* a yield of so long ran another thread: two switches take longer */
+/* a yield of this length ran another thread: two switches take longer */
 #define SWITCH_NS UINT64_C(4000)
-/* a yield of so long met a thread that used a slice of the CPU up */
+/* a yield of this length met a thread that used a whole slice of the CPU */
 #define SLICE_NS UINT64_C(500000)
-/* an answer holds for at least so long */
+/* least time for which an answer holds */
 #define HOLD_NS UINT64_C(1000000)
-/* and the answer of a long yield for so many times the yield, at most */
+/* the answer of a long yield holds for a multiple of the yield: the largest
+ * factor */
 #define MAX_TIMES 32
 
 _Thread_local struct rt_share_known rt_share_known = {.times = 1};
@@ -78,11 +79,11 @@ enum rt_share rt_share_yield_now(uint64_t *now_ns)
 	sched_yield();
 	*now_ns = rt_now_ns();
 	share = share_of(*now_ns - then_ns);
-	/* other threads sleep from time to time: one yield without them does
-	 * not end an answer that still holds */
+	/* other threads sleep from time to time: a single yield without other
+	 * threads does not end an answer that still holds */
 	if (share < known->share && *now_ns < known->until_ns)
 		return known->share;
-	/* one long yield may be chance, several in a row are none */
+	/* a single long yield may be chance, several in a row are no chance */
 	if (share != RT_SHARE_BUSY)
 		known->times = 1;
 	else if (known->times < MAX_TIMES)

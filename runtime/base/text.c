@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* text.c -- names of what the public header numbers: errors, reasons, and of
- * the statuses of verbs. */
+/* text.c -- names of the numbers in the public header (errors, reasons), and
+ * names of the statuses of verbs. */
 
 #include <assert.h>
 #include <inttypes.h>
@@ -206,7 +206,7 @@ static const char *side_2str(uint8_t side)
 	}
 }
 
-/* Is the status of that event an enum rpma_rt_reason? */
+/* Returns whether the status of the event is an enum rpma_rt_reason. */
 static bool has_reason(const struct rpma_rt_completion *cmpl)
 {
 	return cmpl->opcode == RPMA_RT_EVENT_CLOSED ||
@@ -215,7 +215,7 @@ static bool has_reason(const struct rpma_rt_completion *cmpl)
 	       cmpl->opcode == RPMA_RT_EVENT_POOL_CLOSED;
 }
 
-/* What the status does not say. */
+/* Returns the part of the outcome that the status does not say. */
 static const char *outcome_2str(uint8_t flags)
 {
 	if (flags & RPMA_RT_C_NOT_POSTED)

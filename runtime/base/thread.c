@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.c -- the loop of the threads that may block. A source that cannot go
- * on rests: its fd stays readable, and must not keep the thread busy. A message
- * of the first inbox, or a source, waits for at most one message of the inbox
- * "later", however many those are.
+ * thread.c -- the loop of the threads that may block. A source whose reading
+ * fails rests: the fd stays readable, and must not keep the thread busy. A
+ * message of the first inbox, or a source, waits for at most a single message
+ * of the inbox "later", however many messages that inbox has.
  */
 
 #define _GNU_SOURCE
@@ -35,14 +35,16 @@
  * pins anything.
  */
 
-#define MOST_CPUS (1 << 20) /* more than any kernel knows */
+#define MOST_CPUS (1 << 20) /* more CPUs than any kernel knows */
 
-/* immutable after the library is loaded; NULL: not known */
+/* CPUs of the process; immutable after the library is loaded; NULL: not
+ * known */
 static cpu_set_t *allowed;
-static int cpu_count; /* of the CPUs that the set has room for */
-static int cpu_error; /* why they are not known */
+static int cpu_count; /* number of CPUs for which the set has room */
+static int cpu_error; /* errno that says why the CPUs are not known */
 
-/* The kernel refuses a set that is smaller than its own. */
+/* Reads the CPUs of the process into a set that is large enough: the kernel
+ * refuses a set that is smaller than the kernel's own. */
 __attribute__((constructor)) static void read_allowed(void)
 {
 	for (cpu_count = CPU_SETSIZE; cpu_count <= MOST_CPUS; cpu_count *= 2) {
@@ -101,13 +103,14 @@ void rt_cpu_place(pthread_t thread, int cpu)
 /* ---------------------------------------------------------------- spawn --- */
 
 /*
- * A thread inherits the mask of signals and the CPUs of the thread that starts
- * it, so the mask is set around the start: no signal can come to the new thread
- * before it would have set one itself.
+ * A thread inherits the signal mask and the CPUs of the thread that starts it.
+ * So the mask is set around the start: no signal can reach the new thread
+ * before the new thread could have set a mask by itself.
  */
 
-/* A fault is reported to the thread that made it. Blocked, it would end the
- * process without the program's handler. */
+/* Fills the set with all signals but faults. The kernel reports a fault to the
+ * thread that caused the fault; blocked, the fault would end the process
+ * without the program's handler. */
 static void all_but_faults(sigset_t *set)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
@@ -134,7 +137,7 @@ int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 		errno = err;
 		return rt_refuse_system("pthread_create");
 	}
-	/* it works without a name, too */
+	/* the thread works without a name, too */
 	(void)pthread_setname_np(*thread, name);
 	rt_cpu_place(*thread, cpu);
 	return 0;
@@ -142,19 +145,22 @@ int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 
 /* --------------------------------------------------------------- thread --- */
 
-#define BATCH 16 /* sources that are ready */
-/* A source that cannot be read rests, twice as long each time, up to a limit:
- * that costs nothing, and delays it little when it can be read again. */
+#define BATCH 16 /* ready sources that are handled at a time */
+/* A source that cannot be read rests, twice as long after each failure, up to a
+ * limit. Such rests cost nothing, and delay the source little when reading
+ * succeeds again. */
 #define FIRST_REST_NS	UINT64_C(10000000)
 #define LONGEST_REST_NS UINT64_C(160000000)
 #define NS_PER_MS	INT64_C(1000000)
-/* A message that is expected is waited for so long without a sleep: some times
- * what a sleep and a wake-up cost. */
+/* The thread waits awake for an expected message at most for this time: some
+ * times the cost of a sleep and a wake-up. */
 #define LINGER_NS UINT64_C(50000)
-/* The wait that took longer, since other threads kept the CPU, is followed by
- * so many times its length without such a wait: it costs 3 percent at most. */
+/* A wait that took longer, because other threads kept the CPU, is followed by a
+ * pause of this many times the wait's length, in which the thread does not wait
+ * awake: such waits cost 3 percent at most. */
 #define LINGER_PAUSES 32
-#define MOST_FAILURES 16 /* readings of a source that cannot get better */
+/* failed reads after which a source is given up, if the cause does not pass */
+#define MOST_FAILURES 16
 
 /* --------------------------------------------------------------- timers --- */
 
@@ -197,7 +203,8 @@ static void set_events(struct rt_source *source, uint32_t wanted)
 {
 	struct epoll_event event = {.events = wanted, .data.ptr = source};
 
-	/* else the number may be another descriptor of the program */
+	/* without this check the number may be another descriptor of the
+	 * program */
 	if (!source->thread->has_lost_fds)
 		epoll_ctl(source->thread->epfd, EPOLL_CTL_MOD, source->fd,
 			  &event);
@@ -240,7 +247,7 @@ static void rest(struct rt_source *source)
 {
 	struct rt_thread *thread = source->thread;
 
-	/* an fd that is broken is reported even while it rests */
+	/* epoll reports a broken fd even while the source rests */
 	if (rt_heap_has(&thread->timers, &source->rest.node))
 		return;
 	source->rest.due = end_rest;
@@ -249,7 +256,8 @@ static void rest(struct rt_source *source)
 	set_events(source, 0);
 }
 
-/* Is it for want of something that others may give back? */
+/* Returns whether the error is a lack of something that others may give
+ * back. */
 static bool may_pass(int err)
 {
 	switch (err) {
@@ -293,7 +301,8 @@ bool rt_thread_is_idle(struct rt_thread *thread)
 	       rt_inbox_is_empty(&thread->later);
 }
 
-/* The program closed the thread's descriptors: messages come without them. */
+/* Takes note that the program closed the thread's descriptors: messages arrive
+ * without them. */
 static void lose_fds(struct rt_thread *thread, int err)
 {
 	thread->has_lost_fds = true;
@@ -302,7 +311,7 @@ static void lose_fds(struct rt_thread *thread, int err)
 		thread->lost(thread, err);
 }
 
-/* How many sources are ready, or -1 and errno. */
+/* Sleeps. Returns the number of ready sources, or -1 and errno. */
 static int sleep_until_ready(struct rt_thread *thread,
 			     struct epoll_event *batch, int timeout_ms)
 {
@@ -314,12 +323,12 @@ static int sleep_until_ready(struct rt_thread *thread,
 	return 0;
 }
 
-/* A message is expected: looks for messages and sources for a moment, and gives
- * the CPU up between two looks, for the sender may need the CPU. The bell is
- * not prepared, so the message costs its sender no system call. Where other
- * threads keep the CPU for longer, the thread does not wait in this way for
- * some time. Returns how many sources are ready; *is_idle: neither sources nor
- * a message came. */
+/* Waits awake for an expected message: looks for messages and sources for a
+ * moment, and yields the CPU between two looks, because the sender may need the
+ * CPU. The bell is not prepared, so the message costs its sender no system
+ * call. Where other threads keep the CPU for longer, the thread does not wait
+ * awake for some time. Returns the number of ready sources; *is_idle: neither a
+ * source nor a message came. */
 static int linger(struct rt_thread *thread, struct epoll_event *batch,
 		  bool *is_idle)
 {
@@ -340,8 +349,8 @@ static int linger(struct rt_thread *thread, struct epoll_event *batch,
 	return n;
 }
 
-/* Does the thread expect a message, and may wait for the message awake? Asked
- * once for each message. */
+/* Returns whether the thread expects a message and may wait awake for the
+ * message; true at most once for each expectation. */
 static bool may_linger(struct rt_thread *thread)
 {
 	uint64_t now;
@@ -356,16 +365,16 @@ static bool may_linger(struct rt_thread *thread)
 		now >= rt_share_known.until_ns);
 }
 
-/* Sleeps until a source is ready or a message comes, but not when there is a
- * message already: so neither keeps the other waiting. Returns how many sources
- * are ready. */
+/* Sleeps until a source is ready or a message comes. The bell is prepared
+ * before the last look at the inboxes, so neither the sender nor the thread
+ * waits for the other. Returns the number of ready sources. */
 static int sleep_prepared(struct rt_thread *thread, struct epoll_event *batch,
 			  int timeout)
 {
 	int n;
 
 	rt_bell_prepare(&thread->bell);
-	/* acquire: pairs with the release in rt_thread_stop() */
+	/* acquire: pairs with the release in rt_thread_join() */
 	if (!rt_thread_is_idle(thread) ||
 	    atomic_load_explicit(&thread->stopping, memory_order_acquire))
 		timeout = 0;
@@ -376,7 +385,8 @@ static int sleep_prepared(struct rt_thread *thread, struct epoll_event *batch,
 	return n;
 }
 
-/* Runs the sources that are ready. Sleeps until there is one, or a message. */
+/* Runs the ready sources. Without a ready source or a message the thread sleeps
+ * first. */
 static void serve_sources(struct rt_thread *thread)
 {
 	struct epoll_event batch[BATCH];
@@ -403,8 +413,9 @@ static void *thread_main(void *arg)
 	bool stopping;
 
 	for (;;) {
-		/* acquire: pairs with the release in rt_thread_stop(). Before
-		 * messages are run: what was sent before the stop is there */
+		/* acquire: pairs with the release in rt_thread_join(). Read
+		 * before messages are run: every message sent before the stop
+		 * is in an inbox then */
 		stopping = atomic_load_explicit(&thread->stopping,
 						memory_order_acquire);
 		if (rt_thread_run_messages(thread) == 0 && stopping)
@@ -423,7 +434,7 @@ int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt,
 	thread->rt = rt;
 	thread->timers.first = NULL;
 	thread->has_lost_fds = false;
-	/* relaxed: the thread's creation orders it */
+	/* relaxed: the creation of the thread orders the store */
 	atomic_store_explicit(&thread->stopping, false, memory_order_relaxed);
 	thread->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (thread->epfd < 0)
@@ -459,7 +470,8 @@ err_close_epfd:
 
 void rt_thread_join(struct rt_thread *thread)
 {
-	/* release: pairs with the acquires above */
+	/* release: pairs with the acquires of `stopping` in thread_main() and
+	 * sleep_prepared() */
 	atomic_store_explicit(&thread->stopping, true, memory_order_release);
 	rt_bell_ring(&thread->bell);
 	pthread_join(thread->thread, NULL);

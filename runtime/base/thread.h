@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * thread.h -- threads of the library: where a thread runs, how a thread starts,
- * and the loop of the event thread, and of a runtime's control and destroyer
- * threads: a thread with two inboxes, sources and timers. What another thread
- * asks of it: base/wait.h.
+ * thread.h -- threads of the library: on which CPUs a thread runs, how a thread
+ * starts, and the loop of the event thread and of a runtime's control and
+ * destroyer threads, each with two inboxes, sources and timers. How other
+ * threads call functions on such a thread: base/wait.h.
  */
 
 #ifndef RT_BASE_THREAD_H
@@ -24,33 +24,33 @@
 /* ------------------------------------------------------------------ cpu --- */
 
 /*
- * The CPUs that threads of the library run on: those of the process, as it was
- * started, or the one that the program names for a poller. Where the thread
- * that makes a runtime is pinned does not count.
+ * The CPUs for threads of the library: all CPUs that the process had when it
+ * was started, or the CPU that the program names for a poller. The affinity of
+ * the thread that makes a runtime does not count.
  */
 
-/* ERRORS: RPMA_E_INVAL (no such CPU, or not one of the process's),
- * RPMA_E_PROVIDER (those are not known; logged) */
+/* Checks the number of a CPU. ERRORS: RPMA_E_INVAL (no such CPU, or no CPU of
+ * the process), RPMA_E_PROVIDER (the CPUs of the process are not known;
+ * logged) */
 int rt_cpu_check(int cpu);
 
-/* The thread runs on that CPU only; RPMA_RT_CPU_ANY: on any of the process's.
- * Where the system refuses, it runs where it ran before. */
+/* Restricts the thread to the CPU; RPMA_RT_CPU_ANY: to the CPUs of the process.
+ * Where the system refuses, the thread runs where it ran before. */
 void rt_cpu_place(pthread_t thread, int cpu);
 
 /* ---------------------------------------------------------------- spawn --- */
 
 /*
- * The threads that the library starts: each with a name, none of the signals of
- * the program, and a place.
+ * The start of the library's threads: each thread gets a name, a place, and
+ * receives no signal that is meant for the program.
  */
 
-#define RT_SPAWN_NAME 16 /* bytes of a name, with the 0 */
+#define RT_SPAWN_NAME 16 /* bytes of a name, with the terminating 0 */
 
 /*
- * Starts fn(arg). Whatever the caller blocks, every signal is blocked in the
- * new thread but those that report a fault of the thread itself. cpu: as
- * rt_cpu_place().
- * ERRORS: RPMA_E_PROVIDER
+ * Starts a thread that runs fn(arg). The new thread blocks every signal but the
+ * signals that report a fault of the thread itself, whatever the caller blocks.
+ * cpu: see rt_cpu_place(). ERRORS: RPMA_E_PROVIDER
  */
 int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 	     void *arg);
@@ -60,87 +60,103 @@ int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 struct rpma_rt;
 struct rt_thread;
 
-/* a function that a thread runs at a time; embedded in its owner, zeroed before
- * its first use */
+/* a function that a thread runs at a set time; embedded in its owner, zeroed
+ * before the first use */
 struct rt_timer {
-	struct rt_heap_node node; /* key: when, by the monotonic clock */
+	struct rt_heap_node node; /* key: the time, by the monotonic clock */
 	void (*due)(struct rt_timer *timer);
 };
 
 /* an fd that a thread waits for; embedded in its owner */
 struct rt_source {
 	int fd;
-	/* runs on the thread when the fd is readable, between two messages */
+	/* runs on the thread, between two messages, when the fd is readable */
 	void (*ready)(struct rt_source *source);
-	struct rt_thread *thread; /* immutable once added */
-	/* the thread's */
-	struct rt_timer rest; /* set: the fd is not waited for until then */
-	unsigned failures;    /* readings in a row */
-	unsigned hopeless;    /* of those: for what will not get better */
+	struct rt_thread *thread; /* immutable after rt_thread_add() */
+	/* private to the thread: */
+	/* set: the thread does not wait for the fd until this timer is due */
+	struct rt_timer rest;
+	unsigned failures; /* failed reads in a row */
+	/* failures among them whose cause does not pass */
+	unsigned hopeless;
 };
 
 struct rt_thread {
-	struct rpma_rt *rt; /* immutable: what its messages get */
+	struct rpma_rt *rt; /* immutable: the owner that messages get */
 	struct rt_bell bell;
 	struct rt_inbox inbox;
-	struct rt_inbox later; /* one message of it, then all the rest again */
-	int epfd;	       /* immutable: the bell and the sources */
+	/* after each message of `later` all other work is looked at again */
+	struct rt_inbox later;
+	/* immutable: the epoll set of the bell and the sources */
+	int epfd;
 	pthread_t thread;
 	_Atomic bool stopping;
-	/* the thread's */
+	/* private to the thread: */
 	struct rt_heap timers;
-	bool has_lost_fds; /* sleeps on the futex of the bell: base/fds.h */
-	/* a message is about to come, the answer to what the thread has just
-	 * reported: the thread does not sleep at once */
+	/* the program closed the fds: the thread sleeps on the futex of the
+	 * bell (base/fds.h) */
+	bool has_lost_fds;
+	/* the answer to what the thread has just reported is expected as a
+	 * message: the thread does not sleep at once */
 	bool expects;
-	uint64_t lingers_ns; /* from then on, by the monotonic clock */
+	/* the thread waits awake only after this time, by the monotonic
+	 * clock */
+	uint64_t lingers_ns;
 	/* set before the start, or NULL: runs on the thread when the program
-	 * has closed its descriptors; sources are not ready any more */
+	 * has closed the thread's descriptors; sources do not become ready any
+	 * more */
 	void (*lost)(struct rt_thread *thread, int err);
 };
 
-/* The owner that messages of this inbox get is rt. name: as of rt_spawn().
- * ERRORS: RPMA_E_PROVIDER */
+/* Starts the thread. Messages of the thread's inboxes get rt as their owner.
+ * name: see rt_spawn(). ERRORS: RPMA_E_PROVIDER */
 int rt_thread_start(struct rt_thread *thread, struct rpma_rt *rt,
 		    const char *name);
-/* Runs what is in the inboxes, ends the thread. Not from it. */
+/* Runs the messages in the inboxes, then ends the thread. Not on that
+ * thread. */
 void rt_thread_stop(struct rt_thread *thread);
-/* The same in two steps, for two threads that send each other messages: a
- * sender may still ring when its message has been handled, so both threads end
- * before the inboxes of either go. */
+/* Stop a thread in two steps, for two threads that send each other messages: a
+ * sender may still ring when its message has been handled, so both threads are
+ * joined before the inboxes of either are destroyed. */
 void rt_thread_join(struct rt_thread *thread);
 void rt_thread_fini(struct rt_thread *thread);
 
-/* On the thread: runs the messages of its inbox, and one of those that may
- * wait; returns how many it ran. */
+/* Runs the messages of the inbox, and a single message of the inbox `later`, on
+ * the thread. Returns the number of messages that were run. */
 int rt_thread_run_messages(struct rt_thread *thread);
-/* On the thread: true if there are none, and a ring comes for the next. */
+/* Returns whether the inboxes are empty, on the thread; if so the sender of the
+ * next message rings the bell. */
 bool rt_thread_is_idle(struct rt_thread *thread);
 
-/* On the thread: runs timer->due, which is set, at that time, behind the
- * messages that were sent before. REQUIRES: the timer is not set */
+/* Sets a timer, on the thread: timer->due, which the caller has set, runs at
+ * that time, after the messages that were sent before. REQUIRES: the timer is
+ * not set */
 void rt_thread_set_timer(struct rt_thread *thread, struct rt_timer *timer,
 			 uint64_t when_ns);
-/* On the thread: the timer does not run. Does nothing where it is not set. */
+/* Cancels a timer, on the thread. Does nothing if the timer is not set. */
 void rt_thread_cancel_timer(struct rt_thread *thread, struct rt_timer *timer);
-/* On the thread: runs the timers that are due. Returns in how many ms the next
- * timer is, -1: there is none. */
+/* Runs the due timers, on the thread. Returns the ms until the next timer, or
+ * -1 if no timer is set. */
 int rt_thread_run_timers(struct rt_thread *thread);
 
-/* Any thread; fd and ready are set. ERRORS: RPMA_E_PROVIDER */
+/* Adds a source, whose fd and ready are set. Any thread. ERRORS:
+ * RPMA_E_PROVIDER */
 int rt_thread_add(struct rt_thread *thread, struct rt_source *source);
 
-/* Of the following the source's thread is the caller, or it has ended. */
+/* The following are called on the source's thread, or when that thread has
+ * ended. */
 
-/* The source is waited for no more; when a message or ready() that called this
- * returns, ready() is not called again. */
+/* Stops waiting for the source. ready() is not called again once the message or
+ * the ready() that called rt_thread_mute() has returned. */
 void rt_thread_mute(struct rt_source *source);
-/* Reading failed with that errno: ready() is called again a little later, and
- * not before; a little longer after each time. Never given up for want of
- * memory or descriptors. True: for other reasons it failed sixteen times, some
- * two seconds, and is muted, as it may be readable for ever. */
+/* Reports that reading the source failed with the errno: ready() is called
+ * again a little later, and not before; the pause grows with each failure. A
+ * source that fails for want of memory or descriptors is never given up.
+ * Returns true if the source has failed sixteen times for other reasons, within
+ * some two seconds: the source is muted then, because its fd may be readable
+ * for ever. */
 bool rt_thread_failed(struct rt_source *source, int err);
-/* Reading did not fail. */
+/* Reports that reading the source succeeded. */
 static inline void rt_thread_succeeded(struct rt_source *source)
 {
 	source->failures = 0;

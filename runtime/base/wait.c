@@ -18,7 +18,8 @@
 
 /* ----------------------------------------------------------------- wait --- */
 
-/* a poller that has something to do and is not run for so long is logged */
+/* a poller with pending messages is logged if the owner does not run the poller
+ * for this time */
 #define STALL_NS 1000000000u
 
 void rt_wait_cond_init(pthread_cond_t *cond)
@@ -48,7 +49,7 @@ static void sleep_for(pthread_cond_t *cond, pthread_mutex_t *lock, long ns)
 
 static uint32_t turns_of(const struct rt_owned *owned)
 {
-	/* relaxed: whether it changes is all that is asked */
+	/* relaxed: only whether the count changes matters */
 	return atomic_load_explicit(&owned->turns, memory_order_relaxed);
 }
 
@@ -74,7 +75,8 @@ static void log_stall(struct rt_owned *owned)
 			       owned->index, name, (int)tid);
 }
 
-/* Watches the next of the pollers that is a suspect from now on, in turn. */
+/* Chooses, in turn, the next suspect among the pollers, and watches the suspect
+ * from now on. */
 static void suspect_next(struct rt_wait *wait, uint64_t now)
 {
 	struct rt_owned *const last = wait->suspect;
@@ -84,7 +86,8 @@ static void suspect_next(struct rt_wait *wait, uint64_t now)
 
 	wait->suspect = NULL;
 	for (; which != 0 && owned != NULL; owned = owned->next, which >>= 1) {
-		/* the first behind the last one, else the first of all */
+		/* the first suspect behind the last suspect, else the first
+		 * suspect of all */
 		if ((which & 1) && (wait->suspect == NULL || is_behind) &&
 		    is_suspect(owned)) {
 			wait->suspect = owned;
@@ -99,8 +102,8 @@ static void suspect_next(struct rt_wait *wait, uint64_t now)
 	wait->since_ns = now;
 }
 
-/* Is a poller that is awaited not run by the thread that it belongs to? Says
- * so once. */
+/* Watches the pollers on which the call depends: logs once that a poller has
+ * work and is not run by its owner. */
 static void watch(struct rt_wait *wait)
 {
 	uint64_t now = rt_now_ns();
@@ -151,7 +154,8 @@ void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 		return;
 	}
 	wait->has_run = !wait->has_run;
-	if (!wait->has_run) { /* in the step before, and it is not over */
+	/* the step before ran pollers, and the wait is not over */
+	if (!wait->has_run) {
 		sleep_for(cond, lock, wait->nap_ns);
 		return;
 	}
@@ -180,7 +184,8 @@ static void run_call(struct rt_msg *msg, void *owner)
 	int result = call->fn(call->arg);
 
 	(void)owner;
-	/* signalled under the lock: the waiter may free it once it has it */
+	/* signalled under the lock: the waiter may free the call as soon as the
+	 * waiter has the lock */
 	pthread_mutex_lock(&call->lock);
 	call->result = result;
 	call->done = true;

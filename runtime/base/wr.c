@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wr.c -- what may be wrong with a work request, in words; and which devices
- * post by a system call.
+ * wr.c -- faults of work requests, in words; and which devices post by a system
+ * call.
  */
 
 #define _GNU_SOURCE
@@ -72,9 +72,9 @@ int rt_wr_refuse_for(int index, int error)
 
 /* ----------------------------------------------------------------- verb --- */
 
-/* Libraries of devices that post without a system call, by a part of the file's
- * name. The loopback device makes system calls, and disables cancellation in
- * each. */
+/* Libraries of devices that post without a system call, by a part of the
+ * library's file name. The loopback device makes system calls, but disables
+ * cancellation in each system call. */
 static const char *const without[] = {
 	"librpma_loopback", "libmlx5",	     "libmlx4",	 "libirdma",
 	"libbnxt_re",	    "libcxgb4",	     "libefa",	 "liberdma",
@@ -82,7 +82,7 @@ static const char *const without[] = {
 	"libqedr",	    "libvmw_pvrdma",
 };
 
-/* The name of the file that has the function; "": not known. */
+/* Returns the name of the file that has the function; "": not known. */
 static const char *file_of(int (*post)(struct ibv_qp *qp,
 				       struct ibv_send_wr *wr,
 				       struct ibv_send_wr **bad))

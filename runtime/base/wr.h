@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wr.h -- what work requests of every kind share: what may be wrong with one,
- * in words; their pieces; receives, prepared for a connection or an SRQ.
+ * wr.h -- what work requests of every kind share: faults, in words; pieces;
+ * receives, prepared for a connection or an SRQ; the verbs.
  */
 
 #ifndef RT_BASE_WR_H
@@ -22,38 +22,41 @@
 
 /* ------------------------------------------------------------------- wr --- */
 
-/* most that rpma_rt_conn_cfg.max_sge may be */
+/* the largest allowed rpma_rt_conn_cfg.max_sge */
 #define RT_WR_MAX_SGE 128
 
-/* of a work request's flags: its completion; half of one of them, which is none
- */
+/* flags of a work request that ask for a completion; the half of
+ * RPMA_F_COMPLETION_ALWAYS that is invalid alone */
 #define RT_WR_COMPLETIONS \
 	(RPMA_F_COMPLETION_ALWAYS | RPMA_F_COMPLETION_ON_ERROR)
 #define RT_WR_HALF_OF_ALWAYS \
 	(RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR)
 
-/* of a wr_id: the context of a work request, which has no more bits */
+/* bits of a wr_id that hold the context of a work request */
 #define RT_COOKIE_MASK ((UINT64_C(1) << RPMA_RT_CONTEXT_BITS) - 1)
 
-/* what is wrong with one that has more */
+/* fault of a work request whose context has more bits */
 #define RT_WR_CONTEXT_FAULT                                        \
 	"has a context of more than 48 bits: give the index of a " \
 	"table, or a pointer without a tag"
 
-/* NULL: as many pieces as allowed, each a part of a region. Else what is wrong,
- * to be read after "a work request ". */
+/* Returns NULL if there are at most max_sge pieces and each piece is a part of
+ * a region. Otherwise returns the fault, to be read after "a work request ". */
 const char *rt_wr_pieces_fault(const struct rpma_sge *pieces, uint32_t count,
 			       uint32_t max_sge);
-/* Likewise of a receive, its route or future aside, that is not plain. */
+/* Returns the fault of a receive, or NULL, for a receive that is not plain.
+ * Route and future are not checked here. */
 const char *rt_wr_recv_fault(const struct rpma_rt_recv_wr *wr,
 			     uint32_t max_sge);
-/* Notes what is wrong with the work request of that index, for the end of the
- * call (log.h), and returns RPMA_E_INVAL. */
+/* Notes the fault of the work request with that index, to be logged at the end
+ * of the call (log.h). Returns RPMA_E_INVAL. */
 int rt_wr_refuse(int index, const char *fault);
-/* Likewise of one that librpma refused with that error, which it returns. */
+/* Notes that librpma refused the work request with that error. Returns the
+ * error. */
 int rt_wr_refuse_for(int index, int error);
-/* Why a call to post is refused whose arguments are wrong. owner: what it posts
- * to, of that name. RPMA_E_INVAL */
+/* Logs why a call to post with wrong arguments is refused. owner: the
+ * connection or SRQ that the call posts to; name: the name of that argument.
+ * Returns RPMA_E_INVAL. */
 __attribute__((cold)) int rt_wr_refuse_call(const char *name, const void *owner,
 					    int count);
 
@@ -70,8 +73,8 @@ static inline void rt_wr_fill_piece(const struct rpma_mr_local *mr,
 	sge->lkey = head->ibv_mr->lkey;
 }
 
-/* Fills a receive of one piece in, for the verb alone: what librpma needs
- * besides is not touched. */
+/* Fills in a receive with a single piece, for the verb alone: fields that only
+ * librpma uses are not touched. */
 static inline void rt_wr_fill_recv(const struct rpma_mr_local *mr,
 				   size_t offset, size_t len, uint64_t wr_id,
 				   struct rpma_recv_wr *out)
@@ -82,22 +85,23 @@ static inline void rt_wr_fill_recv(const struct rpma_mr_local *mr,
 	out->wr.num_sge = 1;
 }
 
-/* A context of as many bits as a work request has room for. */
+/* Returns whether a work request has room for all bits of the context. */
 static inline bool rt_wr_is_context(uint64_t context)
 {
 	return (context & ~RT_COOKIE_MASK) == 0;
 }
 
-/* A receive of one piece, or none, that is right: the usual one. */
+/* Returns whether the receive is valid and has at most one piece: the usual
+ * receive. */
 static inline bool rt_wr_is_plain_recv(const struct rpma_rt_recv_wr *wr)
 {
-	/* the first condition of all of them: few branches */
+	/* a single condition for several fields: few branches */
 	return (wr->piece_count | wr->reserved32 | (uintptr_t)wr->future |
 		(wr->context & ~RT_COOKIE_MASK)) == 0 &&
 	       (wr->dst != NULL || (wr->offset | wr->len) == 0);
 }
 
-/* A valid receive that is not plain; its pieces go to sge. */
+/* Prepares a valid receive that is not plain; the pieces are written to sge. */
 static inline int rt_wr_prepare_recv(const struct rpma_rt_recv_wr *wr,
 				     uint64_t wr_id, struct ibv_sge *sge,
 				     struct rpma_recv_wr *out)
@@ -116,18 +120,19 @@ static inline int rt_wr_prepare_recv(const struct rpma_rt_recv_wr *wr,
 /* ----------------------------------------------------------------- verb --- */
 
 /*
- * Work requests are given to the device by these calls, in which the calling
- * thread is not cancelled. The post of most devices writes to memory and to a
+ * The calls that give work requests to the device. The calling thread is not
+ * cancelled inside. The post of most devices writes to memory and to a
  * doorbell, and has no cancellation point. Where the post makes a system call,
- * as on Soft-RoCE, cancellation is disabled meanwhile. The calls show
- * ThreadSanitizer in a program that a post comes before its completion.
+ * as on Soft-RoCE, the call disables cancellation meanwhile. The calls also
+ * tell ThreadSanitizer in a program that a post comes before its completion.
  */
 
-/* May posting to the device be a system call? False only for devices that are
- * known to post without. */
+/* Returns whether posting to the device may be a system call: true for all
+ * devices but the few that are known to post without a system call. */
 bool rt_verb_enters_kernel(const struct ibv_context *ibv_ctx);
 
-/* The verbs, of a device of which rt_verb_enters_kernel() said that. */
+/* Call the verbs. enters_kernel: the result of rt_verb_enters_kernel() for the
+ * device. */
 
 static inline int rt_verb_post_send(bool enters_kernel, struct ibv_qp *qp,
 				    struct ibv_send_wr *wr,

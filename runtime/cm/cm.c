@@ -23,15 +23,15 @@
 /* ------------------------------------------------------------------- cm --- */
 
 /*
- * Reading the CM channel of a device. Everything here but making and deleting
- * runs on the device's control thread.
+ * Reading the CM channel of a device. All functions but those that make and
+ * delete the channel run on the device's control thread.
  */
 
-#define BATCH 64 /* events in a round of the control thread */
+#define BATCH 64 /* events that the control thread reads in a round */
 
 /* ------------------------------------------------------------ reading --- */
 
-/* One event; RPMA_E_AGAIN: look again. */
+/* Reads and handles a single event. RPMA_E_AGAIN: there may be more events. */
 static int read_event(struct rt_cm *cm)
 {
 	struct rpma_cm_event event;
@@ -41,8 +41,9 @@ static int read_event(struct rt_cm *cm)
 	if (ret)
 		return ret;
 	target = event.context;
-	/* relaxed: the event, not acknowledged yet, keeps it alive until here.
-	 * The thread that destroys the id goes on after the acknowledgement */
+	/* relaxed: until here the event, which is not acknowledged yet, keeps
+	 * the target alive. The thread that destroys the id goes on after the
+	 * acknowledgement */
 	atomic_fetch_add_explicit(&target->count, 1, memory_order_relaxed);
 	rpma_cm_event_ack(&event);
 	target->ops->event(target, &event);
@@ -55,7 +56,7 @@ static const char *name_of(const struct rt_cm *cm)
 	return cm->device->ibv_ctx->device->name;
 }
 
-/* Once for each trouble, not for each reading. */
+/* Logs a failed reading once for each row of failures. */
 static void say_failed(const struct rt_cm *cm, int err)
 {
 	if (cm->source.failures == 1)
@@ -64,7 +65,7 @@ static void say_failed(const struct rt_cm *cm, int err)
 			       name_of(cm), strerror(err));
 }
 
-/* For good: each object that cannot go on reports its end. */
+/* Gives up reading for good: each object that cannot go on reports its end. */
 static void give_up(struct rt_cm *cm, int err)
 {
 	struct rt_device *device = cm->device;
@@ -128,7 +129,7 @@ void rt_cm_keep_control(struct rt_cm *cm, struct rt_cm_target *target)
 	if (target->is_kept)
 		return;
 	target->is_kept = true;
-	/* relaxed: the caller holds it */
+	/* relaxed: the caller holds a count of the target */
 	atomic_fetch_add_explicit(&target->count, 1, memory_order_relaxed);
 	target->next_kept = cm->kept;
 	cm->kept = target;
@@ -152,14 +153,14 @@ void rt_cm_end_control(struct rt_cm *cm)
 
 /* ----------------------------------------------------- the device's end --- */
 
-/* Control thread. */
+/* Handles DEVICE_FATAL on the control thread. */
 static void fatal_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cm *cm = RT_FROM(struct rt_cm, fatal_msg, msg);
 	struct rpma_rt *rt = owner;
 
-	/* acquire: pairs with the exchange in fatal(); from here on it may be
-	 * sent again */
+	/* acquire: pairs with the exchange in fatal(); from here on the message
+	 * may be sent again */
 	atomic_exchange_explicit(&cm->fatal_sent, false, memory_order_acquire);
 	pthread_mutex_lock(&rt->lock);
 	cm->fatals++;
@@ -167,12 +168,13 @@ static void fatal_message(struct rt_msg *msg, void *owner)
 	rt->device_ops->fatal(cm->device);
 }
 
-/* Event thread, or the one that feeds. */
+/* Reports DEVICE_FATAL, on the event thread or a feeding thread. */
 static void fatal(struct rt_async_device *self)
 {
 	struct rt_cm *cm = RT_FROM(struct rt_cm, async, self);
 
-	/* acq_rel: pairs with fatal_message(): the message is free again */
+	/* acq_rel: pairs with the exchange in fatal_message(): finding false
+	 * means that the message is free again */
 	if (!atomic_exchange_explicit(&cm->fatal_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(&cm->device->control.inbox, &cm->fatal_msg);
@@ -247,11 +249,12 @@ void rt_cm_delete(struct rt_cm *cm)
 /* --------------------------------------------------------------- device --- */
 
 /*
- * The list grows in front, under the runtime's lock, and shrinks in a stop
- * only, so it is walked without.
+ * The list of devices grows in front, under the runtime's lock, and shrinks
+ * only in a stop, so the list is walked without the lock.
  */
 
-/* Control thread. */
+/* Ends the objects of the device, on the control thread: another thread lost
+ * its descriptors. */
 static void lost_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_device *device = RT_FROM(struct rt_device, lost_msg, msg);
@@ -260,7 +263,8 @@ static void lost_message(struct rt_msg *msg, void *owner)
 	device->rt->device_ops->lost(device);
 }
 
-/* Control thread: its own descriptors. The destroyer needs none. */
+/* Takes note, on the control thread, that the program closed the thread's own
+ * descriptors. The destroyer needs no descriptors. */
 static void lost(struct rt_thread *thread, int err)
 {
 	struct rt_device *device = RT_FROM(struct rt_device, control, thread);
@@ -269,7 +273,7 @@ static void lost(struct rt_thread *thread, int err)
 	device->rt->device_ops->lost(device);
 }
 
-/* One of a device's two threads. */
+/* Starts a thread of a device. */
 static int start(struct rt_thread *thread, struct rpma_rt *rt, const char *kind,
 		 uint32_t number)
 {
@@ -282,7 +286,7 @@ static int start(struct rt_thread *thread, struct rpma_rt *rt, const char *kind,
 static int device_new(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		      struct rt_device **device_ptr)
 {
-	/* relaxed: a name, orders nothing */
+	/* relaxed: only a number for a name, orders nothing */
 	uint32_t number = atomic_fetch_add_explicit(&rt->devices_made, 1,
 						    memory_order_relaxed);
 	struct rt_device *device;
@@ -321,11 +325,11 @@ static int end_reading(void *arg)
 	return 0;
 }
 
-/* REQUIRES: no other thread uses the device. The control thread ends first: it
- * may still send CQs to the destroyer, which sends nothing back any more. */
+/* Deletes a device. REQUIRES: no other thread uses the device. */
 static void device_delete(struct rt_device *device)
 {
-	/* first: it still hands over what is to be destroyed */
+	/* the control thread ends first, because it may still send CQs to the
+	 * destroyer; the destroyer sends nothing back */
 	rt_thread_join(&device->control);
 	rt_thread_join(&device->destroyer);
 	rt_thread_fini(&device->control);
@@ -334,8 +338,8 @@ static void device_delete(struct rt_device *device)
 	free(device);
 }
 
-/* The device of its context that is in the list: this one, unless another
- * thread was faster. */
+/* Lists the new device and returns it, unless another thread has listed a
+ * device of the same context before: then returns that device. */
 static struct rt_device *list_device(struct rpma_rt *rt, struct rt_device *made)
 {
 	struct rt_device *device;
@@ -344,10 +348,11 @@ static struct rt_device *list_device(struct rpma_rt *rt, struct rt_device *made)
 	device = rt_device_find(rt, made->ibv_ctx);
 	if (device == NULL) {
 		device = made;
-		/* relaxed: changed under the lock */
+		/* relaxed: changed only under the lock */
 		made->next = atomic_load_explicit(&rt->devices,
 						  memory_order_relaxed);
-		/* release: pairs with the acquire in rt_device_find() */
+		/* release: pairs with the acquires in rt_device_find() and
+		 * rt_device_end_reading() */
 		atomic_store_explicit(&rt->devices, made, memory_order_release);
 	}
 	pthread_mutex_unlock(&rt->lock);
@@ -401,7 +406,7 @@ void rt_device_delete_all(struct rpma_rt *rt)
 	struct rt_device *device;
 	struct rt_device *next;
 
-	/* relaxed: nobody else uses them */
+	/* relaxed: no other thread uses the devices */
 	device = atomic_exchange_explicit(&rt->devices, NULL,
 					  memory_order_relaxed);
 	for (; device != NULL; device = next) {

@@ -22,9 +22,9 @@
 /* ------------------------------------------------------------------- cm --- */
 
 /*
- * The CM channel of a runtime on one device, read by that device's control
- * thread: an event is copied, acknowledged, and handled at once by the target
- * that its id's context names. And the watch for that device's end.
+ * The CM channel of a runtime on a device, read by the device's control thread:
+ * an event is copied, acknowledged, and handled at once by the target in the
+ * context of the event's id. The struct also watches for the device's end.
  * doc/protocols/connection.md, threads.md.
  */
 
@@ -33,94 +33,106 @@ struct rdma_event_channel;
 struct rt_cm_target;
 struct rt_device;
 
-/* connections and listeners; both functions run on the control thread */
+/* functions of connections and listeners; both run on the control thread */
 struct rt_cm_ops {
 	void (*event)(struct rt_cm_target *target,
 		      const struct rpma_cm_event *event);
-	/* one holder less */
+	/* drops a count of the target */
 	void (*unref)(struct rt_cm_target *target);
 };
 
-/* what the context of a CM id points at; embedded as its first member */
+/* target of the context of a CM id; the first member of its owner */
 struct rt_cm_target {
 	const struct rt_cm_ops *ops; /* immutable */
-	_Atomic uint32_t count;	     /* holders; the last one frees */
-	/* the control thread's: an id that points here was not destroyed */
+	/* number of holders; the last holder frees the target */
+	_Atomic uint32_t count;
+	/* private to the control thread: an id that points to this target was
+	 * not destroyed */
 	bool is_kept;
 	struct rt_cm_target *next_kept;
 };
 
 struct rt_cm {
-	struct rt_source source;	 /* first; of the control thread */
+	/* first; a source of the control thread */
+	struct rt_source source;
 	struct rpma_cm_channel *channel; /* immutable */
 	struct rt_device *device;	 /* immutable */
-	/* immutable; where ids are taken whose events nobody is to read */
+	/* immutable; ids are moved to this channel if their events have to stay
+	 * unread */
 	struct rdma_event_channel *quiet;
-	/* the control thread's: targets of ids that were not destroyed */
+	/* private to the control thread: targets of ids that were not
+	 * destroyed */
 	struct rt_cm_target *kept;
-	/* errno for which it was given up; 0: it is read. Set by the control
-	 * thread, before it looks for those who relied on it */
+	/* errno for which reading was given up; 0: the channel is read. Set by
+	 * the control thread, before the thread looks for objects that rely on
+	 * the channel */
 	_Atomic int error;
-	/* DEVICE_FATAL, from the first use on: to the control thread */
+	/* reports DEVICE_FATAL to the control thread, from the first use on */
 	struct rt_async_device async;
 	struct rt_msg fatal_msg;
 	_Atomic bool fatal_sent;
-	uint32_t fatals; /* handled; under the runtime's lock */
+	/* number of handled DEVICE_FATAL events; under the runtime's lock */
+	uint32_t fatals;
 };
 
-/* Any thread; once and for all where not 0. */
+/* Returns the errno for which reading CM events was given up, or 0. Never
+ * changes once set. Any thread. */
 static inline int rt_cm_error(const struct rt_cm *cm)
 {
-	/* acquire: pairs with the release in give_up() */
+	/* acquire: pairs with the release in give_up(), cm.c */
 	int err = atomic_load_explicit(&cm->error, memory_order_acquire);
 
 	return err != 0 ? err : rt_fds_error(cm->device->rt);
 }
-/* May connections and listeners rely on its events? No lock is held.
- * ERRORS: RPMA_E_PROVIDER (they are not read any more), logged */
+/* Checks whether connections and listeners may rely on CM events of the device.
+ * No lock is held. ERRORS: RPMA_E_PROVIDER (events are not read any more),
+ * logged */
 int rt_cm_check(const struct rt_cm *cm);
 
-/* The channel of a device whose control thread runs; its asynchronous events
- * are watched. ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
+/* Makes the channel of a device whose control thread runs, and watches the
+ * device's asynchronous events. ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER */
 int rt_cm_new(struct rt_device *device, struct rt_cm **cm_ptr);
-/* Any thread: its asynchronous events are not watched any more. */
+/* Ends the watch for asynchronous events of the device. Any thread. */
 void rt_cm_unwatch(struct rt_cm *cm);
-/* REQUIRES: the only ids on it are those that could not be destroyed. */
+/* Deletes the channel. REQUIRES: only ids that could not be destroyed are on
+ * the channel. */
 void rt_cm_delete(struct rt_cm *cm);
 
-/* An id that names the target was not destroyed, so events of it may come: the
- * target is held until nobody reads them any more. */
+/* Holds the target until the channel is read no more: an id that names the
+ * target was not destroyed, so events of that id may come. */
 void rt_cm_keep_control(struct rt_cm *cm, struct rt_cm_target *target);
 /*
- * Takes the id off the channel: no event of it is read any more, so librdmacm
- * does not touch its queue pair from here on. Waits for nothing, as each event
- * that was read was acknowledged by the caller before.
- * ERRORS: RPMA_E_PROVIDER (it is still on the channel)
+ * Takes the id off the channel: no event of the id is read any more, so
+ * librdmacm does not touch the id's queue pair from here on. Does not wait, as
+ * the caller has acknowledged each event that was read before. ERRORS:
+ * RPMA_E_PROVIDER (the id is still on the channel)
  */
 int rt_cm_silence_control(struct rt_cm *cm, struct rdma_cm_id *id);
-/* Reads no more events; drops the references to targets that were kept. */
+/* Stops reading events, and drops the references to the kept targets. */
 void rt_cm_end_control(struct rt_cm *cm);
 
 /* --------------------------------------------------------------- device --- */
 
 /*
- * The devices of a runtime (base/runtime.h): made by the thread that uses them
- * first, and ended by stop.
+ * The devices of a runtime (base/runtime.h): made by the first thread that uses
+ * the device, and ended by stop.
  */
 
 /*
- * The runtime's device of that context, made if it is new. The caller keeps the
- * runtime from stopping, and holds no lock.
- * ERRORS: RPMA_E_NOMEM, RPMA_E_PROVIDER
+ * Returns the runtime's device of the context; makes the device if it is new.
+ * The caller keeps the runtime from stopping, and holds no lock. ERRORS:
+ * RPMA_E_NOMEM, RPMA_E_PROVIDER
  */
 int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		  struct rt_device **device_ptr);
 
-/* The following are called by stop: no other thread uses the devices. */
+/* The following functions are called by stop, when no other thread uses the
+ * devices. */
 
-/* Ends the reading of CM events, and the watch for asynchronous ones. */
+/* Ends the reading of CM events and the watch for asynchronous events. */
 void rt_device_end_reading(struct rpma_rt *rt);
-/* Runs what is in their inboxes, ends their threads, deletes them. */
+/* Runs the messages in the inboxes of the devices' threads, ends the threads
+ * and deletes the devices. */
 void rt_device_delete_all(struct rpma_rt *rt);
 
 #endif /* RT_CM_CM_H */

@@ -24,20 +24,20 @@
 
 /*
  * Writes to a descriptor of the program. A reader that has gone, or a file at
- * its limit, is an error of the call; the signal that the kernel sends as well,
+ * the limit, is an error of the call; the signal that the kernel sends as well,
  * SIGPIPE or SIGXFSZ, does not reach the program.
  *
- * The signals go to the thread that writes. So they are blocked in that thread
- * for the time of a write, and those that the write raised are taken before the
- * mask is as it was. A signal that was pending before stays pending: its sender
- * is not this write.
+ * The kernel sends the signals to the writing thread. So the thread blocks the
+ * signals during a write, and takes the signals raised by the write before the
+ * mask is restored. A signal that was pending before stays pending, because
+ * another sender sent the signal.
  */
 
 static const int signals[] = {SIGPIPE, SIGXFSZ};
 
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
-/* Writes until all is written; 0, or errno. */
+/* Writes the whole text. Returns 0, or errno. */
 static int write_on(int fd, const char *text, size_t len)
 {
 	ssize_t n;
@@ -48,7 +48,7 @@ static int write_on(int fd, const char *text, size_t len)
 			continue;
 		if (n < 0)
 			return errno;
-		if (n == 0) /* it would be so the next time */
+		if (n == 0) /* the next write would return 0, too */
 			return EIO;
 		text += n;
 		len -= (size_t)n;
@@ -56,7 +56,7 @@ static int write_on(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/* Takes those of the signals that were not pending before. */
+/* Takes the pending signals that were not pending before. */
 static void take_signals(const sigset_t *pending)
 {
 	const struct timespec now = {0, 0};
@@ -72,7 +72,7 @@ static void take_signals(const sigset_t *pending)
 		;
 }
 
-/* Writes all of the text. ERRORS: RPMA_E_PROVIDER, noted for the log */
+/* Writes the whole text. ERRORS: RPMA_E_PROVIDER, noted for the log */
 static int rt_write_all(int fd, const char *text, size_t len)
 {
 	sigset_t pending;

@@ -27,13 +27,13 @@
 /* --------------------------------------------------------------- events --- */
 
 /*
- * The process's event thread: its count, and calls to it. Sources are added
- * from any thread and removed on the event thread itself, between two batches,
- * so that ready() never runs on a removed one.
+ * The event thread of the process: the number of users, and calls to the
+ * thread. Sources are added by any thread and removed on the event thread,
+ * between two batches, so that ready() never runs on a removed source.
  */
 
 static struct {
-	pthread_mutex_t lock; /* of count: start and stop */
+	pthread_mutex_t lock; /* for count: start and stop */
 	unsigned count;
 	struct rt_thread thread;
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -87,7 +87,7 @@ void rt_events_forked(void)
 
 int rt_events_call(int (*fn)(void *arg), void *arg)
 {
-	/* from a handler: it runs between two events */
+	/* from a handler: the handler runs between two events */
 	return rt_self_is_events()
 		       ? fn(arg)
 		       : rt_call_sync(NULL, &events.thread.inbox, fn, arg);
@@ -101,21 +101,23 @@ int rt_events_add(struct rt_source *source)
 /* ---------------------------------------------------------------- async --- */
 
 /*
- * Finds the owner of the object that an asynchronous event names, and calls it
- * and the handlers. Lists change under the lock. Devices are listed by any
- * thread, in front, and taken off by the event thread only: so that thread
- * reads the head under the lock and walks on without the lock, and handlers may
- * call the runtime.
+ * Finds the owner of the object that an asynchronous event names, and calls the
+ * owner and the handlers. Lists change under the lock. Any thread lists
+ * devices, in front; only the event thread takes devices off. So the event
+ * thread reads the head under the lock and walks on without the lock, and
+ * handlers may call the runtime.
  */
 
 #define BUCKETS 1024
-#define BATCH	64 /* events in a round of the event thread */
+#define BATCH	64 /* events that the event thread reads in a round */
 
-/* the reading of one context */
+/* a reader of the events of a context */
 struct reader {
 	struct rt_source source; /* first */
 	struct ibv_context *ibv_ctx;
-	unsigned users; /* devices of runtimes that do not feed */
+	/* devices of runtimes that read events, and are not fed by the
+	 * program */
+	unsigned users;
 	struct reader *next;
 };
 
@@ -135,8 +137,8 @@ void rt_async_forked(void)
 	for (i = 0; i < BUCKETS; i++)
 		async.objects[i] = NULL;
 	async.devices = NULL;
-	/* memory only: the fd is watched by the parent's epoll set, which is
-	 * the parent's also here */
+	/* frees memory only: the parent's epoll set watches the fd, and stays
+	 * the parent's set in the child */
 	while ((reader = async.readers) != NULL) {
 		async.readers = reader->next;
 		free(reader);
@@ -176,8 +178,9 @@ void rt_async_disown(struct rt_async_object *object)
 	pthread_mutex_unlock(&async.lock);
 }
 
-/* The object of the event, if it may be the runtime's; NULL: a port, the
- * device, what the runtime never makes. */
+/* Returns the object of the event, if the object may belong to a runtime. NULL:
+ * the event is about a port, the device, or an object that runtimes never
+ * make. */
 static const void *object_of(const struct ibv_async_event *event)
 {
 	switch (event->event_type) {
@@ -195,12 +198,13 @@ static const void *object_of(const struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		return event->element.srq;
-	default: /* of a port, the device, a WQ, or newer than this list */
+	default: /* about a port, the device, a WQ, or newer than this list */
 		return NULL;
 	}
 }
 
-/* Calls the owner of the object that the event names. False: it has none. */
+/* Reports the event to the owner of the event's object. Returns false if the
+ * object has no owner. */
 static bool tell_owner(const struct ibv_async_event *event)
 {
 	const void *object = object_of(event);
@@ -220,7 +224,8 @@ static bool tell_owner(const struct ibv_async_event *event)
 
 /* -------------------------------------------------------------- devices --- */
 
-/* Calls the users of the device, rt NULL: of every runtime; how many. */
+/* Reports the device's end to the users of the device, of the runtime rt or, if
+ * rt is NULL, of every runtime. Returns the number of users. */
 static int tell_fatal(const struct ibv_context *ibv_ctx,
 		      const struct rpma_rt *rt)
 {
@@ -239,7 +244,8 @@ static int tell_fatal(const struct ibv_context *ibv_ctx,
 	return told;
 }
 
-/* Is it the first of its runtime on that device, from that head on? */
+/* Returns whether the device is the first in the list of its runtime with that
+ * context. */
 static bool is_first(const struct rt_async_device *head,
 		     const struct rt_async_device *device)
 {
@@ -253,7 +259,8 @@ static bool is_first(const struct rt_async_device *head,
 	return true;
 }
 
-/* Event thread: calls the handler of every runtime that has one, once. */
+/* Calls, on the event thread, the handler of every runtime that has a handler,
+ * once. */
 static void call_handlers(struct ibv_context *ibv_ctx,
 			  const struct ibv_async_event *event)
 {
@@ -274,8 +281,9 @@ static void call_handlers(struct ibv_context *ibv_ctx,
 
 /* -------------------------------------------------------------- reading --- */
 
-/* One event: passed to its owner, acknowledged, shown to handlers. Not 0: the
- * errno of a read without event. */
+/* Reads an event, reports the event to the owner, acknowledges the event, and
+ * shows it to the handlers. Returns 0, or the errno of a read without an
+ * event. */
 static int read_event(struct ibv_context *ibv_ctx)
 {
 	struct ibv_async_event event;
@@ -294,7 +302,8 @@ static int read_event(struct ibv_context *ibv_ctx)
 	return 0;
 }
 
-/* For good: a device that is gone has its fd readable for ever. */
+/* Gives up reading for good: the fd of a device that is gone is readable for
+ * ever. */
 static void give_up(const struct ibv_context *ibv_ctx, int err)
 {
 	RT_LOG_ERROR("asynchronous events of %s can be read no more: %s. All "
@@ -309,8 +318,8 @@ static void reader_ready(struct rt_source *source)
 	int err = 0;
 	int i;
 
-	/* what is left keeps the fd readable: then other sources, and calls,
-	 * have had their turn */
+	/* further events keep the fd readable: other sources and calls have
+	 * their turn first */
 	for (i = 0; i < BATCH && (err == 0 || err == EINTR); i++)
 		err = read_event(reader->ibv_ctx);
 	if (err == 0 || err == EINTR || err == EAGAIN)
@@ -319,7 +328,7 @@ static void reader_ready(struct rt_source *source)
 		give_up(reader->ibv_ctx, err);
 }
 
-/* REQUIRES of the following: the lock */
+/* REQUIRES of the following functions: the lock */
 static int reader_new(struct ibv_context *ibv_ctx, struct reader **reader_ptr)
 {
 	int flags = fcntl(ibv_ctx->async_fd, F_GETFL);
@@ -414,7 +423,7 @@ void rt_async_lost(struct rt_thread *thread, int err)
 	const struct rt_async_device *device;
 
 	(void)thread;
-	/* no message of the log while the lock is held */
+	/* no log messages while the lock is held */
 	rpma_log_hold();
 	pthread_mutex_lock(&async.lock);
 	for (device = async.devices; device != NULL; device = device->next)
@@ -440,7 +449,7 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		return RT_REFUSE(RPMA_E_NOSUPP,
 				 "the runtime reads these events itself: "
 				 "rpma_rt_cfg.async_feed is 0");
-	/* one that concerns no object of ours is an answer, no refusal */
+	/* an event that names no object of the runtime is no refusal */
 	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
 		return tell_fatal(ibv_ctx, rt) > 0 ? 0 : RPMA_E_UNKNOWN;
 	return tell_owner(event) ? 0 : RPMA_E_UNKNOWN;

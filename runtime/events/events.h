@@ -19,37 +19,40 @@
 /* --------------------------------------------------------------- events --- */
 
 /*
- * The event thread: one in the process, counted, shared by all runtimes. It
- * reads the asynchronous events of every ibv_context in use; what it
- * waits for are sources (base/thread.h).
+ * The event thread: a single thread in the process, counted, shared by all
+ * runtimes. The thread reads the asynchronous events of every ibv_context in
+ * use, each through a source (base/thread.h).
  */
 
-/* Starts the thread if it is the first. lost: runs on the thread when the
- * program has closed its descriptors, with the errno; the same in each call.
- * ERRORS: RPMA_E_PROVIDER, _NOMEM */
+/* Counts a user of the event thread; the first user starts the thread. lost:
+ * runs on the event thread, with the errno, when the program has closed the
+ * thread's descriptors; each call passes the same function. ERRORS:
+ * RPMA_E_PROVIDER, _NOMEM */
 int rt_events_ref(void (*lost)(struct rt_thread *thread, int err));
-/* Stops it after the last; not from the event thread. */
+/* Stops the event thread if the last user leaves; not on the event thread. */
 void rt_events_unref(void);
 
-/* ERRORS: RPMA_E_PROVIDER */
+/* Adds a source to the event thread. ERRORS: RPMA_E_PROVIDER */
 int rt_events_add(struct rt_source *source);
 
-/* In the child of a fork: there is no thread. */
+/* Forgets the thread, in the child of a fork, where the thread does not
+ * exist. */
 void rt_events_forked(void);
 
-/* Runs fn(arg) on the event thread and returns its result. */
+/* Runs fn(arg) on the event thread and returns the result. */
 int rt_events_call(int (*fn)(void *arg), void *arg);
 
 /* ---------------------------------------------------------------- async --- */
 
 /*
- * The asynchronous events of devices, for all runtimes of the process. The
- * event thread is the one reader of every ibv_context in use (or the
- * application reads, and feeds them in). The owner of an object is looked up
- * before the event is acknowledged, so while the object cannot be destroyed;
- * then the event is reported in memory that the owner has set aside: nothing is
- * allocated, and no event can be mistaken for one of a later object at the same
- * address or with the same number. doc/protocols/connection.md.
+ * The asynchronous events of devices, for all runtimes of the process. Only the
+ * event thread reads the events of an ibv_context in use (or the application
+ * reads the events and feeds them to a runtime). The owner of an object is
+ * looked up before the event is acknowledged, that is, while the object cannot
+ * be destroyed; then the event is reported in memory that the owner has set
+ * aside. So nothing is allocated, and no event can be mistaken for an event of
+ * a later object at the same address or with the same number.
+ * doc/protocols/connection.md.
  */
 
 struct rt_thread;
@@ -57,38 +60,43 @@ struct rt_thread;
 /* an object of the library that an event may name; embedded in its owner */
 struct rt_async_object {
 	const void *object; /* ibv_qp, ibv_cq or ibv_srq */
-	/* event or feeding thread; locked: sends a message, no more */
+	/* reports an event, on the event thread or a feeding thread, under the
+	 * lock: sends a message, no more */
 	void (*event)(struct rt_async_object *self, enum ibv_event_type type);
 	bool owned;
 	struct rt_async_object *next;
 };
 
-/* After the object was made; object and event are set. Any thread. */
+/* Enters an object, whose object and event are set, after the object was made.
+ * Any thread. */
 void rt_async_own(struct rt_async_object *object);
-/* Before the object is destroyed; a second time does nothing. When it returns,
- * event() is not running and will not. Any thread. */
+/* Takes an object out, before the object is destroyed; a second call does
+ * nothing. After the return event() is not running and does not run again. Any
+ * thread. */
 void rt_async_disown(struct rt_async_object *object);
 
 /* a device that a runtime uses; embedded in its owner */
 struct rt_async_device {
 	struct ibv_context *ibv_ctx;
 	struct rpma_rt *rt;
-	/* DEVICE_FATAL; as of an object */
+	/* reports DEVICE_FATAL, under the same rules as
+	 * rt_async_object.event */
 	void (*fatal)(struct rt_async_device *self);
 	struct rt_async_device *next;
 };
 
-/* Reads the device's events from here on, unless the runtime is fed with them.
- * ERRORS: RPMA_E_PROVIDER, RPMA_E_NOMEM */
+/* Reads the device's events from here on, unless the program feeds the events
+ * to the runtime. ERRORS: RPMA_E_PROVIDER, RPMA_E_NOMEM */
 int rt_async_watch(struct rt_async_device *device);
-/* When it returns, fatal() and the runtime's handler are not running on behalf
- * of it and will not. */
+/* Ends the watch of a device. After the return fatal() and the runtime's
+ * handler are not running for this device, and do not run again. */
 void rt_async_unwatch(struct rt_async_device *device);
 
-/* Event thread: the program closed its descriptors, so no event is read any
- * more: each runtime that is watched ends all that it has on its devices. */
+/* Ends, on the event thread, everything that each watched runtime has on its
+ * devices: the program closed the thread's descriptors, so no event is read any
+ * more. */
 void rt_async_lost(struct rt_thread *thread, int err);
-/* In the child of a fork: nothing is owned, nothing watched. */
+/* Forgets all objects and devices, in the child of a fork. */
 void rt_async_forked(void);
 
 #endif /* RT_EVENTS_EVENTS_H */
