@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * calls.c -- the calls of an application on a queue: new, delete, arm, its fd,
- * its statistics. Those that take from it are in poll.c.
+ * calls.c -- public calls on a queue: new, delete, arm, fd, statistics, wake.
+ * The calls that take from a queue are in poll.c.
  */
 
 #include <errno.h>
@@ -26,30 +26,31 @@
 /* ----------------------------------------------------------------- wake --- */
 
 /*
- * Brings a consumer of a queue back without an item. Any thread, and handlers
+ * Makes a consumer of a queue return without an item. Any thread, and handlers
  * of signals: nothing here takes a lock, allocates or logs.
  * doc/protocols/lane.md, "A wake".
  */
 
-/* Until nobody is inside a wake. For the thread that deletes the queue, which
- * no further call will name. */
+/* Waits until no thread is inside a wake. Called by the thread that deletes the
+ * queue; no further call names the queue. */
 static void rt_wake_await_leave(const struct rpma_rt_queue *queue)
 {
-	/* acquire: pairs with leave(): its last touch of the queue */
+	/* acquire: pairs with the release in leave(), the last access of a wake
+	 * to the queue */
 	while (atomic_load_explicit(&queue->woken, memory_order_acquire) >=
 	       RT_QUEUE_WAKER)
 		sched_yield();
 }
 
-/* The wake is there, and its caller inside: in one step, so that whoever comes
- * back for it and deletes the queue finds the caller. */
+/* Sets the wake and counts the caller in, in a single step: a consumer that
+ * returns for the wake and deletes the queue sees that the caller is inside. */
 static void enter(struct rpma_rt_queue *queue)
 {
 	/* relaxed: the compare-and-swap decides */
 	uint32_t old =
 		atomic_load_explicit(&queue->woken, memory_order_relaxed);
 
-	/* release: pairs with rt_wake_take_consumer() */
+	/* release: pairs with the acquire in rt_wake_take_consumer() */
 	while (!atomic_compare_exchange_weak_explicit(
 		&queue->woken, &old, (old + RT_QUEUE_WAKER) | RT_QUEUE_WOKEN,
 		memory_order_release, memory_order_relaxed))
@@ -58,14 +59,14 @@ static void enter(struct rpma_rt_queue *queue)
 
 static void leave(struct rpma_rt_queue *queue)
 {
-	/* release: pairs with rt_wake_await_leave() */
+	/* release: pairs with the acquire in rt_wake_await_leave() */
 	atomic_fetch_sub_explicit(&queue->woken, RT_QUEUE_WAKER,
 				  memory_order_release);
 }
 
 int rpma_rt_queue_wake(struct rpma_rt_queue *queue)
 {
-	int saved = errno; /* of whom a signal interrupted */
+	int saved = errno; /* errno of the code that a signal interrupted */
 	int ret;
 
 	if (queue == NULL)
@@ -74,7 +75,7 @@ int rpma_rt_queue_wake(struct rpma_rt_queue *queue)
 	if (ret)
 		return ret;
 	enter(queue);
-	/* [LANE-3]: the wake before the word */
+	/* [LANE-3]: the wake before the look at the bell's word */
 	rt_queue_ring(queue);
 	leave(queue);
 	errno = saved;
@@ -124,7 +125,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	memset(queue, 0, sizeof(*queue));
 	queue->rt = rt;
 	rt_bell_init_futex(&queue->bell);
-	/* relaxed: just a number */
+	/* relaxed: only the uniqueness of the number matters */
 	queue->id =
 		atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) +
 		1;
@@ -140,10 +141,10 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	return 0;
 }
 
-/* True: a thread takes from the queue, or waits to. */
+/* Returns whether a thread takes from the queue, or waits to take. */
 static bool is_consumed(const struct rpma_rt_queue *queue)
 {
-	/* acquire: pairs with the release of the consumer that left last */
+	/* acquire: pairs with the release of the last consumer that left */
 	return atomic_load_explicit(&queue->consumers, memory_order_acquire) !=
 	       0;
 }
@@ -159,14 +160,15 @@ static int refuse_delete(const struct rt_log_place *place,
 			 queue->name, why);
 }
 
-/* True when neither a user nor a pusher is left; waits for users whose last
- * item is in the queue already: they are about to unref it. */
+/* Returns whether neither a user nor a pusher is left. Waits for users whose
+ * last item is in the queue already, because such users are about to leave. */
 static bool is_free(struct rpma_rt_queue *queue)
 {
-	/* acquire [QUEUE-1]: a pusher that left touches nothing after */
+	/* acquire [QUEUE-1]: a pusher that has left does not touch the queue
+	 * any more */
 	uint32_t gate =
 		atomic_load_explicit(&queue->gate, memory_order_acquire);
-	/* a poller, where the last item was behind a full lane */
+	/* a poller has to run where the last item was behind a full lane */
 	struct rt_wait wait = {.pollers = rt_context_owned(queue->rt),
 			       .which = RT_WAIT_ALL};
 	bool is_unused;
@@ -179,8 +181,9 @@ static bool is_free(struct rpma_rt_queue *queue)
 	return is_unused && gate < RT_QUEUE_PUSHER;
 }
 
-/* Items left may carry a handle that no other thread will unref. When the
- * runtime has stopped there may be some; a live queue is polled first. */
+/* Drops the remaining items: an item may carry a handle that no other thread
+ * will unref. Items remain only when the runtime has stopped; a live queue is
+ * polled first. */
 static void drop_items(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
@@ -239,13 +242,13 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	return 0;
 }
 
-/* The number of items inside, as far as they are seen. */
+/* Returns the number of items in the queue, as far as they are visible. */
 static uint64_t backlog(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6] */
 	uint32_t lanes =
 		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
-	/* taken first: it never counts more than was pushed */
+	/* read first, so that never more messages are taken than pushed */
 	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
 	uint64_t total = rt_stat_read(&queue->pushed) - taken;
 	uint32_t i;
@@ -255,7 +258,7 @@ static uint64_t backlog(const struct rpma_rt_queue *queue)
 	return total;
 }
 
-/* Wake-ups by pushes and closes, and by pollers. */
+/* Returns the number of wake-ups by pushes, closes and pollers. */
 static uint64_t count_wakes(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6] */
@@ -312,7 +315,7 @@ int rpma_rt_queue_hold(struct rpma_rt_queue *queue, int holds)
 	if (ret == 0)
 		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret == 0)
-		/* relaxed: the consumer's own */
+		/* relaxed: written and read by the consumer only */
 		atomic_store_explicit(&queue->holds_messages, holds != 0,
 				      memory_order_relaxed);
 	return ret;
@@ -330,7 +333,7 @@ int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd)
 		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
-	/* several consumers of a shared queue may call at once */
+	/* several consumers of a shared queue may call at the same time */
 	pthread_mutex_lock(&queue->lock);
 	ret = rt_bell_add_fd(&queue->bell);
 	pthread_mutex_unlock(&queue->lock);

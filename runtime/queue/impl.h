@@ -3,9 +3,9 @@
 
 /*
  * impl.h -- the inside of a queue, for the files of this folder: queue.c
- * (lanes, users, messages, end), take.c (taking), poll.c and shared.c
- * (one consumer, several), calls.c (the public calls), list.c (queues of a
- * runtime). Who owns which word: doc/protocols/lane.md, shared-queue.md.
+ * (lanes, users, messages, end), take.c (taking), poll.c and shared.c (a single
+ * consumer, several consumers), calls.c (the public calls), list.c (queues of a
+ * runtime). Owners of each word: doc/protocols/lane.md, shared-queue.md.
  */
 
 #ifndef RT_QUEUE_IMPL_H
@@ -24,16 +24,20 @@
 
 /* ---------------------------------------------------------------- queue --- */
 
-/* the word of the consumers */
-#define RT_CONSUMER_INSIDE 1 /* a thread is inside: the consumer; */
-#define RT_CONSUMER_AGAIN  2 /* it looks again before it leaves; */
-#define RT_CONSUMER_WAITER 4 /* the rest counts waiters on the futex */
+/* values of rpma_rt_queue.consumers */
+#define RT_CONSUMER_INSIDE 1 /* bit: a thread is inside, the consumer */
+/* bit: the consumer looks again before it leaves */
+#define RT_CONSUMER_AGAIN  2
+#define RT_CONSUMER_WAITER 4 /* the higher bits count waiters on the futex */
 
-#define RT_QUEUE_CLOSED 1 /* bit of the gate; */
-#define RT_QUEUE_PUSHER 2 /* the rest of it counts threads inside push */
+#define RT_QUEUE_CLOSED 1 /* bit of rpma_rt_queue.gate */
+/* the higher bits of the gate count the threads inside push */
+#define RT_QUEUE_PUSHER 2
 
-#define RT_QUEUE_WOKEN 1 /* bit of woken: nobody has come back for it yet; */
-#define RT_QUEUE_WAKER 2 /* the rest of it counts who is inside wake */
+/* bit of rpma_rt_queue.woken: no consumer has returned for the wake yet */
+#define RT_QUEUE_WOKEN 1
+/* the higher bits of woken count the threads inside wake */
+#define RT_QUEUE_WAKER 2
 
 struct rt_queue_params {
 	uint32_t lane_size;
@@ -42,120 +46,136 @@ struct rt_queue_params {
 	bool shared;
 };
 
-/* A lane, and what the queue knows of it. */
+/* A lane, with the queue's words about the lane. */
 struct rt_queue_lane {
 	struct rt_lane lane; /* first */
 	struct rpma_rt_queue *queue;
-	int poller;		    /* the index */
-	struct rt_lend_bell sleeps; /* of a poller that lends itself */
-	/* its spill is; the poller's, after finish under lock */
+	int poller; /* index of the poller */
+	/* bell of the queue, listed by a poller that lends itself */
+	struct rt_lend_bell sleeps;
+	/* the lane's spill is a user of the queue; belongs to the poller, and
+	 * after finish to the lock */
 	bool is_user;
-	bool is_leaving;		 /* a user that is announced to leave */
-	struct rt_queue_lane *idle_next; /* of rpma_rt.idle_lanes */
+	bool is_leaving;		 /* the spill is announced to leave */
+	struct rt_queue_lane *idle_next; /* list of rpma_rt.idle_lanes */
 };
 
 struct rpma_rt_queue {
-	/* immutable after new, but for what only grows */
+	/* immutable after new, except for words that only grow */
 	alignas(RT_CACHE_LINE) struct rpma_rt *rt;
 	struct rt_queue_params params;
-	bool goes_in; /* a poll does, also if it finds the queue idle */
+	bool goes_in; /* every poll goes inside, also a poll of an idle queue */
 	uint32_t id;
-	uint64_t shard; /* bit: the shard whose queue this is; 0: no shard */
+	uint64_t shard; /* bit of the shard that owns the queue; 0: no shard */
 	_Atomic uint32_t lane_count; /* grows under lock */
 	_Atomic bool finished;
-	_Atomic uint32_t joints; /* whose tokens may be in lanes */
-	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS]; /* in order of making */
+	_Atomic uint32_t joints; /* joints whose tokens may be in lanes */
+	/* in the order in which the lanes were made */
+	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS];
 
-	/* the consumer's own */
+	/* the consumer's own words */
 	alignas(RT_CACHE_LINE) uint32_t next_source;
-	/* it took, and has not looked at `spilled` since */
+	/* the consumer took items, and has not looked at `spilled` since */
 	_Atomic bool owes_pollers;
-	/* messages stay until it takes them again */
+	/* messages stay in the queue until the consumer takes messages again */
 	_Atomic bool holds_messages;
-	/* messages that were copied, not shown to pushers yet; how many */
+	/* messages that were copied and not yet shown to pushers, and their
+	 * number */
 	struct rt_message *copied;
 	uint32_t copied_count;
 
-	/* those who consume, or want to */
+	/* threads that consume, or wait to consume */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */
-	_Atomic uint32_t inside; /* tid of the last to go in, for the dump */
+	/* tid of the last thread that went inside, for the dump */
+	_Atomic uint32_t inside;
 
-	/* written by the sleeping consumer, read by those who publish */
+	/* written by the sleeping consumer, read by threads that publish */
 	alignas(RT_CACHE_LINE) struct rt_bell bell;
-	_Atomic uint32_t woken; /* any thread, also in handlers of signals */
+	/* written by any thread, also by handlers of signals */
+	_Atomic uint32_t woken;
 
 	/* messages, and the threads inside push */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;
 	_Atomic bool is_taking;	 /* a pusher takes a message from spares */
-	_Atomic uint64_t pushed; /* messages in all */
-	/* messages_taken, as a pusher saw it last */
+	_Atomic uint64_t pushed; /* number of messages ever pushed */
+	/* the last value of stats.messages_taken that a pusher read */
 	_Atomic uint64_t taken_seen;
-	struct rt_message *spares; /* of the pusher that is taking */
+	/* belongs to the pusher that set is_taking */
+	struct rt_message *spares;
 	struct rt_mpsc messages;
-	struct rt_mark waits; /* for the dump */
-	/* spare messages: from the consumer, all at once to a pusher */
+	struct rt_mark waits; /* dates of waiting messages, for the dump */
+	/* spare messages, on their way from the consumer to a pusher */
 	alignas(RT_CACHE_LINE) _Atomic(struct rt_message *) returned;
 
-	/* written by the consumer, some by anyone, read by anyone */
+	/* written by the consumer, some words by any thread; read by any
+	 * thread */
 	alignas(RT_CACHE_LINE) struct {
-		/* polls that did not go in are counted apart */
+		/* idle_polls: polls that did not go inside; polls does not
+		 * count them */
 		_Atomic uint64_t idle_polls, polls, waits, empty, taken,
 			messages_taken, busy, sleeps, wakes;
-		/* the last to take something, or of many that found nothing:
-		 * tid, then when in ms; 0: none yet */
+		/* dates of the last look of many that found nothing, and of the
+		 * last take: tid and the time in ms; 0: no date yet */
 		_Atomic uint64_t last_look, last_take;
-		_Atomic bool date_due; /* the next take is worth a date */
+		_Atomic bool date_due; /* the next take has to be dated */
 	} stats;
 	struct rt_histogram dispatch;
 	struct rt_histogram wakeup;
 
-	/* under lock */
+	/* under the lock: */
 	alignas(RT_CACHE_LINE) pthread_mutex_t lock;
 	uint32_t users;
-	uint32_t leaving;    /* of them: wrote their last item, will put */
+	/* users that wrote their last item and are about to put */
+	uint32_t leaving;
 	pthread_cond_t left; /* users became 0 */
-	struct rpma_rt_queue *next; /* the runtime's list, under its lock */
+	/* list of the runtime, under the runtime's lock */
+	struct rpma_rt_queue *next;
 	struct rt_queue_lane *of_poller[RPMA_RT_MAX_POLLERS];
 
-	_Atomic bool delete_refused; /* still used, for the dump */
+	/* a delete was refused because the queue is in use; for the dump */
+	_Atomic bool delete_refused;
 
 	/* immutable after new; for the dump */
 	char name[RPMA_RT_NAME_MAX + 1];
 };
 
-/* The lane's queue is deleted: keeps the lane for another queue. */
+/* Keeps a lane, whose queue is deleted, for another queue. */
 void rt_queue_free_lane(struct rpma_rt *rt, struct rt_queue_lane *lane);
 
-/* May there be tokens of joints among items that were taken? */
+/* Returns whether items that were taken may include tokens of joints. */
 static inline bool rt_queue_has_tokens(const struct rpma_rt_queue *queue)
 {
-	/* relaxed: the taker of a token has seen the tail that brings the
-	 * count */
+	/* relaxed: the taker of a token has acquired the tail behind which the
+	 * token lies, and so sees the count */
 	return atomic_load_explicit(&queue->joints, memory_order_relaxed) > 0;
 }
 
 /* ----------------------------------------------------------------- wake --- */
 
 /*
- * The word of a queue by which rpma_rt_queue_wake() brings a consumer back
- * without an item. doc/protocols/lane.md, "A wake".
+ * The word by which rpma_rt_queue_wake() makes a consumer return without an
+ * item. doc/protocols/lane.md, "A wake".
  */
 
-/* Has somebody woken it, and no consumer come back for that? To a consumer that
- * armed its bell, and fenced: what decides whether it sleeps. */
+/* Returns whether a thread woke the queue and no consumer has returned for the
+ * wake yet. Decides whether a consumer sleeps that armed its bell and
+ * fenced. */
 static inline bool rt_wake_is_due(const struct rpma_rt_queue *queue)
 {
-	/* relaxed: whoever takes the wake acquires */
+	/* relaxed: rt_wake_take_consumer() acquires */
 	return (atomic_load_explicit(&queue->woken, memory_order_relaxed) &
 		RT_QUEUE_WOKEN) != 0;
 }
 
-/* True: there was one, and the consumer comes back for it. */
+/* Takes a wake; returns whether there was a wake, for which the consumer has to
+ * return. */
 static inline bool rt_wake_take_consumer(struct rpma_rt_queue *queue)
 {
 	if (!rt_wake_is_due(queue))
 		return false;
-	/* acquire: pairs with rpma_rt_queue_wake(): what its callers did */
+	/* acquire: pairs with the release in rpma_rt_queue_wake(), so the
+	 * consumer sees the earlier writes of the threads that woke the
+	 * queue */
 	atomic_fetch_and_explicit(&queue->woken, ~(uint32_t)RT_QUEUE_WOKEN,
 				  memory_order_acquire);
 	return true;
@@ -165,7 +185,7 @@ static inline bool rt_wake_take_consumer(struct rpma_rt_queue *queue)
 
 /* Messages of a queue, for its consumer. */
 
-/* Up to max messages; how many. */
+/* Takes up to max messages; returns their number. */
 uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 					 struct rpma_rt_completion *cmpl,
 					 uint32_t max);
@@ -175,35 +195,38 @@ void rt_queue_free_messages(struct rpma_rt_queue *queue);
 /* ---------------------------------------------------------------- serve --- */
 
 /*
- * A consumer that runs rounds of pollers that are lent. Runs on the thread of
- * the consumer. doc/protocols/lend.md.
+ * A consumer that runs rounds of lent pollers, on the consumer's thread.
+ * doc/protocols/lend.md.
  */
 
 struct rpma_rt_queue;
 struct rt_queue_lane;
 
-/* Asks the threads of all pollers with a lane to the queue to lend these. */
+/* Asks the threads of all pollers with a lane to the queue to lend their
+ * pollers. */
 void rt_serve_ask(const struct rpma_rt_queue *queue);
-/* Is any of these pollers lent? */
+/* Returns whether any of these pollers is lent. */
 bool rt_serve_is_due(const struct rpma_rt_queue *queue);
-/* Runs a round of each that is lent. Returns false if none is, or if the thread
- * of one is needed. */
+/* Runs a round of each lent poller. Returns false if no poller is lent, or if
+ * the thread of a poller is needed. */
 bool rt_serve_run(const struct rpma_rt_queue *queue);
-/* After the caller's fence, before the caller sleeps: likewise, and completions
- * that come later wake the poller's thread. */
+/* Runs rounds as rt_serve_run() does, and arms the lent pollers: completions
+ * that come later wake the poller's thread. Called between the caller's fence
+ * and its sleep. */
 void rt_serve_arm(const struct rpma_rt_queue *queue);
 
-/* The lane is deleted. */
+/* Takes the lane, which is deleted, from its poller's list of bells. */
 void rt_serve_remove(struct rt_queue_lane *lane);
 
 /* ----------------------------------------------------------------- list --- */
 
-/* A runtime's list of queues. */
+/* The list of a runtime's queues. */
 
-/* A queue that is made now; one that was is finished if the runtime stopped. */
+/* Lists a new queue. If the runtime has stopped, the queue is finished at
+ * once. */
 void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue);
-/* rt_queue_finish() is called under the same lock, so a queue is on the list
- * or not being finished. */
+/* Takes a queue off the list. rt_queue_finish() runs under the same lock, so a
+ * queue that is off the list is not being finished. */
 void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue);
 
 #endif /* RT_QUEUE_IMPL_H */

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * list.c -- a runtime's list of queues: under its lock, inside it the
- * directory's. doc/protocols/directory.md.
+ * list.c -- the list of a runtime's queues. The runtime's lock protects the
+ * list; inside that lock a change also takes the directory's lock.
+ * doc/protocols/directory.md.
  */
 
 #include "queue/queue.h"
@@ -22,8 +23,9 @@ void rt_queue_finish_all(struct rpma_rt_queue *list)
 	struct rpma_rt_queue *next;
 
 	for (; list != NULL; list = next) {
-		/* a finished queue that is empty may be deleted at once, but
-		 * leaves the list only under the lock that the caller holds */
+		/* the consumer may delete a finished, empty queue at once, but
+		 * the queue leaves the list only under the lock that the caller
+		 * holds */
 		next = list->next;
 		rt_queue_finish(list);
 	}
@@ -58,7 +60,7 @@ void rt_queue_list_add(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 	if (rt_context_is_stopped(rt))
 		rt_queue_finish(queue);
 	pthread_mutex_unlock(&rt->lock);
-	/* relaxed: a count, read under no order */
+	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 }
 
@@ -76,11 +78,11 @@ void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue)
 /* ------------------------------------------------------------- snapshot --- */
 
 /*
- * The state of a queue as a dump shows it. Any thread that keeps the queue
- * alive; the thread waits for no other. doc/protocols/directory.md.
+ * The state of a queue, for a dump. Any thread that keeps the queue alive; the
+ * thread waits for no other thread. doc/protocols/directory.md.
  */
 
-/* An item that waits since then. */
+/* Takes note of an item that has waited for `ms`. */
 static void add_waiting(struct rt_queue_state *view, uint32_t ms)
 {
 	if (!view->has_waiting || ms > view->waiting_ms)
@@ -110,10 +112,11 @@ static void take_lanes(const struct rpma_rt_queue *queue, uint32_t now_ms,
 static void take_messages(const struct rpma_rt_queue *queue, uint32_t now_ms,
 			  struct rt_queue_state *view)
 {
-	/* taken first: it never counts more than was pushed */
+	/* read first, so that never more messages are taken than pushed */
 	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
 
-	/* acquire: pairs with count_message(), for the date */
+	/* acquire: pairs with the release in count_message(), so the date is
+	 * visible */
 	if (atomic_load_explicit(&queue->pushed, memory_order_acquire) != taken)
 		add_waiting(view, rt_ms_between(rt_mark_since(&queue->waits,
 							      (uint32_t)taken),

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * poll.c -- the calls of an application that take from a queue: poll, wait.
- * Labels in brackets: doc/protocols/lane.md.
+ * poll.c -- the public calls that take from a queue: poll, wait. Labels in
+ * brackets: doc/protocols/lane.md.
  */
 
 #include <assert.h>
@@ -23,17 +23,16 @@
 /* ---------------------------------------------------------------- alone --- */
 
 /*
- * A queue of one consumer at a time: taking, spinning, sleeping on a futex,
- * arming the eventfd. Runs on the consumer's thread. Labels in brackets:
- * doc/protocols/lane.md.
+ * A queue with a single consumer at a time: taking, spinning, sleeping on a
+ * futex, arming the eventfd. Runs on the consumer's thread.
  */
 
 #define NS_PER_US     1000
 #define SPINS_A_LOOK  64 /* takes between two reads of the clock */
-#define SERVES_A_LOOK 32 /* rounds and takes, likewise */
+#define SERVES_A_LOOK 32 /* rounds and takes between two reads of the clock */
 
-/* On a queue that is not shared a second consumer is a mistake of the program:
- * an assertion where those are compiled, else refused: RPMA_RT_E_BUSY. */
+/* Refuses a second consumer of a queue that is not shared, a mistake of the
+ * program: an assertion where assertions are compiled, else RPMA_RT_E_BUSY. */
 static int rt_alone_refuse(const struct rpma_rt_queue *queue)
 {
 	assert(!"two consumers at once on a queue that is not shared");
@@ -48,8 +47,9 @@ static inline bool rt_alone_try_enter(struct rpma_rt_queue *queue)
 {
 	uint32_t nobody = 0;
 
-	/* acquire: pairs with rt_alone_leave(); a consumer that took over sees
-	 * what the one before it did. Failure: nothing is read */
+	/* acquire: pairs with the release in rt_alone_leave(): a consumer sees
+	 * the writes of the consumer before. Failure is relaxed: nothing is
+	 * read */
 	return atomic_compare_exchange_strong_explicit(
 		&queue->consumers, &nobody, RT_CONSUMER_INSIDE,
 		memory_order_acquire, memory_order_relaxed);
@@ -59,17 +59,18 @@ static inline int rt_alone_enter(struct rpma_rt_queue *queue)
 {
 	if (!rt_alone_try_enter(queue))
 		return rt_alone_refuse(queue);
-	rt_queue_go_in(queue); /* it may stay inside for long */
+	rt_queue_go_in(queue); /* the consumer may stay inside for long */
 	return 0;
 }
 
 static inline void rt_alone_leave(struct rpma_rt_queue *queue)
 {
-	/* release: to the next one's rt_alone_try_enter() */
+	/* release: pairs with the acquire in the next rt_alone_try_enter() */
 	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
 }
 
-/* a wait of so long asks for its CPU again: a yield is a tenth of it */
+/* a wait of this length asks again whether other threads want the CPU: a yield
+ * takes a tenth of this time */
 #define ASK_AGAIN_NS UINT64_C(3000)
 
 static uint32_t take_some(struct rpma_rt_queue *queue,
@@ -86,10 +87,10 @@ static uint32_t take_some(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* Runs rounds of pollers that are lent, and takes, some times; then gives the
- * CPU up to threads that want the CPU for a moment. *is_over: the caller is to
- * sleep, because threads that compute want the CPU, or a poller's thread is
- * needed. Moves the end by the time of other threads. */
+/* Runs rounds of lent pollers, and takes, some times; then yields the CPU to
+ * threads that want the CPU for a moment. *is_over: the caller has to sleep,
+ * because threads that compute want the CPU, or a poller's thread is needed.
+ * Moves the end of the wait by the time that other threads ran. */
 static uint32_t serve_some(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
 			   uint64_t *end, bool *is_over)
@@ -112,9 +113,10 @@ static uint32_t serve_some(struct rpma_rt_queue *queue,
 	return 0;
 }
 
-/* Returns what the consumer knows of its CPU, and asks again where the wait has
- * gone on for some time since: the thread that the consumer waits for may have
- * come to this CPU with the consumer's last call. */
+/* Returns what the consumer knows about other threads on its CPU. Asks again
+ * when the wait has lasted for some time since the last question: the thread
+ * for which the consumer waits may have come to this CPU with the consumer's
+ * last call. */
 static enum rt_share share_of_wait(uint64_t *now, uint64_t *asked)
 {
 	if (*now - *asked < ASK_AGAIN_NS)
@@ -124,8 +126,8 @@ static enum rt_share share_of_wait(uint64_t *now, uint64_t *asked)
 }
 
 /* Takes until items come, the budget or the time is over, or other threads want
- * the CPU. The budget is the queue's, and the poller's besides where the caller
- * runs the rounds of a poller. */
+ * the CPU. The budget is the queue's; where the caller runs the rounds of a
+ * poller, the poller's budget is added. */
 static uint32_t spin(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
 		     int64_t end_ns)
@@ -159,7 +161,8 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* The consumer was cancelled while it slept: the next one finds all. */
+/* Ends the sleep of a consumer that was cancelled: the next consumer finds all
+ * items. */
 static void cancelled(void *arg)
 {
 	struct rpma_rt_queue *queue = arg;
@@ -168,7 +171,8 @@ static void cancelled(void *arg)
 	rt_alone_leave(queue);
 }
 
-/* One sleep; returns the items that the look before it found, or none. */
+/* Sleeps once. Returns the number of items that the look before the sleep
+ * found, or 0. */
 static uint32_t sleep_once(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
 			   int64_t timeout_ns, enum rt_take_end *why)
@@ -189,8 +193,8 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* Sleeps until something comes, a wake, the end, or the time passed (end_ns <
- * 0: never). */
+/* Sleeps until an item comes, a wake, the end of the queue, or the end of the
+ * time (end_ns < 0: no end). */
 static uint32_t sleep_for(struct rpma_rt_queue *queue,
 			  struct rpma_rt_completion *cmpl, uint32_t max,
 			  int64_t end_ns, enum rt_take_end *why)
@@ -214,8 +218,8 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 	}
 }
 
-/* How many were taken; if none, why. ERRORS: RPMA_RT_E_BUSY (another thread is
- * inside) */
+/* Polls: stores the number of taken items, and for 0 why nothing was taken.
+ * ERRORS: RPMA_RT_E_BUSY (another thread is inside) */
 static int rt_alone_poll(struct rpma_rt_queue *queue,
 			 struct rpma_rt_completion *cmpl, uint32_t max,
 			 uint32_t *count, enum rt_take_end *why)
@@ -231,8 +235,8 @@ static int rt_alone_poll(struct rpma_rt_queue *queue,
 	return 0;
 }
 
-/* Likewise, and waits so long; < 0: without end. spins: before the caller
- * sleeps. */
+/* Waits for items for timeout_ns (< 0: without end), with the results of
+ * rt_alone_poll(). spins: the caller spins before it sleeps. */
 static int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			 bool spins, struct rpma_rt_completion *cmpl,
 			 uint32_t max, uint32_t *count, enum rt_take_end *why)
@@ -255,7 +259,8 @@ static int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	return 0;
 }
 
-/* Inside. A fd that was readable stays so unless there is nothing to take. */
+/* Arms the fd, inside. A readable fd stays readable unless there is nothing to
+ * take. */
 static enum rt_take_end arm(struct rpma_rt_queue *queue)
 {
 	enum rt_take_end end = rt_queue_look_consumer(queue);
@@ -289,29 +294,30 @@ int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end)
 /* ----------------------------------------------------------------- poll --- */
 
 /*
- * Takes a few items from a lane that the same thread filled, inline. Runs on
- * the consumer.
+ * Takes a few items, inline, from a lane that the consumer's own thread filled.
  */
 
-#define RT_LANE_FEW 8 /* as many are taken without a call */
+#define RT_LANE_FEW 8 /* the most items that are taken without a call */
 
-/* Does the calling thread fill it, as far as a hint can say? */
+/* Returns whether, by a hint, the calling thread fills the lane. */
 static inline bool rt_lane_is_own(const struct rt_lane *lane)
 {
-	/* relaxed: a hint */
+	/* relaxed: a hint, which orders nothing */
 	return atomic_load_explicit(&lane->by, memory_order_relaxed) ==
 	       &rt_self;
 }
 
 /*
- * As rt_lane_take_consumer(), if there are a few, in one piece, and the poller
- * does not wait for room; 0: that one is for the others.
+ * Takes as rt_lane_take_consumer() does, if the lane has a few items that are
+ * in one piece, and the poller does not wait for room. Returns 0 otherwise, and
+ * leaves the lane to rt_lane_take_consumer().
  */
 static inline uint32_t rt_lane_take_few(struct rt_lane *lane,
 					struct rpma_rt_completion *cmpl,
 					uint32_t max)
 {
-	/* acquire [LANE-1]: the slots below it are written */
+	/* acquire [LANE-1]: pairs with the release of the tail; the slots below
+	 * the tail are written */
 	uint32_t tail = atomic_load_explicit(&lane->tail, memory_order_acquire);
 	uint32_t at = lane->head_next & (lane->size - 1);
 	uint32_t count = tail - lane->head_next;
@@ -325,13 +331,15 @@ static inline uint32_t rt_lane_take_few(struct rt_lane *lane,
 		return 0;
 	for (i = 0; i < count; i++) {
 		cmpl[i] = lane->ring[at + i];
-		/* keeps the compiler from making a memcpy() of it */
+		/* keeps the compiler from turning the loop into a call of
+		 * memcpy() */
 		__asm__ __volatile__("" ::: "memory");
 	}
 	lane->tail_seen = tail;
 	lane->head_next += count;
-	/* release [LANE-2]: our reads of the slots come before their reuse.
-	 * Unseen: so are the reads, and the slots are the lane's */
+	/* release [LANE-2]: the reads of the slots come before their reuse.
+	 * Unseen by the sanitizer, as the reads are: the slots belong to the
+	 * lane */
 	rt_store_unseen(&lane->head, lane->head_next, memory_order_release);
 	return count;
 }
@@ -346,7 +354,7 @@ static int answer(const struct rpma_rt_queue *queue, uint32_t count,
 	return why == RT_TAKE_CLOSED ? rt_queue_refuse_closed(queue) : 0;
 }
 
-/* 0: the call may take, unless max is 0. */
+/* Returns 0 if the call may take, unless max is 0. */
 __attribute__((noinline)) static int
 check_take(const struct rt_log_place *place, const struct rpma_rt_queue *queue,
 	   const struct rpma_rt_completion *cmpl, int max)
@@ -378,7 +386,8 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* A function of its own: an idle poll saves no registers for it. */
+/* Polls inside the queue. Not inlined, so that an idle poll saves no registers
+ * for this function. */
 __attribute__((noinline)) static int
 poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	    int max)
@@ -394,8 +403,8 @@ poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	return ret ? ret : answer(queue, count, why);
 }
 
-/* Of its one lane, which the caller filled: dated as that, without a look at
- * the clock. */
+/* Counts a poll of the queue's only lane, which the caller filled: the poll
+ * gets the date of the lane, without a look at the clock. */
 static inline void count_poll(struct rpma_rt_queue *queue, uint32_t count)
 {
 	rt_queue_date_at(&queue->stats.last_take,
@@ -406,12 +415,12 @@ static inline void count_poll(struct rpma_rt_queue *queue, uint32_t count)
 
 static inline void owe_pollers(struct rpma_rt_queue *queue)
 {
-	/* relaxed: the consumer's own */
+	/* relaxed: written and read by the consumer only */
 	atomic_store_explicit(&queue->owes_pollers, true, memory_order_relaxed);
 }
 
-/* Inside, with count items of a queue's one lane, tokens among them, or none:
- * the rest of a poll. */
+/* Finishes a poll, inside: `count` items of the queue's only lane were taken,
+ * tokens among them, or no items. */
 __attribute__((noinline)) static int end_poll(struct rpma_rt_queue *queue,
 					      struct rpma_rt_completion *cmpl,
 					      uint32_t count, uint32_t max)
@@ -436,7 +445,8 @@ static inline int end_own(struct rpma_rt_queue *queue, uint32_t count)
 	return (int)count;
 }
 
-/* Inside, more than a few items in the one lane, or in its spill. */
+/* Polls, inside, when the queue's only lane has more than a few items, or a
+ * spill. */
 __attribute__((noinline)) static int poll_many(struct rpma_rt_queue *queue,
 					       struct rpma_rt_completion *cmpl,
 					       uint32_t max)
@@ -449,11 +459,12 @@ __attribute__((noinline)) static int poll_many(struct rpma_rt_queue *queue,
 }
 
 /*
- * The caller filled the queue's one lane, and there are no messages beside it:
- * as poll_inside(), in a straight line, without a call if there are a few.
- * Which source comes first makes no difference then. A lane that another thread
- * fills is not taken from in this way: a consumer that comes back sooner finds
- * fewer items, and takes the lines from that thread more often.
+ * Polls a queue whose only lane the caller filled, and which has no messages:
+ * as poll_inside() does, in a straight line, without a call if there are a few
+ * items. With a single source the order of the sources makes no difference. A
+ * lane that another thread fills is not polled in this way: a consumer that
+ * returns sooner finds fewer items, and takes the cache lines from that thread
+ * more often.
  */
 static inline int poll_own(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max)
@@ -470,10 +481,12 @@ static inline int poll_own(struct rpma_rt_queue *queue,
 	return end_own(queue, count);
 }
 
-/* All that there is to take is in its one lane, and the caller filled that. */
+/* Returns whether everything to take is in the queue's only lane, and the
+ * caller filled that lane. */
 static inline bool is_own(const struct rpma_rt_queue *queue)
 {
-	/* relaxed: not finished, so nothing of the pollers' is touched */
+	/* relaxed: if the queue is not finished, no words of the pollers are
+	 * touched */
 	return rt_lane_is_own(queue->lanes[0]) &&
 	       rt_mpsc_is_empty_owner(&queue->messages) &&
 	       !atomic_load_explicit(&queue->finished, memory_order_relaxed);
@@ -500,8 +513,9 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 		return check_take(RT_LOG_HERE, queue, cmpl, max);
 	if (unlikely(queue->goes_in))
 		return poll_inside(queue, cmpl, max);
-	/* acquire [LANE-6]. Unseen: the array of lanes is no data of the
-	 * program, and a take acquires the tail of the lane */
+	/* acquire [LANE-6]: the lanes are initialised. Unseen by the sanitizer:
+	 * the array of lanes is no data of the program, and a take acquires the
+	 * tail of the lane */
 	lanes = rt_load_unseen(&queue->lane_count, memory_order_acquire);
 	if (likely(lanes == 1) && !rt_lane_is_empty_mt(queue->lanes[0])) {
 		if (is_own(queue))
@@ -549,10 +563,11 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /*
- * The calling thread has pollers of manual mode, or the queue may get items
- * from such pollers without an owner. Runs their rounds, outside of the queue
- * since their functions may take from the queue, and takes in turn; after the
- * queue's budget for spinning sleeps for a moment in place of each take.
+ * Waits where the calling thread has pollers of manual mode, or where pollers
+ * without an owner may bring items to the queue. Runs the pollers' rounds,
+ * outside of the queue because their functions may take from the queue, and
+ * takes in turn. When the queue's budget for spinning is spent, the caller
+ * sleeps for a moment between two rounds.
  */
 static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			struct rpma_rt_completion *cmpl, uint32_t max,

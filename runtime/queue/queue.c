@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * queue.c -- a queue's life: its lanes, its users, its end; see queue.h and
- * doc/protocols/lane.md, whose labels stand in brackets.
+ * queue.c -- the life of a queue: lanes, users, messages, end; see queue.h and
+ * doc/protocols/lane.md, which has the labels in brackets.
  */
 
 #include "queue/queue.h"
@@ -21,10 +21,10 @@
 /* ---------------------------------------------------------------- serve --- */
 
 /*
- * A consumer that runs rounds of pollers that are lent. doc/protocols/lend.md.
+ * A consumer that runs rounds of lent pollers. doc/protocols/lend.md.
  */
 
-/* REQUIRES: the pollers lend */
+/* Returns the poller of a lane. REQUIRES: the runtime's pollers lend */
 static struct rt_owned *owned_of(const struct rt_queue_lane *lane)
 {
 	struct rt_owned *owned = rt_context_lending(lane->queue->rt);
@@ -100,8 +100,8 @@ void rt_serve_arm(const struct rpma_rt_queue *queue)
 	}
 }
 
-/* A lane to a queue was made, under the lock of the queue; is deleted. */
-/* A lane to a queue was made, under the lock of the queue. */
+/* Adds the queue's bell to the poller's list. Called when a lane was made,
+ * under the lock of the queue. */
 static void rt_serve_add(struct rt_queue_lane *lane)
 {
 	if (rt_context_lending(lane->queue->rt) != NULL)
@@ -119,26 +119,28 @@ void rt_serve_remove(struct rt_queue_lane *lane)
 
 /* -------------------------------------------------------- idle lanes --- */
 
-/* Lanes first..last, linked. */
+/* Puts the linked lanes first..last on the list of idle lanes. */
 static void put_idle(struct rpma_rt *rt, struct rt_queue_lane *first,
 		     struct rt_queue_lane *last)
 {
-	/* relaxed: the exchange looks again */
+	/* relaxed: the compare-and-swap looks again */
 	struct rt_queue_lane *head =
 		atomic_load_explicit(&rt->idle_lanes, memory_order_relaxed);
 
 	do {
 		last->idle_next = head;
-		/* release: pairs with take_all_idle() */
+		/* release: pairs with the acquire in take_all_idle() */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&rt->idle_lanes, &head, first, memory_order_release,
 		memory_order_relaxed));
 }
 
-/* All of them at once, so that no lane can have been away in between. */
+/* Takes all idle lanes at once: so no lane can leave the list and come back
+ * between a look and an exchange. */
 static struct rt_queue_lane *take_all_idle(struct rpma_rt *rt)
 {
-	/* acquire: the links, and what was done with the lanes before */
+	/* acquire: pairs with the release in put_idle(): the links, and the
+	 * last use of the lanes */
 	return atomic_exchange_explicit(&rt->idle_lanes, NULL,
 					memory_order_acquire);
 }
@@ -182,7 +184,7 @@ static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
 					     int poller,
 					     struct rt_bell *poller_bell)
 {
-	/* relaxed: only changes under the lock we hold */
+	/* relaxed: changes only under the lock, which the caller holds */
 	uint32_t count =
 		atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
 	struct rt_queue_lane *lane;
@@ -257,7 +259,8 @@ bool rt_queue_bell(struct rpma_rt_queue *queue)
 
 void rt_queue_ring(struct rpma_rt_queue *queue)
 {
-	/* [LANE-3]: what the caller published before the word */
+	/* [LANE-3]: what the caller published comes before the look at the
+	 * bell's word */
 	rt_fence_dekker();
 	rt_queue_bell(queue);
 }
@@ -272,8 +275,8 @@ void rt_queue_ref(struct rpma_rt_queue *queue)
 static void put_locked(struct rpma_rt_queue *queue)
 {
 	assert(queue->users > 0);
-	/* inside the lock: a thread that sees no users may delete the queue,
-	 * once we have unlocked it */
+	/* the ring is inside the lock, because a thread that finds no users may
+	 * delete the queue once the lock is free */
 	if (--queue->users == 0) {
 		rt_queue_ring(queue);
 		pthread_cond_broadcast(&queue->left);
@@ -300,7 +303,7 @@ static void set_leaving_locked(struct rt_queue_lane *lane, bool is_leaving)
 		return;
 	lane->is_leaving = is_leaving;
 	lane->queue->leaving += is_leaving ? 1 : -1;
-	/* a thread that waits for leaving users must not wait for one that
+	/* a thread that waits for leaving users must not wait for a user that
 	 * stays */
 	if (!is_leaving)
 		pthread_cond_broadcast(&lane->queue->left);
@@ -347,23 +350,25 @@ void rt_queue_unref_announced(struct rpma_rt_queue *queue)
 	assert(queue->leaving > 0);
 	queue->leaving--;
 	put_locked(queue);
-	/* its last item may be in a spill, which is a user that stays: a thread
-	 * that waits for leaving users must not wait for that one */
+	/* the last item may be in a spill, which is a user that stays: a thread
+	 * that waits for leaving users must not wait for the spill */
 	pthread_cond_broadcast(&queue->left);
 	pthread_mutex_unlock(&queue->lock);
 }
 
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue)
 {
-	/* relaxed: a caller that needs the order has it from elsewhere */
+	/* relaxed: a caller that needs an order gets the order from
+	 * elsewhere */
 	return (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
 		RT_QUEUE_CLOSED) != 0;
 }
 
-/* Refuses further pushes. */
+/* Closes the gate: refuses further pushes. */
 static void rt_queue_close_gate(struct rpma_rt_queue *queue)
 {
-	/* release: a consumer that sees it closed sees what came before */
+	/* release [QUEUE-1]: a consumer that sees the gate closed sees the
+	 * earlier writes */
 	atomic_fetch_or_explicit(&queue->gate, RT_QUEUE_CLOSED,
 				 memory_order_release);
 }
@@ -388,7 +393,8 @@ void rt_queue_finish(struct rpma_rt_queue *queue)
 	struct rt_queue_lane *lane;
 	int i;
 
-	/* release [QUEUE-2]: the lanes and spills are the consumer's now */
+	/* release [QUEUE-2]: pairs with the acquires of the consumer, which
+	 * owns lanes and spills from here on */
 	atomic_store_explicit(&queue->finished, true, memory_order_release);
 	rt_queue_close_gate(queue);
 	pthread_mutex_lock(&queue->lock);
@@ -396,7 +402,7 @@ void rt_queue_finish(struct rpma_rt_queue *queue)
 		lane = queue->of_poller[i];
 		if (lane == NULL || !lane->is_user)
 			continue;
-		/* no poller will empty that spill: the consumer may, or not */
+		/* no poller will empty the spill any more; the consumer may */
 		put_spill_locked(lane);
 	}
 	rt_queue_ring(queue);
@@ -411,35 +417,41 @@ uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
 /* ----------------------------------------------------------------- push --- */
 
 /*
- * Messages of a queue: pushes, and the end of the pushes. Labels in brackets:
- * doc/protocols/lane.md.
+ * Messages of a queue: the pushes, and the end of the pushes. Labels in
+ * brackets: doc/protocols/lane.md.
  */
 
-#define SPARES_SHOWN 32	  /* messages that a consumer shows at once */
-#define SPARES_MOST  1024 /* spare messages of a queue, at most */
+/* spare messages that a consumer shows to pushers at a time */
+#define SPARES_SHOWN 32
+#define SPARES_MOST  1024 /* most spare messages of a queue */
 
 struct rt_message {
 	struct cds_wfcq_node node;
 	struct rpma_rt_completion item;
-	struct rt_message *next; /* of a spare one */
-	uint32_t count; /* of the first spare one: how many there are */
+	struct rt_message *next; /* next spare message */
+	/* in the first spare message: number of spare messages in the list */
+	uint32_t count;
 };
 
 static void leave_gate(struct rpma_rt_queue *queue)
 {
-	/* release [QUEUE-1]: our message, and our last touch of the queue */
+	/* release [QUEUE-1]: pairs with the acquire of the gate in
+	 * look_at_end(): the message, and the last access of the pusher to the
+	 * queue */
 	atomic_fetch_sub_explicit(&queue->gate, RT_QUEUE_PUSHER,
 				  memory_order_release);
 }
 
-/* True: inside, and the queue cannot be deleted until we left. */
+/* Enters the gate. Returns true if the caller is inside: the queue cannot be
+ * deleted until the caller leaves. */
 static bool enter_gate(struct rpma_rt_queue *queue)
 {
 	uint32_t gate;
 
 	if (rt_queue_is_closed(queue))
 		return false;
-	/* acquire [QUEUE-1]: we come after all that left, or closed, before */
+	/* acquire [QUEUE-1]: comes after every thread that left, or closed,
+	 * before */
 	gate = atomic_fetch_add_explicit(&queue->gate, RT_QUEUE_PUSHER,
 					 memory_order_acquire);
 	if ((gate & RT_QUEUE_CLOSED) == 0)
@@ -448,14 +460,15 @@ static bool enter_gate(struct rpma_rt_queue *queue)
 	return false;
 }
 
-/* Are there as many as may be, when so many were pushed before? */
+/* Returns whether the queue has the largest number of messages, if `pushed`
+ * messages were pushed before. */
 static bool is_full(struct rpma_rt_queue *queue, uint64_t pushed)
 {
 	uint64_t taken;
 
-	/* relaxed, all: counts; what was taken was counted before. The
-	 * consumer's own count is read again only where the old one promises
-	 * too little */
+	/* relaxed, all: counts; a message counts as pushed before it counts as
+	 * taken. The consumer's count is read again only where the older value
+	 * promises too little */
 	taken = atomic_load_explicit(&queue->taken_seen, memory_order_relaxed);
 	if (pushed - taken < RPMA_RT_MAX_MESSAGES)
 		return false;
@@ -465,13 +478,14 @@ static bool is_full(struct rpma_rt_queue *queue, uint64_t pushed)
 	return pushed - taken >= RPMA_RT_MAX_MESSAGES;
 }
 
-/* False: there are as many as may be. Pushed before it is counted as taken, so
- * never more, and a few less while others are refused. */
+/* Counts a message that is about to be pushed; returns false if the queue is
+ * full. A message counts as pushed before it counts as taken, so there are
+ * never too many messages, and a few less while other pushes are refused. */
 static bool count_message(struct rpma_rt_queue *queue)
 {
 	uint32_t ms = rt_now_ms();
 	bool is_due = rt_mark_date(&queue->waits, ms);
-	/* release: the date, to rt_queue_snapshot() */
+	/* release: publishes the date to take_messages(), list.c */
 	uint64_t before = atomic_fetch_add_explicit(&queue->pushed, 1,
 						    memory_order_release);
 
@@ -498,35 +512,38 @@ static void free_chain(struct rt_message *msg)
 	}
 }
 
-/* A pusher, inside the gate: a spare message; NULL: there is none, or another
- * pusher takes one. */
+/* Takes a spare message. Called by a pusher, inside the gate. NULL: there is no
+ * spare message, or another pusher is taking. */
 static struct rt_message *take_spare(struct rpma_rt_queue *queue)
 {
 	struct rt_message *msg;
 
-	/* acquire [QUEUE-3]: spares, of the pusher before */
+	/* acquire [QUEUE-3]: pairs with the release below by the pusher before:
+	 * the list `spares` */
 	if (atomic_exchange_explicit(&queue->is_taking, true,
 				     memory_order_acquire))
 		return NULL;
 	msg = queue->spares;
-	/* relaxed: a look. acquire [QUEUE-3]: pairs with show_spares() */
+	/* relaxed: only a look. acquire [QUEUE-3]: pairs with the release in
+	 * show_spares() */
 	if (msg == NULL && atomic_load_explicit(&queue->returned,
 						memory_order_relaxed) != NULL)
 		msg = atomic_exchange_explicit(&queue->returned, NULL,
 					       memory_order_acquire);
 	if (msg != NULL)
 		queue->spares = msg->next;
-	/* release [QUEUE-3]: to the next pusher */
+	/* release [QUEUE-3]: pairs with the acquire of the next pusher above */
 	atomic_store_explicit(&queue->is_taking, false, memory_order_release);
 	return msg;
 }
 
-/* The consumer: shows pushers what was copied, or frees that if they have as
- * many as may be. */
+/* Shows the copied messages to pushers, or frees the messages if the pushers
+ * have enough spare messages. Called by the consumer. */
 static void show_spares(struct rpma_rt_queue *queue, struct rt_message *last)
 {
 	struct rt_message *first = queue->copied;
-	/* acquire: count, and the links, of a consumer before */
+	/* acquire: pairs with the release below by an earlier consumer: count
+	 * and links */
 	struct rt_message *old = atomic_exchange_explicit(
 		&queue->returned, NULL, memory_order_acquire);
 
@@ -537,14 +554,16 @@ static void show_spares(struct rpma_rt_queue *queue, struct rt_message *last)
 		free_chain(first);
 		first = old;
 	}
-	/* release [QUEUE-3]: the content was copied. Only the consumer makes
-	 * the word other than NULL */
+	/* release [QUEUE-3]: pairs with the acquire in take_spare(): the
+	 * content was copied. Only the consumer stores a value other than
+	 * NULL */
 	atomic_store_explicit(&queue->returned, first, memory_order_release);
 	queue->copied = NULL;
 	queue->copied_count = 0;
 }
 
-/* The consumer has copied the message. */
+/* Keeps a message as a spare message. Called by the consumer, which has copied
+ * the content. */
 static void give_spare(struct rpma_rt_queue *queue, struct rt_message *msg)
 {
 	msg->next = queue->copied;
@@ -585,7 +604,7 @@ void rt_queue_free_messages(struct rpma_rt_queue *queue)
 		free(caa_container_of(node, struct rt_message, node));
 	free_chain(queue->copied);
 	free_chain(queue->spares);
-	/* relaxed: no pusher is inside, and none comes */
+	/* relaxed: no pusher is inside, and no pusher comes */
 	free_chain(
 		atomic_load_explicit(&queue->returned, memory_order_relaxed));
 }
@@ -646,10 +665,11 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue)
 	if (ret)
 		return ret;
 	if (!enter_gate(queue))
-		return 0; /* another has closed it */
+		return 0; /* another thread has closed the queue */
 	rt_queue_close_gate(queue);
 	rt_queue_ring(queue);
-	/* until here no call answers CLOSED, after which it may be deleted */
+	/* until here no call returns CLOSED, after which the queue may be
+	 * deleted */
 	leave_gate(queue);
 	return 0;
 }

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * queue.h -- a queue: one thread at a time, always the same or any of several,
- * takes completions, events and messages from all lanes of the queue and its
- * inbox, and sleeps on a futex or an eventfd when there is nothing. Protocols:
- * doc/protocols/lane.md, shared-queue.md.
+ * queue.h -- a queue. A single thread at a time, always the same thread or any
+ * of several, takes completions, events and messages from all lanes of the
+ * queue and from the queue's inbox, and sleeps on a futex or an eventfd when
+ * there is nothing. Protocols: doc/protocols/lane.md, shared-queue.md.
  *
- * What follows is for the runtime; the public calls are in rpma_rt.h.
+ * The functions below are for the runtime; rpma_rt.h has the public calls.
  */
 
 #ifndef RT_QUEUE_QUEUE_H
@@ -22,94 +22,109 @@
 
 /* ---------------------------------------------------------------- queue --- */
 
-/* The lane between a poller (its index and bell) and this queue, made when
- * they first meet. NULL: no memory. Any thread that holds the queue. */
+/* Returns the lane between a poller (given by index and bell) and the queue,
+ * made when poller and queue first meet. NULL: no memory. Any thread that holds
+ * the queue. */
 struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 			      struct rt_bell *poller_bell);
 
-/* Frees the lanes that no queue has, with the runtime. */
+/* Frees the idle lanes, together with the runtime. */
 void rt_queue_free_idle(struct rpma_rt *rt);
 
-/* A shard's queue; before any other thread has the queue. */
+/* Makes the queue the queue of a shard; before any other thread has the
+ * queue. */
 void rt_queue_set_shard(struct rpma_rt_queue *queue, uint32_t shard);
-/* Returns bits: the pollers that a wait for the queue runs in manual mode, as
- * far as these belong to no thread: those with a lane to the queue, and of
- * pollers that shards run only the one whose shard's queue this is. Any
+/* Returns the pollers, as bits, that a wait for the queue runs in manual mode
+ * if they belong to no thread: the pollers with a lane to the queue. If shards
+ * run the pollers, only the poller of the shard that owns the queue counts. Any
  * thread. */
 uint64_t rt_queue_pollers(const struct rpma_rt_queue *queue);
 
-/* After the caller published and fenced: wakes the consumer if it sleeps
- * (true). The caller holds the queue. Pollers use rt_lane_bell_poller(). */
+/* Wakes the consumer if the consumer sleeps, and returns whether a consumer
+ * slept. Called after the caller published and fenced; the caller holds the
+ * queue. Pollers use rt_lane_bell_poller(). */
 bool rt_queue_bell(struct rpma_rt_queue *queue);
 
 /*
- * Users are the objects that may still write items: connections, listeners.
- * Unref after the last item was published and rung. While there are users,
- * rpma_rt_queue_delete() answers RPMA_RT_E_BUSY.
+ * Count the users of a queue: the objects that may still write items, such as
+ * connections and listeners. A user calls rt_queue_unref() after its last item
+ * was published and rung. While there are users, rpma_rt_queue_delete() returns
+ * RPMA_RT_E_BUSY.
  */
 void rt_queue_ref(struct rpma_rt_queue *queue);
 void rt_queue_unref(struct rpma_rt_queue *queue);
-/* A user is about to write its last item: the consumer of that may delete the
- * queue, and the delete waits for rt_queue_unref_announced(). */
+/* Announces that a user is about to write its last item. The consumer of the
+ * item may delete the queue, and the delete waits for
+ * rt_queue_unref_announced(). */
 void rt_queue_announce_unref(struct rpma_rt_queue *queue);
 void rt_queue_unref_announced(struct rpma_rt_queue *queue);
 
-/* Poller: a spill is a user of its queue as well, from before the batch that
- * began it is published until its last item was published and rung. */
+/* Makes a spill a user of its queue, on the poller. The spill is a user from
+ * before the publication of the batch that began the spill until the spill's
+ * last item was published and rung. */
 void rt_queue_ref_spill_poller(struct rt_lane *lane);
-/* The spill's last item is about to be published, as with
- * rt_queue_announce_unref(); false: the spill stays a user, there are more. */
+/* Announces, like rt_queue_announce_unref(), that the spill's last item is
+ * about to be published; is_leaving false: the spill got more items and stays a
+ * user. */
 void rt_queue_announce_spill_poller(struct rt_lane *lane, bool is_leaving);
-/* The lane may be gone when this returns. */
+/* Ends the use of the queue by a spill. The lane may be freed when the function
+ * returns. */
 void rt_queue_unref_spill_poller(struct rt_lane *lane);
 
-/* When every poller is gone: closes, wakes; the consumer takes the items left
- * in rings and spills and then gets RPMA_RT_E_CLOSED. */
+/* Finishes a queue when every poller is gone: closes the queue and wakes the
+ * consumer, which takes the remaining items from rings and spills and then gets
+ * RPMA_RT_E_CLOSED. */
 void rt_queue_finish(struct rpma_rt_queue *queue);
 
 /* Finishes each queue of the list; under the runtime's lock. */
 void rt_queue_finish_all(struct rpma_rt_queue *list);
 
-/* Was it made with that runtime? Lanes are known by the poller's index. */
+/* Returns whether the queue belongs to the runtime. A queue of another runtime
+ * is of no use, because the index of a poller selects the lane. */
 bool rt_queue_is_of(const struct rpma_rt_queue *queue,
 		    const struct rpma_rt *rt);
 bool rt_queue_is_closed(const struct rpma_rt_queue *queue);
-/* Rings after a fence of its own; counted. */
+/* Rings the queue after a fence of its own, and counts the wake-up. */
 void rt_queue_ring(struct rpma_rt_queue *queue);
 
-/* a thread did something; tid 0: none has */
+/* when a thread did something; tid 0: no thread has done so */
 struct rt_queue_date {
 	uint32_t tid;
 	uint32_t ago_ms;
 };
 
-/* The state of a queue, for rpma_rt_dump(); the caller keeps it alive. */
+/* The state of a queue, for rpma_rt_dump(); the caller keeps the queue
+ * alive. */
 struct rt_queue_state {
-	uint32_t id; /* of the process */
+	uint32_t id; /* number of the queue in the process */
 	char name[RPMA_RT_NAME_MAX + 1];
 	bool shared;
 	bool closed;
 	bool finished;
-	bool inside;	  /* a consumer is taking, or waits alone */
-	bool asleep;	  /* a ring would wake somebody */
-	uint32_t waiters; /* shared: on the futex */
+	bool inside; /* a consumer is taking, or waits alone */
+	bool asleep; /* a ring would wake a consumer */
+	/* of a shared queue: consumers that wait on the futex */
+	uint32_t waiters;
 	uint32_t lanes;
 	uint32_t spilled;    /* items behind full lanes */
 	uint32_t backlogged; /* lanes over the limit */
 	bool delete_refused;
-	bool has_waiting;    /* an item, */
-	uint32_t waiting_ms; /* at least for so long */
-	uint32_t inside_tid; /* of the last consumer; 0: none was inside */
-	struct rt_queue_date look; /* the last that found nothing, as far as */
-	struct rt_queue_date take; /* it was noted; that took something */
+	bool has_waiting;    /* at least an item waits */
+	uint32_t waiting_ms; /* time for which an item has waited at least */
+	/* tid of the last consumer; 0: no consumer was inside */
+	uint32_t inside_tid;
+	/* the last look that found nothing, as far as looks are dated */
+	struct rt_queue_date look;
+	/* the last take that found something, as far as takes are dated */
+	struct rt_queue_date take;
 };
 void rt_queue_snapshot(const struct rpma_rt_queue *queue, uint32_t now_ms,
 		       struct rt_queue_state *view);
-/* RPMA_E_INVAL, logged with the name of the field that holds it: it is another
- * runtime's. */
+/* Checks that the queue belongs to the runtime. Otherwise logs the name of the
+ * field that has the queue, and returns RPMA_E_INVAL. */
 int rt_queue_check_of(const struct rpma_rt_queue *queue,
 		      const struct rpma_rt *rt, const char *field);
-/* The next one of the runtime's list. */
+/* Returns the next queue of the runtime's list. */
 struct rpma_rt_queue *rt_queue_next(const struct rpma_rt_queue *queue);
 uint32_t rt_queue_id(const struct rpma_rt_queue *queue);
 
@@ -117,22 +132,23 @@ uint32_t rt_queue_id(const struct rpma_rt_queue *queue);
 
 /*
  * An item that comes behind everything in several lanes of a queue. A token
- * goes into each of the lanes; the consumer drops all but the token that it
- * takes last, in whose place it sees the item. doc/protocols/lane.md.
+ * goes into each of the lanes; the consumer drops the tokens, and in place of
+ * the token taken last sees the item. doc/protocols/lane.md.
  */
 
 /* kind of a token: no value of enum rpma_rt_kind */
 #define RT_JOINT_KIND 255
 
-/* freed by the consumer that takes the last token */
+/* a joint; freed by the consumer that takes the last token */
 struct rt_joint {
-	_Atomic uint32_t lanes; /* whose tokens were not taken yet */
+	_Atomic uint32_t lanes; /* lanes whose token was not taken yet */
 	struct rpma_rt_completion item;
 };
 
-/* Any thread that holds the queue, before the first token: they come. */
+/* Announces to the queue that tokens of a joint will come. Any thread that
+ * holds the queue, before the first token. */
 void rt_joint_announce(struct rpma_rt_queue *queue);
-/* What a poller writes into its lane. */
+/* Returns the token that a poller writes into its lane. */
 static inline struct rpma_rt_completion
 rt_joint_token(const struct rt_joint *joint)
 {

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shared.c -- a queue shared by several workers: one at a time is inside and is
- * its consumer, a ring wakes one of those who wait, and a worker that leaves
- * items behind wakes another; those who sleep on the eventfd are all woken.
- * Runs on the workers' threads. The words and why nothing is missed:
+ * shared.c -- a queue shared by several workers. A single worker at a time is
+ * inside and is the consumer. A ring wakes one of the waiting workers, and a
+ * worker that leaves items behind wakes another worker; workers that sleep on
+ * the eventfd are all woken. Runs on the workers' threads. Words and proofs:
  * doc/protocols/shared-queue.md.
  */
 
@@ -30,13 +30,14 @@ static uint32_t consumers_of(const struct rpma_rt_queue *queue)
 	return atomic_load_explicit(&queue->consumers, memory_order_relaxed);
 }
 
-/* Enters, if no other is inside. inside: further changes of the word. */
+/* Enters if no worker is inside. inside: added to the word on entry. */
 static inline bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 {
 	uint32_t old = consumers_of(queue);
 
 	while ((old & RT_CONSUMER_INSIDE) == 0) {
-		/* acquire [SHARED-1]: what those who left did and saw */
+		/* acquire [SHARED-1]: pairs with the release in try_leave():
+		 * the worker sees what earlier workers did and saw */
 		if (atomic_compare_exchange_weak_explicit(
 			    &queue->consumers, &old,
 			    (old + inside) | RT_CONSUMER_INSIDE,
@@ -48,8 +49,8 @@ static inline bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 	return false;
 }
 
-/* Likewise; if another is inside, it will look again before it leaves. outside:
- * further changes of the word in that case. */
+/* Enters if no worker is inside, adding `inside` to the word. Otherwise adds
+ * `outside` and the mark: the worker inside looks again before leaving. */
 static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 			  uint32_t outside)
 {
@@ -60,8 +61,9 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 		new = (old & RT_CONSUMER_INSIDE) == 0
 			      ? (old + inside) | RT_CONSUMER_INSIDE
 			      : (old + outside) | RT_CONSUMER_AGAIN;
-		/* acquire: as in try_enter(); release [SHARED-1]: that we
-		 * armed, to the worker that finds our mark */
+		/* acquire [SHARED-1]: as in try_enter(). release [SHARED-1]:
+		 * pairs with the acquire in take_mark(): the worker inside sees
+		 * that this worker armed */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&queue->consumers, &old, new, memory_order_acq_rel,
 		memory_order_relaxed));
@@ -75,18 +77,20 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 
 /* -------------------------------------------------------------- leaving --- */
 
-/* The way in which others wait. A sleeper on the eventfd armed it itself. */
+/* Returns the way in which the other workers wait. A worker that sleeps on the
+ * eventfd has armed the bell by itself. */
 static uint32_t way_of(uint32_t consumers)
 {
 	return consumers >= RT_CONSUMER_WAITER ? RT_BELL_ON_FUTEX : 0;
 }
 
-/* Did a worker try to enter since the last call? */
+/* Takes the mark. Returns whether a worker tried to enter since the last
+ * call. */
 static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 {
 	if ((*consumers & RT_CONSUMER_AGAIN) == 0)
 		return false;
-	/* acquire [SHARED-1]: pairs with enter_or_mark() */
+	/* acquire [SHARED-1]: pairs with the release in enter_or_mark() */
 	*consumers =
 		atomic_fetch_and_explicit(&queue->consumers, ~RT_CONSUMER_AGAIN,
 					  memory_order_acquire) &
@@ -94,11 +98,13 @@ static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 	return true;
 }
 
-/* Leaves: none is inside, delta more wait; false: a worker tried meanwhile. */
+/* Leaves: no worker is inside then, and the word counts `delta` more. Returns
+ * false if a worker tried to enter meanwhile. */
 static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
 		      uint32_t delta)
 {
-	/* release [SHARED-1]: what we did and saw, to the next to enter */
+	/* release [SHARED-1]: pairs with the acquire of the next worker that
+	 * enters */
 	return atomic_compare_exchange_weak_explicit(
 		&queue->consumers, consumers,
 		*consumers - RT_CONSUMER_INSIDE + delta, memory_order_release,
@@ -106,9 +112,10 @@ static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
 }
 
 /*
- * Arms the word for remaining sleepers; wakes one if items remain. If the word
- * says already that they sleep, the look after it was armed found nothing, and
- * later publishers ring; unless our own look found something.
+ * Leaves, after arming the word for the workers that still sleep; wakes a
+ * worker if items remain. If the word has the ways of the sleepers already, the
+ * look after the former arming found nothing, and later publishers ring; so
+ * only a find of this worker needs another look.
  */
 static void leave(struct rpma_rt_queue *queue, bool found)
 {
@@ -129,12 +136,13 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 			found = false;
 		}
 	} while (!try_leave(queue, &consumers, 0));
-	/* outside: a woken worker finds no other inside */
+	/* outside, so that a woken worker finds no worker inside */
 	if (owed != 0 && rt_bell_wake_ways(&queue->bell, owed))
 		rt_stat_add_mt(&queue->stats.wakes, 1);
 }
 
-/* Nothing found: looks at everything again, with us among the sleepers. */
+/* Looks at everything again after nothing was found, with the caller among the
+ * sleepers. */
 static uint32_t take_armed(struct rpma_rt_queue *queue,
 			   struct rpma_rt_completion *cmpl, uint32_t max,
 			   uint32_t ways, enum rt_take_end *why)
@@ -148,8 +156,8 @@ static uint32_t take_armed(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* Inside: takes and leaves, or leaves as one more waiter (0, and why is EMPTY).
- * armed: the word was armed without a look after it. */
+/* Inside: takes and leaves, or leaves as an additional waiter (then returns 0,
+ * and *why is EMPTY). armed: the word was armed without a look afterwards. */
 static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
 				      uint32_t max, bool armed,
@@ -177,10 +185,10 @@ static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
 
 /* -------------------------------------------------------------- waiting --- */
 
-/* May a worker outside expect to find items? */
+/* Returns whether a worker outside may expect to find items. */
 static bool is_promising(struct rpma_rt_queue *queue)
 {
-	/* acquire [LANE-6]: the lanes below it are initialised */
+	/* acquire [LANE-6]: the counted lanes are initialised */
 	uint32_t lanes =
 		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
 	uint32_t i;
@@ -194,7 +202,7 @@ static bool is_promising(struct rpma_rt_queue *queue)
 	return false;
 }
 
-/* Looks from outside until there are items and no other worker takes them, the
+/* Looks from outside until items come and no other worker takes the items, the
  * queue's budget or the time is over, or other threads want the CPU. */
 static uint32_t spin(struct rpma_rt_queue *queue,
 		     struct rpma_rt_completion *cmpl, uint32_t max,
@@ -224,8 +232,8 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 }
 
 /*
- * Enters, or waits: arms before it leaves the mark, so that the worker inside
- * that finds the mark looks again for us.
+ * Enters, or waits. Arms before leaving the mark: the worker inside finds the
+ * mark and looks again on behalf of this worker.
  */
 static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
 			  bool *armed)
@@ -241,8 +249,8 @@ static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
 	return enter_or_mark(queue, inside, outside);
 }
 
-/* The time is over. If we were woken, we see the reason, or the worker inside
- * does. */
+/* Ends a wait whose time is over. If this worker was woken, either this worker
+ * or the worker inside sees the reason. */
 static uint32_t give_up(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			bool is_waiting, enum rt_take_end *why)
@@ -258,8 +266,8 @@ static uint32_t give_up(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* The worker was cancelled while it slept. It may have been woken for items,
- * so another worker is, if there are some. */
+/* Ends the wait of a worker that was cancelled during its sleep. The worker may
+ * have been woken for items, so another worker is woken if there are items. */
 static void cancelled(void *arg)
 {
 	const uint32_t one_less = -(uint32_t)RT_CONSUMER_WAITER;
@@ -359,15 +367,18 @@ enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
 	}
 	rt_bell_read(&queue->bell);
 	rt_bell_arm(&queue->bell, RT_BELL_ON_FD);
-	/* armed before the mark: the worker inside looks for us, and writes */
+	/* armed before the mark: the worker inside looks on behalf of this
+	 * worker, and writes the fd */
 	if (!is_inside && !enter_or_mark(queue, 0, 0))
 		return RT_TAKE_EMPTY;
 	end = rt_queue_look_consumer(queue);
 	if (end == RT_TAKE_WOKEN)
 		rt_wake_take_consumer(queue);
-	/* something: others may sleep on the eventfd that we made quiet */
+	/* something was found: other workers may sleep on the eventfd, which is
+	 * quiet now */
 	leave(queue, end != RT_TAKE_EMPTY);
-	if (end == RT_TAKE_WOKEN) /* and there is no wake any more */
+	/* this worker has taken the wake, so others would not find the wake */
+	if (end == RT_TAKE_WOKEN)
 		rt_bell_wake(&queue->bell);
 	return end;
 }

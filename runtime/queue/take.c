@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * take.c -- taking from all lanes of a queue and from its messages; looking
- * whether there is something to take, or the end. Runs on the consumer's
- * thread. Labels in brackets: doc/protocols/lane.md.
+ * take.c -- taking from all lanes and the messages of a queue; looking for
+ * something to take, or for the end. Runs on the consumer's thread. Labels in
+ * brackets: doc/protocols/lane.md.
  */
 
 #include "queue/take.h"
@@ -21,30 +21,32 @@
 
 void rt_joint_announce(struct rpma_rt_queue *queue)
 {
-	/* relaxed: the tail behind which the first token is brings it */
+	/* relaxed: the tail that publishes the first token publishes the count
+	 * too */
 	atomic_fetch_add_explicit(&queue->joints, 1, memory_order_relaxed);
 }
 
-/* The token of a lane was taken; true: of the last one, and *item is it. */
+/* Counts a token as taken. Returns true for the last token of the joint, and
+ * stores the joint's item in *item. */
 static bool take_token(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *item)
 {
 	struct rt_joint *joint = (struct rt_joint *)(uintptr_t)item->context;
 
-	/* relaxed: one consumer at a time, and who is the next comes after it
-	 * [SHARED-1] */
+	/* relaxed: a single consumer at a time, and the next consumer comes
+	 * after this consumer [SHARED-1] */
 	if (atomic_fetch_sub_explicit(&joint->lanes, 1, memory_order_relaxed) >
 	    1)
 		return false;
 	*item = joint->item;
 	free(joint);
-	/* relaxed: likewise */
+	/* relaxed: as for joint->lanes */
 	atomic_fetch_sub_explicit(&queue->joints, 1, memory_order_relaxed);
 	return true;
 }
 
-/* Drops tokens from what was taken, puts items in place of the last ones; how
- * many are left. */
+/* Drops the tokens among the taken items and puts a joint's item in place of
+ * its last token. Returns the number of remaining items. */
 static uint32_t rt_joint_finish_consumer(struct rpma_rt_queue *queue,
 					 struct rpma_rt_completion *cmpl,
 					 uint32_t count)
@@ -80,7 +82,7 @@ static inline uint32_t take_lane(struct rpma_rt_queue *queue,
 
 static inline bool holds_messages(const struct rpma_rt_queue *queue)
 {
-	/* relaxed: the consumer's own */
+	/* relaxed: written and read by the consumer only */
 	return atomic_load_explicit(&queue->holds_messages,
 				    memory_order_relaxed);
 }
@@ -93,15 +95,16 @@ static uint32_t take_messages(struct rpma_rt_queue *queue,
 	return rt_queue_take_messages_consumer(queue, cmpl, max);
 }
 
-/* Takes up to max items from all sources, beginning with another one each time.
- */
+/* Takes up to max items from all sources, beginning with another source each
+ * time. */
 static uint32_t take_all(struct rpma_rt_queue *queue,
 			 struct rpma_rt_completion *cmpl, uint32_t max)
 {
-	/* acquire [QUEUE-2]: before we touch what was the pollers' */
+	/* acquire [QUEUE-2]: pairs with the release in rt_queue_finish(),
+	 * before the consumer touches words of the pollers */
 	bool finished =
 		atomic_load_explicit(&queue->finished, memory_order_acquire);
-	/* acquire [LANE-6]: the lanes below it are initialised */
+	/* acquire [LANE-6]: the counted lanes are initialised */
 	uint32_t lanes =
 		atomic_load_explicit(&queue->lane_count, memory_order_acquire);
 	uint32_t source = queue->next_source;
@@ -125,7 +128,7 @@ static uint32_t take_all(struct rpma_rt_queue *queue,
 	queue->next_source =
 		queue->next_source < lanes ? queue->next_source + 1 : 0;
 	if (total > 0)
-		/* relaxed: the consumer's own */
+		/* relaxed: written and read by the consumer only */
 		atomic_store_explicit(&queue->owes_pollers, true,
 				      memory_order_relaxed);
 	return total;
@@ -137,7 +140,7 @@ uint32_t rt_queue_take_tokens_consumer(struct rpma_rt_queue *queue,
 {
 	uint32_t left;
 
-	/* tokens alone are nothing: there may be items behind them */
+	/* tokens alone do not count: there may be items behind the tokens */
 	while (count > 0 && rt_queue_has_tokens(queue)) {
 		left = rt_joint_finish_consumer(queue, cmpl, count);
 		if (left > 0)
@@ -163,11 +166,12 @@ uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 	return take(queue, cmpl, max);
 }
 
-/* Before the take whose nothing it explains: what was published before the
- * state that it finds is found by that take. */
+/* Finds out why a take finds nothing. Called before that take: the take finds
+ * everything that was published before the state seen here. */
 static enum rt_take_end look_at_end(struct rpma_rt_queue *queue)
 {
-	/* acquire [QUEUE-1]: the messages of every pusher that has left */
+	/* acquire [QUEUE-1]: the consumer sees the messages of every pusher
+	 * that has left */
 	uint32_t gate =
 		atomic_load_explicit(&queue->gate, memory_order_acquire);
 	bool over;
@@ -176,7 +180,8 @@ static enum rt_take_end look_at_end(struct rpma_rt_queue *queue)
 		return RT_TAKE_EMPTY;
 	if (gate != RT_QUEUE_CLOSED)
 		return RT_TAKE_BUSY;
-	/* acquire [QUEUE-2]: what the pollers left behind */
+	/* acquire [QUEUE-2]: the consumer sees everything that the pollers left
+	 * behind */
 	over = atomic_load_explicit(&queue->finished, memory_order_acquire);
 	if (!over) {
 		pthread_mutex_lock(&queue->lock);
@@ -186,17 +191,18 @@ static enum rt_take_end look_at_end(struct rpma_rt_queue *queue)
 	return over ? RT_TAKE_CLOSED : RT_TAKE_EMPTY;
 }
 
-/* After the consumer's fence, all lanes found empty: pollers that sleep on a
- * spill are rung for the room [LANE-4]. */
+/* Rings pollers that sleep with a spill, because there is room now [LANE-4].
+ * Called after the consumer's fence, when all lanes were found empty. */
 static void ring_pollers(struct rpma_rt_queue *queue)
 {
 	uint32_t lanes;
 	uint32_t i;
 
-	/* relaxed: the consumer's own */
+	/* relaxed: written and read by the consumer only */
 	atomic_store_explicit(&queue->owes_pollers, false,
 			      memory_order_relaxed);
-	/* relaxed: the pollers are gone, or nearly, and this is harmless */
+	/* relaxed: if the pollers are gone, or nearly gone, a ring is
+	 * harmless */
 	if (atomic_load_explicit(&queue->finished, memory_order_relaxed))
 		return;
 	/* acquire [LANE-6] */
@@ -229,9 +235,10 @@ uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 	*why = RT_TAKE_EMPTY;
 	if (count > 0)
 		return count;
-	/* relaxed: the consumer's own */
+	/* relaxed: written and read by the consumer only */
 	if (atomic_load_explicit(&queue->owes_pollers, memory_order_relaxed)) {
-		/* [LANE-4]: our last head before the look at `spilled` */
+		/* [LANE-4]: the consumer's last head before the look at
+		 * `spilled` */
 		rt_fence_dekker();
 		ring_pollers(queue);
 	}
@@ -241,7 +248,7 @@ uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 	return rt_queue_take_consumer(queue, cmpl, max);
 }
 
-/* Looks without taking. */
+/* Returns whether there is something to take. */
 static bool has_items(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-2] */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* take.h -- taking from a queue; the callers decide which thread consumes. */
+/* take.h -- taking from a queue. The callers make sure that a single thread
+ * consumes. */
 
 #ifndef RT_QUEUE_TAKE_H
 #define RT_QUEUE_TAKE_H
@@ -17,40 +18,44 @@
 
 /* ----------------------------------------------------------------- take --- */
 
-/* How a take that found nothing ends. */
+/* The outcome of a take or a look that found nothing. */
 enum rt_take_end {
 	RT_TAKE_EMPTY,
-	RT_TAKE_SOME,  /* of a look only: there is something */
+	RT_TAKE_SOME,  /* of a look only: there is something to take */
 	RT_TAKE_BUSY,  /* a pusher is inside a closed queue */
-	RT_TAKE_WOKEN, /* rpma_rt_queue_wake(), and nothing else */
+	RT_TAKE_WOKEN, /* only a wake of rpma_rt_queue_wake() was found */
 	RT_TAKE_CLOSED
 };
 
-/* Up to max items from all sources, beginning with another one each time.
- * Thread: the consumer, or the one that deletes. */
+/* Takes up to max items from all sources, beginning with another source each
+ * time. Thread: the consumer, or the thread that deletes the queue. */
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max);
-/* The end of a take of so many items: tokens of joints are dropped. If they
- * were all, takes again. */
+/* Finishes a take of `count` items: drops the tokens of joints. If all items
+ * were tokens, takes again. */
 uint32_t rt_queue_take_tokens_consumer(struct rpma_rt_queue *queue,
 				       struct rpma_rt_completion *cmpl,
 				       uint32_t count, uint32_t max);
-/* A poll: takes; of nothing, says why and rings pollers that sleep on a spill.
- */
+/* Polls: takes items. If there are no items, stores why, and rings pollers that
+ * sleep with a spill. */
 uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max,
 				enum rt_take_end *why);
-/* The second look of a consumer about to sleep, after its fence: likewise. */
+/* Takes again, for a consumer that is about to sleep, after the consumer's
+ * fence. Without items stores why, and rings pollers that sleep with a
+ * spill. */
 uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 				      struct rpma_rt_completion *cmpl,
 				      uint32_t max, enum rt_take_end *why);
-/* The same without taking: RT_TAKE_EMPTY if a take would find nothing. */
+/* Looks as rt_queue_take_again_consumer() does, without taking. Returns
+ * RT_TAKE_EMPTY if a take would find nothing. */
 enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue);
 
-/* RPMA_RT_E_CLOSED, logged: a take that found the end. */
+/* Logs that a take found the end of the queue. Returns RPMA_RT_E_CLOSED. */
 int rt_queue_refuse_closed(const struct rpma_rt_queue *queue);
 
-/* When a wait of that length ends, of rt_now_ns(); -1: never */
+/* Returns when a wait of this length ends, in terms of rt_now_ns(); -1:
+ * never */
 static inline int64_t rt_queue_end_ns(int64_t timeout_ns)
 {
 	return timeout_ns < 0 ? -1 : (int64_t)rt_now_ns() + timeout_ns;
@@ -59,14 +64,14 @@ static inline int64_t rt_queue_end_ns(int64_t timeout_ns)
 /* ---------------------------------------------------------------- count --- */
 
 /*
- * Statistics of a consumer's calls. Inline: each call that takes from a queue
- * counts.
+ * Statistics of a consumer's calls. Inline, because each call that takes from a
+ * queue counts.
  */
 
 #define RT_LOOKS_A_DATE 64
 #define RT_TAKES_A_DATE 16
 
-/* After a call that may have slept: records how long its wake-up took. */
+/* Records how long a wake-up took, after a call that may have slept. */
 static inline void rt_queue_time_wakeup(struct rpma_rt_queue *queue)
 {
 	uint64_t ns;
@@ -87,7 +92,7 @@ static inline void rt_queue_count(const struct rpma_rt_queue *queue,
 		rt_stat_add(stat, n);
 }
 
-/* The calling thread is the consumer from here on. */
+/* Notes that the calling thread is the consumer from here on. */
 static inline void rt_queue_go_in(struct rpma_rt_queue *queue)
 {
 	/* relaxed: statistic, orders nothing */
@@ -95,7 +100,7 @@ static inline void rt_queue_go_in(struct rpma_rt_queue *queue)
 			      memory_order_relaxed);
 }
 
-/* The calling thread, whose tid is known, looked, or took, at ms. */
+/* Notes that the calling thread, whose tid is known, looked or took at `ms`. */
 static inline void rt_queue_date_at(_Atomic uint64_t *when, uint32_t ms)
 {
 	/* relaxed: statistic, orders nothing */
@@ -103,14 +108,15 @@ static inline void rt_queue_date_at(_Atomic uint64_t *when, uint32_t ms)
 			      memory_order_relaxed);
 }
 
-/* The calling thread did so now. */
+/* Notes that the calling thread looked or took now. */
 static inline void rt_queue_date(_Atomic uint64_t *when)
 {
 	(void)rt_self_tid();
 	rt_queue_date_at(when, rt_now_ms());
 }
 
-/* The calling thread found nothing now, after many looks or a wait. */
+/* Notes that the calling thread found nothing now, after many looks or a
+ * wait. */
 static inline void rt_queue_date_look(struct rpma_rt_queue *queue)
 {
 	rt_queue_date(&queue->stats.last_look);
@@ -119,7 +125,7 @@ static inline void rt_queue_date_look(struct rpma_rt_queue *queue)
 			      memory_order_relaxed);
 }
 
-/* The calling thread will sleep. */
+/* Notes that the calling thread will sleep. */
 static inline void rt_queue_count_sleep(struct rpma_rt_queue *queue)
 {
 	rt_stat_add_mt(&queue->stats.sleeps, 1);
@@ -128,7 +134,7 @@ static inline void rt_queue_count_sleep(struct rpma_rt_queue *queue)
 			      memory_order_relaxed);
 }
 
-/* The calling thread took something now. */
+/* Notes that the calling thread took something now. */
 static inline void rt_queue_date_take(struct rpma_rt_queue *queue)
 {
 	/* relaxed: statistic, orders nothing */
@@ -137,8 +143,9 @@ static inline void rt_queue_date_take(struct rpma_rt_queue *queue)
 	rt_queue_date(&queue->stats.last_take);
 }
 
-/* Calls that found something: those that went in, without the empty ones, which
- * are read first since a call counts itself first. */
+/* Returns the number of calls that found something: calls that went inside
+ * minus the empty calls. The empty calls are read first, because a call counts
+ * first as a call, then as empty. */
 static inline uint64_t rt_queue_batches(const struct rpma_rt_queue *queue)
 {
 	uint64_t empty = rt_stat_read(&queue->stats.empty);
@@ -148,9 +155,10 @@ static inline uint64_t rt_queue_batches(const struct rpma_rt_queue *queue)
 }
 
 /*
- * A take is dated after a look that was, after a sleep, and every
- * RT_TAKES_A_DATE times else: where items come all the time the clock would
- * cost more than all else that is counted.
+ * Returns whether a take has to be dated. A take is dated after a dated look,
+ * after a sleep, and otherwise every RT_TAKES_A_DATE times: where items come
+ * all the time, reading the clock would cost more than all the other
+ * statistics.
  */
 static inline bool rt_queue_is_date_due(const struct rpma_rt_queue *queue)
 {
@@ -160,7 +168,8 @@ static inline bool rt_queue_is_date_due(const struct rpma_rt_queue *queue)
 	       rt_queue_batches(queue) % RT_TAKES_A_DATE == 1;
 }
 
-/* A call, and what it found; a consumer, of a shared queue any. */
+/* Counts a call and the number of items that the call found. Called by a
+ * consumer; of a shared queue by any of its consumers. */
 static inline void rt_queue_count_take(struct rpma_rt_queue *queue,
 				       _Atomic uint64_t *calls, uint32_t count)
 {
@@ -180,10 +189,12 @@ static inline void rt_queue_count_take(struct rpma_rt_queue *queue,
 /* ----------------------------------------------------------------- idle --- */
 
 /*
- * A poll that finds nothing and does not go in, inline: loops poll without end.
+ * A poll that finds nothing and does not go inside. Inline, because loops poll
+ * without end.
  */
 
-#define RT_IDLE_POLLS_A_LOOK 1024 /* of which the dump gets to know one */
+/* of so many idle polls a single poll is dated for the dump */
+#define RT_IDLE_POLLS_A_LOOK 1024
 
 /* Dates a look of the calling thread. */
 void rt_queue_date_idle(struct rpma_rt_queue *queue);
@@ -210,14 +221,16 @@ static inline bool rt_queue_lanes_are_empty(const struct rpma_rt_queue *queue,
 }
 
 /*
- * Nothing to take, nothing owed, not closed, and no consumer inside: a poll of
- * a queue that is not shared returns 0 without entering. Later items are found
- * by the next poll, or by the second look of a consumer before it sleeps.
- * REQUIRES: the lanes are empty
+ * Returns whether a poll of a queue that is not shared would return 0 without
+ * entering: nothing is there to take, nothing is owed to pollers, no consumer
+ * is inside, and the queue is not closed. Later items are found by the next
+ * poll, or by the second look of a sleeping consumer. REQUIRES: the lanes are
+ * empty
  */
 static inline bool rt_queue_is_idle(const struct rpma_rt_queue *queue)
 {
-	/* relaxed: a consumer that enters looks again; no items are read */
+	/* relaxed: a consumer that enters looks again; no items are read
+	 * here */
 	return !atomic_load_explicit(&queue->owes_pollers,
 				     memory_order_relaxed) &&
 	       atomic_load_explicit(&queue->consumers, memory_order_relaxed) ==
@@ -227,12 +240,12 @@ static inline bool rt_queue_is_idle(const struct rpma_rt_queue *queue)
 		RT_QUEUE_CLOSED) == 0;
 }
 
-/* Polls the queue if a poll finds nothing; false: rpma_rt_queue_poll() finds
- * what there is. */
+/* Does a poll without items. Returns false if there may be something to take:
+ * rpma_rt_queue_poll() has to be called then. */
 static inline bool rt_queue_poll_idle_consumer(struct rpma_rt_queue *queue)
 {
-	/* acquire [LANE-6]. Unseen: the array of lanes is no data of the
-	 * program */
+	/* acquire [LANE-6]: the lanes are initialised. Unseen by the sanitizer:
+	 * the array of lanes is no data of the program */
 	uint32_t lanes =
 		rt_load_unseen(&queue->lane_count, memory_order_acquire);
 
@@ -245,24 +258,26 @@ static inline bool rt_queue_poll_idle_consumer(struct rpma_rt_queue *queue)
 
 /* ---------------------------------------------------------------- alone --- */
 
-/* The calls of a queue's one consumer. */
+/* The calls for a queue with a single consumer at a time. */
 
-/* RT_TAKE_EMPTY: armed, a ring makes the fd readable. ERRORS: likewise */
+/* Arms the fd. RT_TAKE_EMPTY: armed, the next ring makes the fd readable.
+ * ERRORS: RPMA_RT_E_BUSY (another thread is inside) */
 int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end);
 
 /* --------------------------------------------------------------- shared --- */
 
-/* The calls of several workers of one queue. */
+/* The calls for a queue that several workers share. */
 
-/* end_ns < 0: never, otherwise of rt_now_ns(). spins: before the caller sleeps.
- * How many; 0: why. */
+/* Take up to max items; return their number, and for 0 store why. end_ns: when
+ * the wait ends, in terms of rt_now_ns(); < 0: never. spins: the caller spins
+ * before it sleeps. */
 uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			enum rt_take_end *why);
 uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
 			struct rpma_rt_completion *cmpl, uint32_t max,
 			int64_t end_ns, bool spins, enum rt_take_end *why);
-/* RT_TAKE_EMPTY: armed, a ring makes the fd readable. */
+/* Arms the fd. RT_TAKE_EMPTY: armed, the next ring makes the fd readable. */
 enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue);
 
 #endif /* RT_QUEUE_TAKE_H */
