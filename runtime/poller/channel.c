@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * channel.c -- a poller's completion channels: events are read after a sleep
- * and acknowledged in batches; CQs that leave are let go. Runs on the poller.
- * doc/protocols/channel.md.
+ * channel.c -- the completion channels of a poller: events are read after a
+ * sleep and acknowledged in batches; CQs that leave are let go. Runs on the
+ * poller. doc/protocols/channel.md.
  */
 
 #include "poller/cq_pool.h"
@@ -19,7 +19,7 @@
 #include "base/runtime.h"
 #include "poller/poller.h"
 
-#define LET_GO_BATCH 64 /* CQs that a round lets go */
+#define LET_GO_BATCH 64 /* most CQs that a round lets go */
 
 static bool has_expired(struct rt_poller *poller)
 {
@@ -46,17 +46,18 @@ void rt_channel_lose_fds(struct rt_poller *poller, int err)
 	rt_fds_lost_mt(poller->rt, err);
 }
 
-/* Nothing on the channel wakes the poller any more: its connections die, and
- * new ones get another channel. */
+/* Gives a channel up, which wakes the poller no more: the channel's connections
+ * die, and new connections get another channel. */
 static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 {
 	int i;
 
 	channel->dead = true;
 	epoll_ctl(poller->epfd, EPOLL_CTL_DEL, channel->fd, NULL);
-	if (channel->is_adopted) /* its CQs are polled in each round still */
+	if (channel->is_adopted) /* its CQs are still polled in each round */
 		return;
-	/* before its CQs: when a connection has died of it, it is not used */
+	/* before the CQs: the channel is out of use when a connection has
+	 * died */
 	rt_cq_fail_channel_poller(channel);
 	for (i = 0; i < poller->cqs_count; i++) {
 		if (poller->cqs[i]->channel == channel)
@@ -64,9 +65,9 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
 	}
 }
 
-/* For an adopted channel, whose list no thread changes while the poller has it.
- * A function of its own: the poller must not read the list of another channel,
- * not even speculatively. */
+/* Finds a CQ of an adopted channel, whose list no thread changes while the
+ * poller has the channel. Not inlined: the poller must not read the list of
+ * another channel, not even speculatively. */
 __attribute__((noinline)) static struct rt_cq *
 adopted_cq_of(const struct rt_channel *channel, const struct ibv_cq *ibv_cq)
 {
@@ -79,8 +80,8 @@ adopted_cq_of(const struct rt_channel *channel, const struct ibv_cq *ibv_cq)
 	return cq;
 }
 
-/* The CQ that an event names, NULL: none of the poller's. What an adopted one
- * has for a context is its owner's. */
+/* Returns the CQ that an event names, or NULL if the CQ is no longer the
+ * poller's. The context of an adopted CQ belongs to the CQ's owner. */
 static struct rt_cq *cq_of(const struct rt_channel *channel,
 			   const struct ibv_cq *ibv_cq,
 			   const struct rpma_cq *rpma_cq)
@@ -92,11 +93,11 @@ static struct rt_cq *cq_of(const struct rt_channel *channel,
 		cq = adopted_cq_of(channel, ibv_cq);
 	else if (rpma_cq_get_context(rpma_cq, &context) == 0)
 		cq = context;
-	/* once let go it may be gone with this event */
+	/* a CQ that was let go may be freed once this event is acknowledged */
 	return cq != NULL && cq->let_go ? NULL : cq;
 }
 
-/* Reads until there is none; how many. */
+/* Reads events until there are no more; returns the number of events. */
 static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 {
 	struct ibv_cq *ibv_cq;

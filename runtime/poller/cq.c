@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq.c -- the verbs that make and destroy a poller's channels and CQs;
- * cq_pool.c decides when. Any thread that may block, with no lock.
+ * cq.c -- the verbs that make and destroy a poller's channels and CQs, called
+ * by cq_pool.c on any thread that may block, with no lock; and the CQs that a
+ * poller polls.
  */
 
 #include "poller/cq_pool.h"
@@ -87,7 +88,8 @@ int rt_cq_channel_delete(struct rt_channel *channel)
 
 /* ------------------------------------------------------------------ CQs --- */
 
-/* The vector that spreads pollers over the device's. */
+/* Returns the completion vector; spreads the pollers over the device's
+ * vectors. */
 static int comp_vector(const struct rt_poller *poller,
 		       const struct ibv_context *ibv_ctx)
 {
@@ -106,8 +108,8 @@ static uint32_t most_of(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* The fewest entries that are useful: as configured, at least what is needed,
- * at most what the device has. */
+/* Computes the smallest useful number of entries: the configured number, at
+ * least the needed room, at most the device's limit. */
 static int choose_least(const struct rt_channel *channel, uint32_t room,
 			uint32_t *least)
 {
@@ -123,8 +125,8 @@ static int choose_least(const struct rt_channel *channel, uint32_t room,
 	return 0;
 }
 
-/* How many entries are asked for first. Connections as the first have route
- * numbers for so many entries and no more. */
+/* Returns the number of entries that is tried first. There are route numbers
+ * for so many connections like the first connection, and no more. */
 static uint32_t choose_size(const struct rt_channel *channel, uint32_t room,
 			    uint32_t least, uint32_t wanted)
 {
@@ -134,7 +136,8 @@ static uint32_t choose_size(const struct rt_channel *channel, uint32_t room,
 	return most_of(least, wanted);
 }
 
-/* Has the device make the CQ, smaller where it refuses a size. */
+/* Has the device make the CQ; tries a smaller size where the device refuses a
+ * size. */
 static int create(struct rt_cq *cq, uint32_t least, uint32_t cqe)
 {
 	struct rt_channel *channel = cq->channel;
@@ -146,8 +149,8 @@ static int create(struct rt_cq *cq, uint32_t least, uint32_t cqe)
 			&cq->cq)) == RPMA_E_PROVIDER &&
 	       cqe > least)
 		cqe = most_of(cqe / 2, least);
-	/* what was asked for, not what the device rounded it up to: some
-	 * providers do not keep their word */
+	/* the size that was asked for, not the size after the device's
+	 * rounding: some providers do not keep their word */
 	cq->cqe = cqe;
 	cq->room = cqe;
 	return ret;
@@ -220,7 +223,7 @@ void rt_cq_gone_poller(struct rt_cq *cq)
 
 void rt_cq_fail_mt(struct rt_cq *cq)
 {
-	/* relaxed: only the first caller matters; the inbox orders the rest */
+	/* relaxed: only the first caller sends; the inbox orders the rest */
 	if (!atomic_exchange_explicit(&cq->fail_sent, true,
 				      memory_order_relaxed))
 		rt_inbox_push_mt(control_of(cq->channel), &cq->fail_msg);
@@ -238,12 +241,13 @@ void rt_cq_fail_channel_poller(struct rt_channel *channel)
  * taken out. Runs on the poller.
  */
 
-#define CQS_LEAST 16 /* places for CQs that a poller keeps */
+#define CQS_LEAST 16 /* least number of places for CQs that a poller keeps */
 
 void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	cq->dead = true;
-	if (cq->raw != NULL) /* the device reports it to the CQ's owner */
+	/* the device reports the failure to the CQ's owner */
+	if (cq->raw != NULL)
 		return;
 	rt_schedule_ready_all(poller, &cq->draining);
 	rt_schedule_ready_all(poller, &cq->sweeping);
@@ -258,7 +262,7 @@ static void put(struct rt_poller *poller, struct rt_cq *cq, int place)
 	cq->place = place;
 }
 
-/* Both change places. */
+/* Exchanges the places of the CQ and of the CQ at `place`. */
 static void swap(struct rt_poller *poller, struct rt_cq *cq, int place)
 {
 	put(poller, poller->cqs[place], cq->place);
@@ -283,7 +287,7 @@ void rt_cqs_take_out_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	struct rt_cq **cqs;
 
-	if (cq->place < 0) /* there was no memory for it */
+	if (cq->place < 0) /* there was no memory for a place */
 		return;
 	if (rt_cqs_is_awake_poller(poller, cq))
 		rt_cqs_rest_poller(poller, cq);
@@ -322,7 +326,7 @@ void rt_cqs_add_message(struct rt_msg *msg, void *owner)
 		cqs = realloc(poller->cqs, (size_t)(poller->cqs_max * 2 + 4) *
 						   sizeof(struct rt_cq *));
 		if (cqs == NULL) {
-			/* not polled, so as good as dead */
+			/* the CQ is not polled, so the CQ is as good as dead */
 			rt_cqs_fail_poller(poller, cq);
 			return;
 		}
@@ -336,7 +340,8 @@ void rt_cqs_add_message(struct rt_msg *msg, void *owner)
 		cq->channel->poller_next = poller->reading;
 		poller->reading = cq->channel;
 	}
-	/* made before it was known that nothing on the channel wakes us */
+	/* the CQ was made before the poller knew that the channel wakes the
+	 * poller no more */
 	if (cq->channel->dead)
 		rt_cqs_fail_poller(poller, cq);
 }

@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cq_pool.c -- the CQs of a poller: which one has room, its users, when one is
- * made, fails or goes. The runtime's lock guards the lists; calls that may
- * block (cq.c) are made without it. doc/protocols/channel.md.
+ * cq_pool.c -- the CQs of a poller: finds a CQ with room, makes CQs, and
+ * removes CQs that failed or have no users. The runtime's lock guards the
+ * lists; calls that may block (cq.c) are made without the lock.
+ * doc/protocols/channel.md.
  */
 
 #include "poller/cq_pool.h"
@@ -20,7 +21,7 @@ static struct rpma_rt *runtime_of(const struct rt_channel *channel)
 	return channel->poller->rt;
 }
 
-/* Of the thread that handles failures. */
+/* Returns the inbox of the thread that handles failures. */
 static struct rt_inbox *control_of(const struct rt_channel *channel)
 {
 	return &channel->dev->control.inbox;
@@ -33,7 +34,8 @@ static bool has_users(const struct rt_cq *cq)
 	return cq->users.next != &cq->users;
 }
 
-/* May this unused CQ stay? One on each channel may. */
+/* Returns whether this unused CQ may stay: a single unused CQ on each channel
+ * may. */
 static bool may_be_spare(const struct rt_cq *cq)
 {
 	const struct rt_channel *channel = cq->channel;
@@ -42,8 +44,8 @@ static bool may_be_spare(const struct rt_cq *cq)
 	       (channel->spare == NULL || channel->spare == cq);
 }
 
-/* The CQ lost a user, or failed: if it is unused it becomes the spare one or
- * leaves. REQUIRES: the runtime's lock */
+/* Makes a CQ that lost a user, or failed, the spare CQ, or lets the CQ leave,
+ * if the CQ is unused. REQUIRES: the runtime's lock */
 static void retire_unused(struct rt_cq *cq)
 {
 	struct rt_channel *channel = cq->channel;
@@ -57,7 +59,7 @@ static void retire_unused(struct rt_cq *cq)
 	if (channel->spare == cq)
 		channel->spare = NULL;
 	cq->leaving = true;
-	/* here: no message of the event thread's may come behind GONE */
+	/* here, so that no message of the event thread comes after GONE */
 	rt_async_disown(&cq->async);
 	rt_inbox_push_mt(&channel->poller->inbox, &cq->leave_msg);
 }
@@ -76,21 +78,22 @@ static void unlist(struct rt_cq *cq)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* Destroyer; the last message that names the CQ. */
+/* Destroys a CQ, on the destroyer: the last message that names the CQ. */
 static void destroy_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, gone_msg);
 
 	(void)owner;
-	/* a device that has a queue pair on it still, which it would not
-	 * destroy: once more at the stop */
+	/* the device has a queue pair on the CQ that the device would not
+	 * destroy: the stop tries again */
 	if (rt_cq_destroy(cq) == RPMA_E_AGAIN)
 		return;
 	unlist(cq);
 	rt_cq_free(cq);
 }
 
-/* Control thread, behind a FAIL of that CQ: nothing else here names it. */
+/* Sends the CQ to the destroyer, on the control thread, after a FAIL of the CQ:
+ * nothing else on this thread names the CQ. */
 static void gone_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, gone_msg);
@@ -102,7 +105,7 @@ static void gone_message(struct rt_msg *msg, void *owner)
 
 /* ------------------------------------------------------------- failures --- */
 
-/* REQUIRES: the runtime's lock */
+/* Reports the failure to all users. REQUIRES: the runtime's lock */
 static void tell_users(const struct rt_cq *cq)
 {
 	struct rt_cq_user *user;
@@ -110,7 +113,7 @@ static void tell_users(const struct rt_cq *cq)
 	cds_list_for_each_entry(user, &cq->users, in_cq) user->failed(user);
 }
 
-/* REQUIRES: the runtime's lock */
+/* Sets the flag under the directory's lock. REQUIRES: the runtime's lock */
 static void set_failed(bool *failed, struct rpma_rt *rt)
 {
 	pthread_mutex_lock(&rt->directory);
@@ -118,7 +121,7 @@ static void set_failed(bool *failed, struct rpma_rt *rt)
 	pthread_mutex_unlock(&rt->directory);
 }
 
-/* Control thread. */
+/* Fails a CQ, on the control thread. */
 static void fail_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, fail_msg);
@@ -138,7 +141,7 @@ static void cq_event(struct rt_async_object *self, enum ibv_event_type type)
 		rt_cq_fail_mt(caa_container_of(self, struct rt_cq, async));
 }
 
-/* Control thread. */
+/* Fails a channel, on the control thread. */
 static void fail_channel_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_channel *channel =
@@ -153,7 +156,7 @@ static void fail_channel_message(struct rt_msg *msg, void *owner)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* Control thread. */
+/* Handles DEVICE_FATAL, on the control thread. */
 static void fatal_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_channel *channel =
@@ -162,8 +165,8 @@ static void fatal_message(struct rt_msg *msg, void *owner)
 	const struct rt_cq *cq;
 
 	(void)owner;
-	/* acquire: pairs with the exchange in device_fatal(); it may be sent
-	 * again from here on */
+	/* acquire: pairs with the exchange in device_fatal(); the message may
+	 * be sent again from here on */
 	atomic_exchange_explicit(&channel->fatal_sent, false,
 				 memory_order_acquire);
 	pthread_mutex_lock(&rt->lock);
@@ -177,7 +180,8 @@ static void device_fatal(struct rt_async_device *self)
 	struct rt_channel *channel =
 		caa_container_of(self, struct rt_channel, device);
 
-	/* acq_rel: pairs with fatal_message(): the message is free again */
+	/* acq_rel: pairs with the exchange in fatal_message(): finding false
+	 * means that the message is free again */
 	if (!atomic_exchange_explicit(&channel->fatal_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(control_of(channel), &channel->fatal_msg);
@@ -185,7 +189,8 @@ static void device_fatal(struct rt_async_device *self)
 
 /* --------------------------------------------------------------- making --- */
 
-/* A new channel, its device watched; not listed yet. No lock. */
+/* Makes a channel whose device is watched; the channel is not listed yet. No
+ * lock. */
 static int make_channel(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 			struct rt_channel **channel_ptr)
 {
@@ -208,7 +213,7 @@ static int make_channel(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	return 0;
 }
 
-/* REQUIRES: the runtime's lock */
+/* Lists the channel. REQUIRES: the runtime's lock */
 static void list_channel(struct rt_channel *channel)
 {
 	struct rt_poller *poller = channel->poller;
@@ -270,9 +275,9 @@ static void end_making(struct rt_poller *poller, struct rt_cq_making *making)
 	pthread_cond_broadcast(&poller->made);
 }
 
-/* How many entries the next CQ is to have: twice those of the largest one, so
- * that a poller of very many connections has few CQs to look at. 0: there is no
- * CQ yet. REQUIRES: the runtime's lock */
+/* Returns how many entries the next CQ should have: twice the size of the
+ * largest CQ, so that a poller of very many connections has few CQs to poll. 0:
+ * there is no CQ yet. REQUIRES: the runtime's lock */
 static uint32_t next_size(const struct rt_channel *channel)
 {
 	const struct rt_cq *cq = channel != NULL ? channel->cqs : NULL;
@@ -285,8 +290,8 @@ static uint32_t next_size(const struct rt_channel *channel)
 	return largest <= INT32_MAX / 2 ? largest * 2 : INT32_MAX;
 }
 
-/* A CQ with that room, listed. REQUIRES: the runtime's lock, which it releases
- * while it waits for the device */
+/* Makes a CQ with that room, and lists the CQ. REQUIRES: the runtime's lock,
+ * which is released while the device works */
 static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 		uint32_t room, struct rt_cq **cq_ptr)
 {
@@ -316,7 +321,7 @@ static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 
 /* ----------------------------------------------------------------- room --- */
 
-/* REQUIRES of these: the runtime's lock */
+/* REQUIRES of the following functions: the runtime's lock */
 static void change_room(struct rt_cq *cq, uint32_t by)
 {
 	pthread_mutex_t *directory = &runtime_of(cq->channel)->directory;
@@ -326,8 +331,9 @@ static void change_room(struct rt_cq *cq, uint32_t by)
 	pthread_mutex_unlock(directory);
 }
 
-/* The room that user takes in a CQ: its own, and for the first user with an SRQ
- * also that of the SRQ, as any of its receives may complete there. */
+/* Returns the room that `user` takes in a CQ: the user's own room and, for the
+ * first user with an SRQ, the room of the SRQ, because any receive of the SRQ
+ * may complete there. */
 static uint32_t room_of(const struct rt_cq_user *user, const struct rt_cq *cq)
 {
 	bool first =
@@ -342,7 +348,8 @@ static bool has_room(const struct rt_cq *cq, const struct rt_cq_user *user)
 	       rt_numbers_left(&cq->numbers) >= RT_CQ_CONN_ROUTES;
 }
 
-/* Prefers a CQ in use to the spare one, which then may go. */
+/* Finds a CQ with room; prefers a CQ in use to the spare CQ, which then may
+ * go. */
 static struct rt_cq *find_cq(const struct rt_poller *poller,
 			     const struct ibv_context *ibv_ctx,
 			     const struct rt_cq_user *user)
@@ -442,7 +449,7 @@ void rt_cq_pool_unwatch(struct rt_poller *poller)
 	}
 }
 
-/* Acknowledges the events that were read of the CQ, then destroys it. */
+/* Acknowledges the events that were read of the CQ, then destroys the CQ. */
 static int finish_cq(struct rt_cq *cq)
 {
 	int ret;
@@ -467,7 +474,8 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 	poller->reading = NULL;
 	poller->leaving = NULL;
 
-	/* off the directory at once: what it lists lives */
+	/* taken off the directory before anything is freed: everything listed
+	 * is alive */
 	pthread_mutex_lock(&poller->rt->directory);
 	channels = poller->channels;
 	poller->channels = NULL;

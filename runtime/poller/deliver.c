@@ -3,8 +3,8 @@
 
 /*
  * deliver.c -- the writes of a poller: writes items to lanes, publishes and
- * rings once a batch, retries spills, answers refused posters. Runs on the
- * poller. doc/protocols/lane.md, ledger.md.
+ * rings once for each batch, retries spills, answers refused posters. Runs on
+ * the poller. doc/protocols/lane.md, ledger.md.
  */
 
 #include "poller/poller.h"
@@ -21,12 +21,12 @@
 /* ------------------------------------------------------------- callback --- */
 
 /*
- * Collects the calls of a batch and makes the calls at its end.
+ * Collects the calls of a batch, and makes the calls at the batch's end.
  * doc/protocols/callback.md.
  */
 
-/* The function gets the item at the batch's end. REQUIRES: room; callers are
- * rt_deliver_call() alone */
+/* Collects a call of the function with the item. REQUIRES: room; only
+ * rt_deliver_call() calls this function */
 static void rt_callback_add(struct rt_poller *poller,
 			    struct rt_callback *callback,
 			    const struct rpma_rt_completion *item)
@@ -42,7 +42,7 @@ static void rt_callback_add(struct rt_poller *poller,
 	poller->written++;
 }
 
-/* Calls what is due, in order. */
+/* Makes the collected calls, in order. */
 static void rt_callback_run(struct rt_poller *poller)
 {
 	struct rt_callbacks *calls = &poller->calls;
@@ -64,8 +64,9 @@ static void rt_callback_run(struct rt_poller *poller)
 
 /* -------------------------------------------------------------- deliver --- */
 
-#define ANSWERS 64 /* to those that wait for lanes, in a round */
-#define SPILLS	64 /* lanes that get items of their spills, in a round */
+/* most answers in a round to routes and SRQs that wait for lanes */
+#define ANSWERS 64
+#define SPILLS	64 /* most lanes in a round that get items of their spills */
 
 static_assert(RT_LANE_NUMBERS == RT_ROUTE_FIRST, "a bit for each number");
 
@@ -99,7 +100,7 @@ void rt_deliver_asked(struct rt_poller *poller, struct rt_futures *futures,
 	} while (rt_source_serve_poller(poller, futures, event));
 }
 
-/* Lists a message for futures, and serves the first that watches. */
+/* Lists a message for futures, and serves the first watching slot. */
 static void deliver_message(struct rt_poller *poller,
 			    struct rt_futures *futures,
 			    const struct rpma_rt_completion *item)
@@ -139,7 +140,8 @@ void rt_deliver_item(struct rt_poller *poller,
 		rt_deliver_write(poller, entry->lane, item);
 }
 
-/* The lane's queue stays until its spill was emptied and rung for. */
+/* Lists a lane that spills, and holds the lane's queue until the spill was
+ * emptied and the consumer rung. */
 static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
 {
 	if (lane->spill_listed || !rt_lane_is_spilling_poller(lane))
@@ -158,8 +160,8 @@ static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
 	lane->lost_new = 0;
 }
 
-/* Dates what the batch wrote, before it is seen and before the credits go
- * back. */
+/* Dates the items of the batch, before consumers see the items and before
+ * credits go back. */
 static void date_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	uint32_t ms = rt_poller_tick(poller);
@@ -178,8 +180,8 @@ static void date_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 	poller->polled_ns = 0;
 }
 
-/* After the credits: the thread that takes a completion may post in its place
- * at once. */
+/* Publishes the lanes, after the credits: a thread that takes a completion may
+ * post in its place at once. */
 static void publish_lanes(const struct rt_poller *poller, struct rt_lane *lanes)
 {
 	bool is_signed = !poller->threaded && poller->rt->cfg.timing == 0;
@@ -202,7 +204,7 @@ static void publish_retired(struct rt_side *sides, uint32_t ms)
 	}
 }
 
-/* The first of the numbers whose bits are in word; it loses its bit. */
+/* Takes the first bit out of the word; returns the number of that bit. */
 static const struct rt_reserved *take_number(struct rt_poller *poller, int word,
 					     uint64_t *bits)
 {
@@ -212,7 +214,8 @@ static const struct rt_reserved *take_number(struct rt_poller *poller, int word,
 	return &poller->reserved[word * 64 + bit];
 }
 
-/* The numbers whose items are in a lane over its limit get no more credit. */
+/* Holds up the numbers that have items in a lane over its limit: such numbers
+ * get no more credit. */
 static void hold_numbers(struct rt_poller *poller, struct rt_lane *lane)
 {
 	const struct rt_reserved *reserved;
@@ -247,7 +250,8 @@ static void publish_numbers(struct rt_poller *poller, struct rt_lane *lanes,
 	}
 }
 
-/* An answer may touch the number again: for the next batch. */
+/* Answers the posters of the numbers. An answer may touch the number again, for
+ * the next batch. */
 static void answer_numbers(struct rt_reserved *numbers)
 {
 	struct rt_reserved *next;
@@ -278,8 +282,8 @@ static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 	}
 }
 
-/* Publishes all that was touched, and rings; the sides are the caller's to
- * answer. */
+/* Publishes everything that was touched, and rings. The caller answers the
+ * sides. */
 static inline void publish(struct rt_poller *poller,
 			   struct rt_reserved *numbers)
 {
@@ -295,8 +299,8 @@ static inline void publish(struct rt_poller *poller,
 	if (unlikely(numbers != NULL))
 		publish_numbers(poller, lanes, numbers);
 	publish_lanes(poller, lanes);
-	/* the batch's only fence: before it what we published, after it what
-	 * sleepers and refused posters wrote [LANE-3] [LEDGER-2] */
+	/* the batch's only fence: between the published words and the words of
+	 * sleepers and refused posters [LANE-3] [LEDGER-2] */
 	rt_fence_dekker();
 	ring_lanes(poller, lanes);
 }
@@ -308,7 +312,8 @@ static void flush_once(struct rt_poller *poller)
 
 	poller->touched_numbers = NULL;
 	publish(poller, numbers);
-	/* after the lanes' list was walked: this begins a new one */
+	/* after the walk of the list of lanes, because an answer begins a new
+	 * list */
 	for (; side != NULL; side = side->touched_next) {
 		if (unlikely(rt_side_is_due(side)))
 			side->ops->answer(side, poller, RT_SIDE_ANSWERS);
@@ -333,8 +338,8 @@ void rt_deliver_publish(struct rt_poller *poller)
 
 void rt_deliver_flush(struct rt_poller *poller)
 {
-	/* a function is called when the credits are back; what it posts is
-	 * found by a later poll, so this ends */
+	/* a function is called when the credits are back; a later poll finds
+	 * what the function posts, so this loop ends */
 	while (rt_deliver_is_due(poller)) {
 		flush_once(poller);
 		if (poller->calls.count > 0)
@@ -357,7 +362,8 @@ static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
 	}
 }
 
-/* Retries the spill of one lane, as far as its ring has room; items moved. */
+/* Moves items from a lane's spill to its ring, as far as the ring has room.
+ * Returns the number of moved items. */
 static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 {
 	uint32_t moved;
@@ -370,8 +376,8 @@ static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 		ease_numbers(poller, lane);
 	if (moved == 0)
 		return 0;
-	/* pairs with the consumer's before it sleeps [LANE-3], and with the one
-	 * of a poster that found the backlog [LEDGER-2] */
+	/* pairs with the consumer's fence before a sleep [LANE-3], and with the
+	 * fence of a poster that found the backlog [LEDGER-2] */
 	rt_fence_dekker();
 	rt_deliver_ring(poller, lane);
 	return moved;
@@ -393,12 +399,13 @@ static void unlist_spilling(struct rt_poller *poller)
 		}
 		*link = lane->spill_next;
 		lane->spill_listed = false;
-		/* the lane may be gone after it */
+		/* the lane may be freed afterwards */
 		rt_queue_unref_spill_poller(lane);
 	}
 }
 
-/* Puts the lanes up to last behind the others, which are served first then. */
+/* Puts the lanes up to `last` behind the other lanes, which are served first
+ * from now on. */
 static void rotate_spilling(struct rt_poller *poller, struct rt_lane *last)
 {
 	struct rt_lane *first = poller->spilling;
@@ -411,7 +418,8 @@ static void rotate_spilling(struct rt_poller *poller, struct rt_lane *last)
 	last->spill_next = NULL;
 }
 
-/* Items moved. A poller that moved some does not sleep: the rest has a turn. */
+/* Retries the spills of some lanes. Returns the number of moved items. A poller
+ * that moved items does not sleep, so the other lanes get a turn. */
 static uint32_t retry_some(struct rt_poller *poller)
 {
 	struct rt_lane *lane;
@@ -436,8 +444,8 @@ int rt_deliver_retry_spills(struct rt_poller *poller)
 	uint32_t answered = 0;
 	struct rt_lane *lane;
 
-	/* an answer may call functions, whose items may fill a lane, which is
-	 * listed at the front then */
+	/* an answer may call functions, whose items may fill a lane; such a
+	 * lane is listed in front */
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
 		answered += rt_lane_answer_poller(lane, ANSWERS - answered);
 	unlist_spilling(poller);

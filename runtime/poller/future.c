@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * future.c -- slots of futures: taken by posters, complete and published by the
- * poller, given back. The poller stores a result, and publishes it with one
- * release store at the batch's end, when its credit is back.
+ * future.c -- slots of futures: taken by posters, completed and published by
+ * the poller, given back. The poller stores a result, and publishes the result
+ * with a release store at the batch's end, when the credit is back.
  * doc/protocols/future.md.
  */
 
@@ -17,13 +17,14 @@
 
 /* ---------------------------------------------------------- the poster --- */
 
-/* False: it is no free one, or another poster was faster. */
+/* Takes the slot. Returns false if the slot is not free, or another poster was
+ * faster. */
 static bool take(struct rt_future *slot)
 {
 	uint8_t is_free = RT_FUTURE_FREE;
 
-	/* relaxed: a look, so that others' lines stay theirs. acquire
-	 * [FUTURE-3]: pairs with the release of whoever gave it back */
+	/* relaxed: only a look, so that slots in use keep their cache lines.
+	 * acquire [FUTURE-3]: pairs with the release in set_free_now() */
 	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
 		       RT_FUTURE_FREE &&
 	       atomic_compare_exchange_strong_explicit(
@@ -31,8 +32,8 @@ static bool take(struct rt_future *slot)
 		       memory_order_acquire, memory_order_relaxed);
 }
 
-/* Slots are used in their order: given back likewise, the next one is free
- * mostly. */
+/* Finds and takes a free slot. Slots are used in order, and given back mostly
+ * in the same order, so mostly the next slot is free. */
 static struct rt_future *find_free(struct rt_futures *futures)
 {
 	/* relaxed: a hint */
@@ -47,7 +48,7 @@ static struct rt_future *find_free(struct rt_futures *futures)
 			at = 0;
 		if (!take(slot))
 			continue;
-		/* relaxed: as above */
+		/* relaxed: a hint */
 		atomic_store_explicit(&futures->cursor, at,
 				      memory_order_relaxed);
 		return slot;
@@ -66,18 +67,19 @@ struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 	slot->mine = 0;
 	slot->told = 0;
 	slot->tag++;
-	/* relaxed, both: the release below orders them; the holder gets
+	/* relaxed, both: the release below orders the stores; the holder gets
 	 * the slot from this thread */
 	atomic_store_explicit(&slot->asked, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->claim, RT_FUTURE_NONE,
 			      memory_order_relaxed);
-	/* relaxed, both: likewise */
+	/* relaxed, both: the release below orders the store */
 	atomic_store_explicit(
 		&slot->generation,
 		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
 			1,
 		memory_order_relaxed);
-	/* release [FUTURE-1]: pairs with rt_future_is_expected() */
+	/* release [FUTURE-1]: pairs with the acquire in
+	 * rt_future_is_expected() */
 	atomic_store_explicit(&slot->state, RT_FUTURE_OUT,
 			      memory_order_release);
 	return slot;
@@ -85,7 +87,8 @@ struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 
 void rt_future_end_generation(struct rt_future *slot)
 {
-	/* relaxed, both: the release that follows orders them */
+	/* relaxed, both: the release that follows in the caller orders the
+	 * store */
 	atomic_store_explicit(
 		&slot->generation,
 		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
@@ -106,9 +109,10 @@ static void set_free(struct rt_future *slot)
 {
 	uint8_t in_line = RT_FUTURE_IN_LINE;
 
-	/* acquire [FUTURE-10], both: the thread that took the slot off the
-	 * line, for good, has looked at the state. release: the slot, to the
-	 * thread that takes the slot off */
+	/* acquire [FUTURE-10], both: pairs with the exchange in
+	 * rt_future_leave_line(): the thread that took the slot off the line
+	 * for good has looked at the state. release: the slot's content, for
+	 * the thread that takes the slot off the line */
 	if (atomic_load_explicit(&slot->line, memory_order_acquire) ==
 		    RT_FUTURE_OFF_LINE ||
 	    !atomic_compare_exchange_strong_explicit(
@@ -133,10 +137,11 @@ void rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
 {
 	slot->result.opcode = opcode;
 	slot->result.qp_num = qp_num;
-	/* relaxed: the release below, and the publication, order it */
+	/* relaxed: the release below and the publication order the store */
 	atomic_store_explicit(&slot->line, RT_FUTURE_IN_LINE,
 			      memory_order_relaxed);
-	/* release [FUTURE-8]: the slot, to the poller that is asked for it */
+	/* release [FUTURE-8]: the slot's content, for the thread that changes
+	 * WAITING next */
 	atomic_store_explicit(&slot->state, RT_FUTURE_WAITING,
 			      memory_order_release);
 }
@@ -145,8 +150,8 @@ static bool change_waiting(struct rt_future *slot, uint8_t state)
 {
 	uint8_t waiting = RT_FUTURE_WAITING;
 
-	/* acq_rel [FUTURE-8]: one of the poster and the holder gets it; to the
-	 * poller as [FUTURE-1] */
+	/* acq_rel [FUTURE-8]: exactly one of the poster and the holder wins;
+	 * OUT publishes to the poller as in [FUTURE-1] */
 	return atomic_compare_exchange_strong_explicit(
 		&slot->state, &waiting, state, memory_order_acq_rel,
 		memory_order_relaxed);
@@ -157,11 +162,12 @@ bool rt_future_leave_line(struct rt_future *slot)
 	bool is_posted = change_waiting(slot, RT_FUTURE_OUT);
 
 	if (!is_posted)
-		/* relaxed: a count, no order */
+		/* relaxed: a count, which orders nothing */
 		atomic_fetch_sub_explicit(&slot->of->cancelled, 1,
 					  memory_order_relaxed);
-	/* acquire [FUTURE-10]: the slot, of a freer that was faster; release:
-	 * the look at the state. Until this the slot is not used again */
+	/* acquire [FUTURE-10]: pairs with the release in set_free() of a thread
+	 * that freed the slot before; release: this thread's look at the state
+	 * comes before. Until this exchange the slot is not used again */
 	if (atomic_exchange_explicit(&slot->line, RT_FUTURE_OFF_LINE,
 				     memory_order_acq_rel) == RT_FUTURE_LET_GO)
 		set_free_now(slot);
@@ -186,7 +192,7 @@ void rt_future_free_holder(struct rt_future *slot)
 	set_free(slot);
 }
 
-/* On the poller: a poster that found none may go on. */
+/* Frees the slot, on the poller: a poster that found no free slot may go on. */
 static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
 {
 	struct rt_futures *futures = slot->of;
@@ -198,12 +204,12 @@ static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
 
 /* ----------------------------------------------------------- finishing --- */
 
-/* Does the continuation come? Else a drop was faster. */
+/* Claims the call of the continuation. Returns false if a drop was faster. */
 static bool claim_call(struct rt_future *slot)
 {
 	uint8_t armed = RT_FUTURE_ARMED;
 
-	/* acq_rel [FUTURE-4]: one of the poller and the holder gets it */
+	/* acq_rel [FUTURE-4]: exactly one of the poller and the holder wins */
 	return atomic_compare_exchange_strong_explicit(
 		&slot->claim, &armed, RT_FUTURE_CALLED, memory_order_acq_rel,
 		memory_order_acquire);
@@ -211,7 +217,7 @@ static bool claim_call(struct rt_future *slot)
 
 static bool was_called(const struct rt_future *slot)
 {
-	/* relaxed: the poller's own doing */
+	/* relaxed: only the poller stores CALLED */
 	return atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
 	       RT_FUTURE_CALLED;
 }
@@ -228,7 +234,7 @@ static void add_call(struct rt_poller *poller,
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 }
 
-/* The holder gets no result of it. */
+/* Detaches the future: the holder gets no result of the work request. */
 static void detach(struct rt_future *slot)
 {
 	const uint8_t not_posted = slot->result.flags & RPMA_RT_C_NOT_POSTED;
@@ -245,8 +251,8 @@ static void detach(struct rt_future *slot)
 	};
 }
 
-/* Where its message goes if nobody has it; NULL: there is no queue, or none any
- * more. */
+/* Returns where the slot's message goes if no holder has the message; NULL:
+ * there is no queue, or no queue any more. */
 static const struct rt_route_entry *queue_of(const struct rt_future *slot)
 {
 	const struct rt_route_entry *own = slot->of->own;
@@ -254,8 +260,8 @@ static const struct rt_route_entry *queue_of(const struct rt_future *slot)
 	return own != NULL && !own->is_callback ? own : NULL;
 }
 
-/* Its holder has cancelled it, and no queue has taken its result: a message
- * stays, or it would be lost. */
+/* Ends a cancelled future whose result no queue has taken. A message stays in
+ * the slot, because it would be lost otherwise. */
 static void give_up(struct rt_future *slot)
 {
 	if (!rt_future_is_message(slot))
@@ -269,7 +275,8 @@ static void add_complete(struct rt_poller *poller, struct rt_future *slot)
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 }
 
-/* Is it led to a route, or to the connection's queue? */
+/* Returns whether the result is led to a route, or to the connection's
+ * queue. */
 static bool is_led(const struct rt_future *slot, uint32_t asked)
 {
 	return (asked & RT_FUTURE_THEN) &&
@@ -277,8 +284,9 @@ static bool is_led(const struct rt_future *slot, uint32_t asked)
 }
 
 /*
- * The continuation, of a result that is stored. Copies, then claims: with that
- * the holder may give the slot back. Where *left goes, or NULL.
+ * Runs the continuation of a stored result. Copies the result, then claims the
+ * call: after the claim the holder may give the slot back. Returns where *left
+ * has to be delivered, or NULL.
  */
 static const struct rt_route_entry *run_then(struct rt_poller *poller,
 					     struct rt_future *slot,
@@ -302,7 +310,8 @@ static const struct rt_route_entry *run_then(struct rt_poller *poller,
 		       : futures->side->ops->lead(futures->side, then.arg);
 }
 
-/* What nobody has is the next future's, unless a queue gets it. */
+/* Gives an item that no holder has to the next future, for kinds without a
+ * queue. */
 static void put_back(struct rt_future *slot, uint32_t asked)
 {
 	if (slot->of->kind->put_back == NULL || !rt_future_is_message(slot) ||
@@ -348,7 +357,8 @@ const struct rt_route_entry *rt_future_complete_poller(
 	       slot < futures->slots + futures->count);
 	(void)futures;
 	if (unlikely(!rt_future_is_expected(slot, item->context))) {
-		RT_STAT_ADD(poller, stale, 1); /* the device repeats itself */
+		/* the device repeats a completion */
+		RT_STAT_ADD(poller, stale, 1);
 		return NULL;
 	}
 	rt_future_fill(slot, *item);
@@ -362,15 +372,16 @@ const struct rt_route_entry *rt_future_complete_poller(
 
 /* -------------------------------------------------------- what is asked --- */
 
-/* Of one whose result is published: the holder looks at it no more, unless all
- * that it asked for is its continuation. */
+/* Does what was asked of a slot whose result is published. The holder does not
+ * look at the slot any more, unless the holder asked only for the
+ * continuation. */
 static const struct rt_route_entry *ask_after(struct rt_poller *poller,
 					      struct rt_future *slot,
 					      uint32_t asked,
 					      struct rpma_rt_completion *left)
 {
 	bool is_called = (slot->told & RT_FUTURE_DETACHED) || was_called(slot);
-	/* the connection has ended: the result stays where it is */
+	/* the connection has ended: the result stays in the slot */
 	bool stays = slot->of->own == NULL && is_led(slot, asked);
 	const struct rt_route_entry *to = NULL;
 
@@ -378,7 +389,7 @@ static const struct rt_route_entry *ask_after(struct rt_poller *poller,
 		to = run_then(poller, slot, left, &is_called);
 	if (!(asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !stays &&
 	    to == NULL)
-		return NULL; /* it may be another's by now */
+		return NULL; /* another thread may have the slot by now */
 	put_back(slot, asked);
 	if (!is_called && rt_future_is_message(slot) &&
 	    !(asked & RT_FUTURE_TAKEN) && queue_of(slot) != NULL) {
@@ -398,15 +409,17 @@ static const struct rt_route_entry *ask_after(struct rt_poller *poller,
 	return to;
 }
 
-/* The holder has taken its work request back: no completion comes. */
+/* Returns whether the holder has taken the work request back: then no
+ * completion comes. */
 static bool is_unposted(const struct rt_future *slot)
 {
-	/* acquire [FUTURE-8]: as in rt_future_is_expected() */
+	/* acquire [FUTURE-8]: pairs with the exchange in change_waiting() */
 	return atomic_load_explicit(&slot->state, memory_order_acquire) ==
 	       RT_FUTURE_UNPOSTED;
 }
 
-/* With what is asked after the work request was taken back. */
+/* Completes a future whose work request was taken back, when the holder asks
+ * for more. */
 static bool ask_post(struct rt_future *slot, uint32_t asked)
 {
 	const struct rt_route_entry *own = slot->of->own;
@@ -459,32 +472,33 @@ static void publish_slot(struct rt_future *slot)
 					     ? RT_FUTURE_ENDED
 					     : RT_FUTURE_DONE;
 
-	/* release [FUTURE-2]: pairs with rt_future_state(); the holder may give
-	 * the slot back from here on */
+	/* release [FUTURE-2]: pairs with the acquire in rt_future_state(); the
+	 * holder may give the slot back from here on */
 	atomic_store_explicit(&slot->state, (uint8_t)state,
 			      memory_order_release);
 }
 
 static bool has_sleepers(const struct rt_futures *futures)
 {
-	/* relaxed: the fence orders it [FUTURE-5] */
+	/* relaxed: the batch's fence orders the look [FUTURE-5] */
 	return unlikely(atomic_load_explicit(&futures->sleepers,
 					     memory_order_relaxed) != 0);
 }
 
-/* Pushes the slot where its holder waits, after the fence, if the block has
- * sleepers. Slots are never freed: a slot that was given back, and waited for
- * again, is pushed early, at worst. */
+/* Pushes the slot to the place where the holder waits, after the fence, if the
+ * block has sleepers. Slots are never freed: a slot that was given back, and is
+ * waited for again, is pushed too early, at worst. */
 static void wake(struct rt_future *slot)
 {
 	struct rt_future_place *place;
 	struct rt_future *head;
 
-	/* relaxed: a look; the fence orders it [FUTURE-5] */
+	/* relaxed: only a look; the fence orders it [FUTURE-5] */
 	if (atomic_load_explicit(&slot->waiter, memory_order_relaxed) == NULL)
 		return;
-	/* acquire [FUTURE-9]: pairs with the release in point(); the place. One
-	 * of the poller and the holder gets the token */
+	/* acquire [FUTURE-9]: pairs with the release in point(), future/wait.c:
+	 * the place is visible. Either the poller or the holder gets the
+	 * token */
 	place = atomic_exchange_explicit(&slot->waiter, NULL,
 					 memory_order_acquire);
 	if (place == NULL)
@@ -493,8 +507,9 @@ static void wake(struct rt_future *slot)
 	head = atomic_load_explicit(&place->pushed, memory_order_relaxed);
 	do {
 		rt_future_waited(slot)->next = head;
-		/* release [FUTURE-9]: pairs with take_pushed(); the link, and
-		 * that this thread is through with the slot */
+		/* release [FUTURE-9]: pairs with the acquire in take_pushed(),
+		 * future/wait.c: the link is visible, and this thread does not
+		 * touch the slot any more */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&place->pushed, &head, slot, memory_order_release,
 		memory_order_relaxed));
@@ -540,7 +555,8 @@ static void answer(void *arg)
 
 void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 {
-	/* connections and listeners have ended: what is asked for is there */
+	/* connections and listeners have ended: everything that futures ask for
+	 * has come */
 	if (!(slot->told & RT_FUTURE_FILLED))
 		slot->of->kind->ask(slot, asked);
 	else if (asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL))
@@ -549,7 +565,8 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 		set_free(slot);
 		return;
 	}
-	if (!(slot->told & RT_FUTURE_FILLED)) /* a keeper, which watches */
+	/* a keeper or a watching slot, without a result */
+	if (!(slot->told & RT_FUTURE_FILLED))
 		return;
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_WATCH)) &&
 	    !is_led(slot, asked))
@@ -559,13 +576,14 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 	else if (is_led(slot, asked))
 		slot->told |= RT_FUTURE_DETACHED;
 	publish_slot(slot);
-	/* pairs with the one of a holder before it sleeps [FUTURE-5] */
+	/* pairs with the fence of a holder before a sleep [FUTURE-5] */
 	rt_fence_dekker();
 	if (has_sleepers(slot->of))
 		wake(slot);
 }
 
-/* No work request has the reserved number: the device made it up. */
+/* Counts a completion with the reserved number as stale: no work request has
+ * this number, so the device invented the completion. */
 static void completion(struct rt_poller *poller, struct rt_cq *cq,
 		       const struct ibv_wc *wc)
 {

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * loop.c -- a poller's thread: rounds, spinning, sleeping; its start and end;
- * calls that it answers. A round is in round.c.
+ * loop.c -- the thread of a poller: rounds, spinning, sleeping; start and end;
+ * calls that the poller runs for other threads. A round is in round.c.
  */
 
 #define _GNU_SOURCE
@@ -44,7 +44,8 @@ static bool is_among(uint64_t among, int poller)
 	return among == 0 || (among >> poller & 1);
 }
 
-/* Of equals the first: they fill in order. */
+/* Returns the least loaded poller, the first of several: so pollers fill in
+ * order. */
 static int least_loaded(const struct rpma_rt *rt, uint64_t among)
 {
 	int least = -1;
@@ -82,8 +83,8 @@ struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
 /* ------------------------------------------------------------------ arm --- */
 
 /*
- * A poller before it sleeps: arms all CQs, polls all again, and sleeps only if
- * nothing came. Runs on the poller. doc/protocols/channel.md.
+ * The steps of a poller before a sleep: arms all CQs, polls all CQs again, and
+ * sleeps only if nothing came. Runs on the poller. doc/protocols/channel.md.
  */
 
 static bool any_spill_has_room(struct rt_poller *poller)
@@ -97,7 +98,8 @@ static bool any_spill_has_room(struct rt_poller *poller)
 	return false;
 }
 
-/* By hand, the deadline and the back-stop make the fd readable. */
+/* Sets the timer of a poller run by hand: deadline and back-stop make the fd
+ * readable. */
 static void set_timer(struct rt_poller *poller)
 {
 	uint64_t backstop_ns =
@@ -109,7 +111,7 @@ static void set_timer(struct rt_poller *poller)
 		at = rt_now_ns() + backstop_ns;
 	if (at != UINT64_MAX) {
 		when.it_value.tv_sec = (time_t)(at / 1000000000);
-		/* one more: zero would be never */
+		/* + 1: zero would mean "never" */
 		when.it_value.tv_nsec = (long)(at % 1000000000) + (at == 0);
 	}
 	timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &when, NULL);
@@ -126,12 +128,13 @@ bool rt_arm_poller(struct rt_poller *poller)
 		    ibv_req_notify_cq(poller->cqs[i]->ibv_cq, 0))
 			rt_cqs_fail_poller(poller, poller->cqs[i]);
 	}
-	/* every CQ again, after every arm: what came before its arm raised no
-	 * event */
+	/* polls every CQ again, after every CQ was armed: a completion that
+	 * came before its CQ was armed raised no event */
 	rt_cqs_wake_all_poller(poller);
 	if (rt_round_run(poller, INT_MAX) > 0)
 		return false;
-	/* its thread would sleep on what it delivered and was not rung for */
+	/* the thread would sleep although the thread was not rung for delivered
+	 * items */
 	if (rt_left_out_is_due_poller(&poller->left_out, poller->runner))
 		return false;
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
@@ -154,18 +157,19 @@ bool rt_arm_poller(struct rt_poller *poller)
 /* ----------------------------------------------------------------- lend --- */
 
 /*
- * A poller of adaptive mode whose thread sleeps, and whose rounds a consumer
- * runs. Labels in brackets: doc/protocols/lend.md.
+ * A poller of adaptive mode whose thread sleeps while a consumer runs the
+ * rounds. Labels in brackets: doc/protocols/lend.md.
  */
 
-/* the thread looks whether a consumer still runs rounds */
+/* the thread looks this often whether a consumer still runs rounds */
 #define LOOK_MS 1
-/* in a row: other threads do not want the CPU any more */
+/* after so many such looks in a row other threads do not want the CPU any
+ * more */
 #define ALONE_LOOKS 4
-/* without a function, a future or an SRQ */
+/* a poller is lent after this time without a function, a future or an SRQ */
 #define OTHERS_NS UINT64_C(100000000)
 
-/* Is there nothing that only the poller's thread does? */
+/* Returns whether there is nothing that only the poller's thread does. */
 static bool is_plain(const struct rt_poller *poller)
 {
 	return rt_round_has_single(poller) &&
@@ -183,8 +187,8 @@ static struct rt_poller *poller_of(struct rt_owned *owned)
 				    offsetof(struct rt_poller, owned));
 }
 
-/* Did an operation succeed, of a route to a lane or to a function of the
- * runtime for any thread? */
+/* Returns whether the completion is a success of a route to a lane, or to a
+ * function of the runtime that any thread may call. */
 static inline bool is_usual(const struct rt_route_entry *entry,
 			    const struct ibv_wc *wc)
 {
@@ -193,8 +197,8 @@ static inline bool is_usual(const struct rt_route_entry *entry,
 	       rt_side_is_healthy(entry->side);
 }
 
-/* Returns how many of the completions were delivered: up to the first that is
- * not usual. */
+/* Delivers completions up to the first completion that is not usual. Returns
+ * the number of delivered completions. */
 static int deliver_usual(struct rt_poller *poller, struct rt_cq *cq, int n)
 {
 	const struct rt_route_entry *entry;
@@ -260,9 +264,9 @@ static bool ring_unless(bool is_done, struct rt_poller *poller)
 	return is_done;
 }
 
-/* Inside, a consumer: a round that delivers what leads to lanes, and leaves
- * all else to the poller's thread. Returns false if the thread is needed, which
- * is rung then. */
+/* Runs a round, on a consumer inside: delivers everything that leads to lanes,
+ * and leaves the rest to the poller's thread. Returns false if that thread is
+ * needed, and rings the thread then. */
 static bool rt_lend_serve(struct rt_owned *owned)
 {
 	struct rt_poller *poller = poller_of(owned);
@@ -280,7 +284,8 @@ static bool arm(struct rt_poller *poller)
 	       ibv_req_notify_cq(poller->cqs[0]->ibv_cq, 0) == 0;
 }
 
-/* Likewise, and arms the CQ before: a later completion wakes the thread. */
+/* Runs a round as rt_lend_serve() does, after arming the CQ: a later completion
+ * wakes the thread. */
 static bool rt_lend_arm(struct rt_owned *owned)
 {
 	struct rt_poller *poller = poller_of(owned);
@@ -290,8 +295,8 @@ static bool rt_lend_arm(struct rt_owned *owned)
 
 /* ------------------------------------------------- the poller's thread --- */
 
-/* Have functions, futures or SRQs had completions a short time ago? Consumers
- * do not run these. */
+/* Returns whether functions, futures or SRQs had completions a short time ago:
+ * consumers do not run these. */
 static bool has_others(struct rt_poller *poller, uint64_t now_ns)
 {
 	if (poller->has_others) {
@@ -337,9 +342,9 @@ static int sleep_lent(struct rt_poller *poller)
 	return n < 0 ? err : 0;
 }
 
-/* Poller's thread, which found nothing to do and shares its CPU: lends the
- * poller to its consumers and sleeps, as long as one of them runs rounds.
- * Returns false if no consumer would run them. */
+/* Lends the poller to consumers and sleeps, as long as a consumer runs rounds.
+ * Called on the poller's thread, which found nothing to do and shares its CPU.
+ * Returns false if no consumer would run the rounds. */
 static bool rt_lend_poller(struct rt_poller *poller, uint64_t now_ns)
 {
 	int lost = 0;
@@ -350,7 +355,8 @@ static bool rt_lend_poller(struct rt_poller *poller, uint64_t now_ns)
 	rt_lend_end_ask(&poller->lending);
 	rt_lend_set_lent(&poller->lending, true);
 	rt_owner_leave(&poller->owned);
-	/* its fence [LEND-1]: lent before the looks that follow */
+	/* the fence of rt_bell_prepare() [LEND-1]: lent before the looks that
+	 * follow */
 	rt_bell_prepare(&poller->bell);
 	/* acquire: pairs with the release in rt_poller_stop() */
 	if (!rt_lend_has_sleeper(&poller->lending) &&
@@ -384,8 +390,8 @@ static int sleep_on_fd(const struct rt_poller *poller)
 		rt_schedule_sleep_ms(poller, ms != 0 ? (int)ms : -1));
 }
 
-/* Sleeps where no descriptor is left: CQs are polled from time to time, until
- * the control thread has closed what is on them. */
+/* Sleeps when no descriptor is left: CQs are polled from time to time, until
+ * the control thread has closed the connections. */
 static int nap(struct rt_poller *poller)
 {
 	rt_bell_sleep_armed(&poller->bell, NAP_NS);
@@ -422,8 +428,9 @@ static void end_idling(struct rt_poller *poller)
 	poller->idle_rounds = 0;
 }
 
-/* Has the poller been idle for its spinning budget, or do threads that compute
- * want the CPU? Gives the CPU up to threads that want the CPU for a moment. */
+/* Returns whether the poller has been idle for the spinning budget, or threads
+ * that compute want the CPU. Yields the CPU to threads that want the CPU for a
+ * moment. */
 static bool is_sleepy(struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
@@ -444,7 +451,7 @@ static bool is_sleepy(struct rt_poller *poller)
 		poller->idle_since_ns = now;
 	before = now;
 	share = rt_share_yield(&now);
-	/* the time of other threads is no spinning */
+	/* the time of other threads does not count as spinning */
 	poller->idle_since_ns += now - before;
 	rt_poller_set_tick(poller, now);
 	if (share != RT_SHARE_ALONE && rt_lend_poller(poller, now)) {
@@ -460,7 +467,7 @@ static void *poller_main(void *arg)
 	struct rt_poller *poller = arg;
 
 	rt_self_set_poller(poller);
-	(void)rt_self_tid(); /* from now on it is known */
+	(void)rt_self_tid(); /* makes the tid known from here on */
 	for (;;) {
 		if (rt_round_run(poller, INT_MAX) > 0) {
 			end_idling(poller);
@@ -489,7 +496,7 @@ int rt_poller_enter(struct rt_poller *poller)
 	if (ret)
 		return ret;
 	rt_self_set_poller(poller);
-	/* until another thread enters: see rt_poller_enter_own() */
+	/* valid until another thread enters: see rt_poller_enter_own() */
 	poller->runner = rt_self_number();
 	/* the thread that left rings out may sleep on its queues by now */
 	if (!rt_left_out_is_empty(&poller->left_out) &&
@@ -504,7 +511,7 @@ void rt_poller_leave(struct rt_poller *poller)
 	rt_owner_leave(&poller->owned);
 }
 
-/* A round by a thread that waits for something, and is inside already. */
+/* Runs a round for a thread that waits for something and is inside already. */
 static void run_owned(struct rt_owned *owned)
 {
 	struct rt_poller *poller =
@@ -536,8 +543,8 @@ static int init_owned(struct rt_poller *poller)
 		return rt_owner_start();
 	poller->owned.lending = &poller->lending;
 	rt_lend_init(&poller->lending, rt_lend_serve, rt_lend_arm);
-	/* its thread is inside from here on, but for the time that it lends
-	 * the poller */
+	/* the poller's thread is inside from here on, but for the time in which
+	 * the poller is lent */
 	return rt_owner_enter(&poller->owned);
 }
 
@@ -560,7 +567,8 @@ int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg)
 	return rt_poller_call_wait(poller, &call);
 }
 
-/* A program that sleeps on epfd has no timeout of ours: adds a timer to it. */
+/* Adds a timer to epfd: a program that sleeps on epfd has no timeout of the
+ * runtime. */
 static int add_timer(struct rt_poller *poller)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -637,7 +645,8 @@ void rt_poller_fini(struct rt_poller *poller)
 	rt_bell_fini(&poller->bell);
 	if (poller->timer >= 0)
 		close(poller->timer);
-	/* else the number may be another descriptor of the program */
+	/* without this check the number may be another descriptor of the
+	 * program */
 	if (!poller->has_lost_fds)
 		close(poller->epfd);
 	free(poller->cqs);
@@ -654,7 +663,8 @@ int rt_poller_start(struct rt_poller *poller)
 
 void rt_poller_stop(struct rt_poller *poller)
 {
-	/* release: pairs with the acquires in poller_main() and in arm */
+	/* release: pairs with the acquires of `stopping` in poller_main(),
+	 * rt_arm_poller() and rt_lend_poller() */
 	atomic_store_explicit(&poller->stopping, true, memory_order_release);
 	rt_bell_ring(&poller->bell);
 	if (poller->threaded)
@@ -665,7 +675,7 @@ void rt_poller_close(struct rt_poller *poller)
 {
 	while (!poller->threaded && !rt_owner_close(&poller->owned))
 		rt_wait_nap(); /* a thread is inside, for a round */
-	rt_poller_set_tick(poller, rt_now_ns()); /* it may have slept */
-	/* what came with the last connection's end: it gives handles back */
+	rt_poller_set_tick(poller, rt_now_ns()); /* the poller may have slept */
+	/* messages of the last connection's end give handles back */
 	rt_inbox_run_owner(&poller->inbox, poller);
 }

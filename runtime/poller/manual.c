@@ -3,7 +3,8 @@
 
 /*
  * manual.c -- manual mode: the application's thread is the poller for the
- * length of a call; whose a poller is; and the getters of a poller in any mode.
+ * length of a call; which thread owns a poller; and the getters of a poller in
+ * any mode.
  */
 
 #include <limits.h>
@@ -20,7 +21,7 @@
 #include "poller/cq_pool.h"
 #include "poller/round.h"
 
-/* Does the runtime have a poller of this index? */
+/* Checks the index of a poller. */
 static int check_index(const struct rt_log_place *place,
 		       const struct rpma_rt *rt, uint32_t poller)
 {
@@ -30,7 +31,7 @@ static int check_index(const struct rt_log_place *place,
 			 poller, rt->cfg.pollers - 1);
 }
 
-/* Is it in manual mode? */
+/* Checks that the runtime is in manual mode. */
 static int check_mode(const struct rt_log_place *place,
 		      const struct rpma_rt *rt)
 {
@@ -41,7 +42,7 @@ static int check_mode(const struct rt_log_place *place,
 			 "RPMA_RT_MODE_MANUAL");
 }
 
-/* The poller that a call names, to be run by hand. */
+/* Finds the poller named by a call, to be run by hand. */
 static int find(const struct rt_log_place *place, struct rpma_rt *rt,
 		uint32_t poller, struct rt_poller **poller_ptr)
 {
@@ -80,8 +81,7 @@ static int refuse_other(const struct rt_log_place *place, struct rt_poller *p)
 			 p->index, name, (int)tid);
 }
 
-/* Finds the poller, and enters; the call before the caller leaves is
- * rt_poller_leave(). */
+/* Finds the poller and enters. rt_poller_leave() has to follow. */
 static int enter(const struct rt_log_place *place, struct rpma_rt *rt,
 		 uint32_t poller, struct rt_poller **poller_ptr)
 {
@@ -95,7 +95,8 @@ static int enter(const struct rt_log_place *place, struct rpma_rt *rt,
 	return rt_refuse_finish(place, ret, "the poller is not run");
 }
 
-/* Enters a poller of the calling thread; false: enter() finds the reason. */
+/* Enters a poller of the calling thread. Returns false if enter() has to find
+ * the reason. */
 static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
 			     struct rt_poller **poller_ptr)
 {
@@ -103,19 +104,21 @@ static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
 	    rt_self_is_poller())
 		return false;
 	*poller_ptr = &rt->pollers[poller];
-	/* that the caller owns it says all the rest that find() asks: manual
-	 * mode, not the event thread; and a stop closes it */
+	/* the caller owns the poller, which implies every other check of
+	 * find(): manual mode, not the event thread, and no stop, because a
+	 * stop closes the poller */
 	return rt_poller_enter_own(*poller_ptr);
 }
 
 __attribute__((noinline)) void rt_poller_wake(struct rt_poller *p)
 {
-	rt_poller_set_tick_ms(p, rt_now_ms()); /* it may have slept */
+	rt_poller_set_tick_ms(p, rt_now_ms()); /* the poller may have slept */
 	rt_channel_wake(p);
 }
 
-/* A poller that another thread armed, which may sleep on the descriptor: stays
- * armed, and the descriptor is readable if the round did something. */
+/* Runs a poller that another thread armed, and on which that thread may sleep:
+ * the poller stays armed, and the descriptor is readable if the round did
+ * something. */
 static int run_armed(struct rt_poller *p, int budget)
 {
 	int handled;
@@ -128,7 +131,8 @@ static int run_armed(struct rt_poller *p, int budget)
 	return handled;
 }
 
-/* A function of its own: a loop that attached its poller comes here once. */
+/* Runs a round of a poller that is not attached to the caller. Not inlined: a
+ * loop that attached its poller comes here once. */
 __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 					       struct rpma_rt *rt,
 					       uint32_t poller, uint32_t budget)
@@ -144,7 +148,7 @@ __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 	ret = enter(place, rt, poller, &p);
 	if (ret)
 		return ret;
-	(void)rt_self_tid(); /* from now on it is known */
+	(void)rt_self_tid(); /* makes the tid known from here on */
 	if (budget > INT_MAX)
 		budget = INT_MAX;
 	if (p->armed && p->armed_by != p->runner)
@@ -193,8 +197,8 @@ int rpma_rt_poller_attach(struct rpma_rt *rt, uint32_t poller)
 	if (ret)
 		return ret;
 	ret = rt_owner_attach(&p->owned);
-	/* the thread that sleeps on the descriptor learns that it is not the
-	 * one to run the poller any more */
+	/* the sleeping thread learns from the descriptor that another thread
+	 * runs the poller from now on */
 	if (ret == 0 && p->armed && p->armed_by != p->runner)
 		rt_bell_ring(&p->bell);
 	rt_poller_leave(p);
@@ -249,7 +253,7 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 	if (ret)
 		return ret;
 	p = &rt->pollers[poller];
-	/* relaxed: counters, each for itself */
+	/* relaxed, all: separate counters, which order nothing */
 #define READ(name) \
 	known.name = atomic_load_explicit(&p->stats.name, memory_order_relaxed)
 	READ(empty_polls);
@@ -269,12 +273,12 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 	READ(spinning_ns);
 	READ(sleeping_ns);
 #undef READ
-	/* relaxed: likewise */
+	/* relaxed: a counter, which orders nothing */
 	alone = atomic_load_explicit(&p->stats.alone, memory_order_relaxed);
 	known.completions += alone;
 	known.delivered += alone;
 	known.batches += alone;
-	/* each poll counts in one of the three */
+	/* each poll counts as empty, alone or full */
 	known.polls = known.empty_polls + alone +
 		      atomic_load_explicit(&p->stats.full_polls,
 					   memory_order_relaxed);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- the way of a call through the line: slots, publication. Any thread.
- * doc/protocols/ledger.md.
+ * post.c -- the way of a call through the line: slots, then publication. Any
+ * thread. doc/protocols/ledger.md.
  */
 
 #include "poller/post.h"
@@ -20,7 +20,7 @@ static int last_of_link(const struct rt_post *post,
 					 : index;
 }
 
-/* Returns the end of the links that have no more than count work requests
+/* Returns the end of the links that have at most `count` work requests
  * together. */
 static int end_of_links(const struct rt_post *post,
 			const struct rt_post_ops *ops, uint32_t count)
@@ -37,7 +37,8 @@ static int end_of_links(const struct rt_post *post,
 	return index;
 }
 
-/* Those from there on need places; the next one, or its link, is count. */
+/* Notes that the work requests from `from` on need places: the work request at
+ * `from`, with its link, needs `count` places. */
 static void refuse_credit(struct rt_post *post, const struct rt_post_ops *ops,
 			  int from)
 {
@@ -60,8 +61,8 @@ int rt_post_end_of_room(struct rt_post *post, const struct rt_post_ops *ops,
 
 /* ---------------------------------------------------------------- slots --- */
 
-/* Gives the first count of a chain back, unposted; returns the rest of the
- * chain. */
+/* Gives the first `count` slots of a chain back, unposted. Returns the first
+ * slot of the remaining chain. */
 static uint16_t give_slots(const struct rt_post *post,
 			   const struct rt_post_ops *ops, uint16_t first,
 			   uint32_t count)
@@ -82,10 +83,11 @@ static uint16_t give_slots(const struct rt_post *post,
 }
 
 /*
- * Takes slots for as many as there are places for, a chain from the number
- * returned on; *end: those before it have one. 0: there are no places. While a
- * thread has slots, the queue pair may go, but what librpma and the futures
- * need of the connection stays.
+ * Takes slots for as many work requests as there are places for. Returns the
+ * first slot of a chain; *end: work requests before this index have a slot.
+ * Returns 0 if there are no places. While a thread has slots, the queue pair
+ * may go, but the connection keeps everything that librpma and the futures
+ * need.
  */
 static uint16_t take_slots(struct rt_post *post, const struct rt_post_ops *ops,
 			   int *end)
@@ -98,14 +100,14 @@ static uint16_t take_slots(struct rt_post *post, const struct rt_post_ops *ops,
 		count = (uint32_t)(*end - post->done);
 		slots = rt_line_take(post->turn, count,
 				     ops->object->limit(post));
-		/* what was cancelled takes no place from others */
+		/* a cancelled work request takes no place from others */
 		if (slots == 0 && ops->object->sweep != NULL &&
 		    ops->object->sweep(post))
 			slots = rt_line_take(post->turn, count,
 					     ops->object->limit(post));
 		if (slots != 0)
 			break;
-		/* another thread may have been faster: one link less, then */
+		/* another thread may have been faster: try with a link less */
 		*end = end_of_links(
 			post, ops,
 			rt_post_places(post->turn, ops->object->limit(post)));
@@ -117,9 +119,10 @@ static uint16_t take_slots(struct rt_post *post, const struct rt_post_ops *ops,
 
 /* ---------------------------------------------------------- publication --- */
 
-/* Publishes those before end, in slots from first on; the last of the chain is
- * for the oldest. 0: posted, or on the way. Else the slots are the caller's
- * still. */
+/* Publishes the work requests before `end`, in the chain of slots that begins
+ * with `first`; the last slot of the chain is for the oldest work request.
+ * Returns 0 if the work requests are posted or published. Otherwise the caller
+ * keeps the slots. */
 static int publish(struct rt_post *post, const struct rt_post_ops *ops,
 		   uint64_t seen, int end, uint16_t first)
 {
@@ -136,7 +139,7 @@ static int publish(struct rt_post *post, const struct rt_post_ops *ops,
 	if (answer == RT_TURN_STALE)
 		return RT_POST_STALE;
 	if (answer != RT_TURN_LEFT && answer != RT_TURN_HOLDS)
-		return RPMA_RT_E_CLOSED; /* it was open */
+		return RPMA_RT_E_CLOSED; /* the word was open before */
 	post->done = end;
 	if (answer == RT_TURN_HOLDS)
 		ops->object->hold(post);
@@ -152,7 +155,7 @@ int rt_post_by_line(struct rt_post *post, const struct rt_post_ops *ops,
 	int ready;
 	int end;
 
-	/* what kept the call from posting alone */
+	/* forgets why the call could not post alone */
 	post->refusal.reason = RPMA_RT_AGAIN_NONE;
 	slots = take_slots(post, ops, &end);
 	if (slots == 0)
@@ -177,7 +180,7 @@ int rt_post_fill_recvs(const struct rt_post *post, int end, uint16_t slot,
 	int ret;
 	int i;
 
-	/* the first of the chain is for the last one */
+	/* the first slot of the chain is for the last work request */
 	for (i = end - 1; i >= post->done; i--) {
 		ret = rt_wr_prepare_recv(&post->recvs[i], wr_id(post, i), sge,
 					 &out);

@@ -22,81 +22,87 @@
 #include "base/turn.h"
 #include "poller/side.h"
 
-/* of a step of a call: the routes were led elsewhere, all is looked at again;
- * there is not the room to post alone */
+/* results of a step of a call. STALE: a route was redirected, so the whole call
+ * is looked at again. NO_ROOM: there is no room to post alone */
 #define RT_POST_STALE	1
 #define RT_POST_NO_ROOM 2
 
-/* work requests a doorbell, at most */
+/* most work requests for a single doorbell */
 #define RT_POST_CHUNK 32
 /* most work requests of other threads that one hold posts */
 #define RT_POST_BUDGET 64
 
-/* what keeps the first work request that was not taken out */
+/* why the first work request that was not taken was refused */
 struct rt_post_refusal {
-	enum rpma_rt_again reason; /* NONE: nothing does */
-	/* of BACKLOG: the connection's route; of CREDIT: so many, of a link,
-	 * need places */
+	enum rpma_rt_again reason; /* NONE: nothing was refused */
+	/* BACKLOG: the connection's route. CREDIT: `count` places are needed,
+	 * for a link more than one */
 	const void *route;
 	uint32_t count;
 };
 
 struct rt_post {
 	struct rt_turn *turn;
-	void *object; /* what has the turn: a connection or an SRQ */
+	void *object; /* owner of the turn: a connection or an SRQ */
 	union {
 		const struct rpma_rt_wr *sends;
 		const struct rpma_rt_recv_wr *recvs;
 	};
 	int count;
-	int done;	/* those before it were taken */
-	int error;	/* of librpma, which has refused one */
-	bool goes_line; /* of sends: librpma may refuse one, and logs then */
-	enum rpma_rt_side side; /* of a connection */
+	int done;  /* work requests before this index were taken */
+	int error; /* error of librpma, which has refused a work request */
+	/* for sends: librpma may refuse a work request, and logs then */
+	bool goes_line;
+	enum rpma_rt_side side; /* for a connection */
 	struct rt_post_refusal refusal;
 };
 
-/* what a call does with the object that has the turn */
+/* functions of a call for the owner of the turn */
 struct rt_post_object_ops {
-	/* Returns how many slots may be in use. */
+	/* returns how many slots may be in use */
 	uint32_t (*limit)(const struct rt_post *post);
-	/* Takes what was cancelled out of line: true: places may have come
-	 * back. NULL: nothing is cancelled. */
+	/* takes cancelled work requests out of line; returns true if places may
+	 * have come back. NULL: nothing is ever cancelled */
 	bool (*sweep)(const struct rt_post *post);
-	/* The right came with the publication: posts, and gives it back. */
+	/* posts the line, and gives back the right, which came with the
+	 * publication */
 	void (*hold)(const struct rt_post *post);
-	/* Slots were given back unposted. */
+	/* tells the poller that slots were given back unposted */
 	void (*tell_places)(const struct rt_post *post);
-	/* Leaves what the caller wants, so that exactly one WRITABLE follows,
-	 * also where the reason has gone meanwhile. The caller holds nothing.
-	 * RPMA_E_AGAIN */
+	/* notes what the caller wants, so that exactly a single WRITABLE
+	 * follows, also where the reason has gone meanwhile. The caller holds
+	 * nothing. Returns RPMA_E_AGAIN */
 	int (*refuse)(const struct rt_post *post);
 };
 
-/* what a call does with its work requests; end: an index of the call */
+/* functions of a call for its work requests; end: an index of the call */
 struct rt_post_ops {
 	const struct rt_post_object_ops *object;
-	/* Validates those that were not taken: 0, or the error of the call. */
+	/* validates the work requests that were not taken. Returns 0, or the
+	 * error of the call */
 	int (*check)(struct rt_post *post);
-	/* The caller has the right, having seen that word: posts from its own
-	 * arrays, and gives the right back. 0; RT_POST_NO_ROOM; ERRORS */
+	/* posts from the caller's own arrays and gives the right back. The
+	 * caller has the right, and saw the word `seen` before. Returns 0;
+	 * RT_POST_NO_ROOM; ERRORS */
 	int (*alone)(struct rt_post *post, uint64_t seen);
-	/* Returns the last of the link that begins there, or itself. NULL:
-	 * there are no links. */
+	/* returns the last index of the link that begins at `index`; without a
+	 * link returns `index`. NULL: there are no links */
 	int (*last_of_link)(const struct rt_post *post, int index);
-	/* Behind the taking of slots: takes what the links before end need
-	 * besides (futures, leases); returns the end of those that have all and
-	 * whose consumers are not behind. *ret: RT_POST_STALE, or an error. */
+	/* takes what the links before `end` need besides slots (futures,
+	 * leases). Returns the end of the links that have everything and whose
+	 * consumers are not behind. *ret: RT_POST_STALE, or an error. Called
+	 * after slots were taken */
 	int (*take)(struct rt_post *post, uint64_t seen, int end, int *ret);
-	/* Gives back what those from one to before the other have taken. NULL:
-	 * nothing is. */
+	/* gives back what the work requests from `from` to before `to` have
+	 * taken. NULL: there is nothing to give back */
 	void (*undo)(const struct rt_post *post, int from, int to);
-	/* Copies those before end into slots, the last one first. */
+	/* copies the work requests before `end` into slots, the last work
+	 * request first */
 	int (*fill)(const struct rt_post *post, int end, uint16_t slot);
 };
 
-/* Of a word of the turn: 0: open. ERRORS: RPMA_RT_E_CLOSED; RPMA_E_AGAIN: not
- * open yet */
+/* Checks a word of the turn. Returns 0 if the word is open. ERRORS:
+ * RPMA_RT_E_CLOSED; RPMA_E_AGAIN: not open yet */
 static inline int rt_post_check_word(uint64_t word)
 {
 	if (unlikely(word & (RT_TURN_CLOSED | RT_TURN_DRAINED)))
@@ -104,7 +110,8 @@ static inline int rt_post_check_word(uint64_t word)
 	return likely(word & RT_TURN_OPEN) ? 0 : RPMA_E_AGAIN;
 }
 
-/* Returns how many places are free; limit: slots that may be in use. */
+/* Returns the number of free places. limit: number of slots that may be in
+ * use. */
 static inline uint32_t rt_post_places(const struct rt_turn *turn,
 				      uint32_t limit)
 {
@@ -113,14 +120,16 @@ static inline uint32_t rt_post_places(const struct rt_turn *turn,
 	return limit > used ? limit - used : 0;
 }
 
-/* Returns how many work requests of other threads one hold posts. In manual
- * mode nobody may run the poller for a while. */
+/* Returns how many work requests of other threads a single hold posts. In
+ * manual mode no thread may run the poller for a while, so there is no
+ * limit. */
 static inline uint32_t rt_post_budget(bool is_threaded)
 {
 	return is_threaded ? RT_POST_BUDGET : UINT32_MAX;
 }
 
-/* A lane behind which the route's consumer is keeps the rest out. */
+/* Notes the refusal of the remaining work requests: the consumer of the route's
+ * lane is behind. */
 static inline void rt_post_refuse_backlog(struct rt_post *post,
 					  const void *route)
 {
@@ -128,30 +137,32 @@ static inline void rt_post_refuse_backlog(struct rt_post *post,
 		.reason = RPMA_RT_AGAIN_BACKLOG, .route = route};
 }
 
-/* Returns the end of those that a caller posts alone where the queue, of that
- * depth, has not the room for all: none, if work requests may stand in line;
- * else as many whole links as fit. */
+/* Returns the end of the work requests that a caller posts alone where the
+ * queue, of that depth, has no room for the whole call: no work request, if
+ * work requests may stand in line; otherwise as many whole links as fit. */
 __attribute__((cold)) int rt_post_end_of_room(struct rt_post *post,
 					      const struct rt_post_ops *ops,
 					      uint32_t depth, uint32_t room);
-/* As many as there are places for, through the line. 0, with a reason in the
- * refusal if not all were taken; RT_POST_STALE; ERRORS: of the call */
+/* Takes as many work requests through the line as there are places. Returns 0,
+ * with a reason in the refusal if not all were taken; RT_POST_STALE; ERRORS of
+ * the call */
 int rt_post_by_line(struct rt_post *post, const struct rt_post_ops *ops,
 		    uint64_t seen);
-/* One piece a receive, into slots; wr_id(): of that index. ERRORS: librpma's,
- * noted */
+/* Writes receives with a piece each into slots; wr_id() returns the wr_id for
+ * an index. ERRORS: errors of librpma, noted */
 int rt_post_fill_recvs(const struct rt_post *post, int end, uint16_t slot,
 		       uint64_t (*wr_id)(const struct rt_post *post,
 					 int index));
-/* The end of a call that was not taken whole: how many were taken; if none, the
- * error. */
+/* Returns the result of a call that was not taken whole: the number of taken
+ * work requests or, if no work request was taken, the error. */
 int rt_post_answer(int taken, int ret);
 
-/* One try of the rest of the call: as rt_post_by_line(). */
+/* Tries to post the remaining work requests of the call, with the results of
+ * rt_post_by_line(). */
 __attribute__((always_inline)) static inline int
 rt_post_try(struct rt_post *post, const struct rt_post_ops *ops)
 {
-	/* before routes are looked at */
+	/* the word is read before routes are looked at */
 	uint64_t seen = rt_turn_look(post->turn);
 	int ret = rt_post_check_word(seen);
 
@@ -172,7 +183,8 @@ rt_post_try(struct rt_post *post, const struct rt_post_ops *ops)
 		       : ret;
 }
 
-/* The whole call: 0: all were taken; else the error for the rest. */
+/* Runs the whole call. Returns 0 if all work requests were taken, otherwise the
+ * error for the remaining work requests. */
 __attribute__((always_inline)) static inline int
 rt_post_run(struct rt_post *post, const struct rt_post_ops *ops)
 {

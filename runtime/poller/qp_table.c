@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * qp_table.c -- open addressing, linear probing, no tombstones: the entries
- * behind a removed one move up. Runs on the poller, but for new and delete.
+ * qp_table.c -- a table of queue pairs with open addressing, linear probing and
+ * no tombstones: removing an entry moves later entries up. Runs on the poller,
+ * but for new and delete.
  */
 
 #include "poller/qp_table.h"
@@ -11,7 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define LEAST 16 /* entries */
+#define LEAST 16 /* least number of entries */
 
 struct rt_qp_table *rt_qp_table_new(uint32_t count)
 {
@@ -76,7 +77,8 @@ void rt_qp_table_remove(struct rt_qp_table *table, uint32_t qp_num)
 	table->count--;
 	for (at = (hole + 1) & table->mask; table->entries[at].route != 0;
 	     at = (at + 1) & table->mask) {
-		/* it may fill the hole if its home does not lie behind it */
+		/* the entry may fill the hole if the entry's home is not behind
+		 * the hole */
 		home = rt_qp_table_home(table, table->entries[at].qp_num);
 		if (((at - home) & table->mask) < ((at - hole) & table->mask))
 			continue;

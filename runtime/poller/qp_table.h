@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * qp_table.h -- from a queue pair's number to the route that its receives from
- * an SRQ take: one table for each CQ, used by its poller only. Never more than
- * half full: making a connection makes room first. doc/protocols/srq.md.
+ * qp_table.h -- from a queue pair's number to the route of the receives that
+ * the queue pair takes from an SRQ: a table for each CQ, used by the CQ's
+ * poller only. A table is never more than half full, because making a
+ * connection makes room first. doc/protocols/srq.md.
  */
 
 #ifndef RT_POLLER_QP_TABLE_H
@@ -15,31 +16,31 @@
 
 struct rt_qp_entry {
 	uint32_t qp_num;
-	uint32_t route; /* 0: free */
+	uint32_t route; /* 0: the entry is free */
 };
 
 struct rt_qp_table {
-	uint32_t mask; /* entries - 1 */
+	uint32_t mask; /* number of entries - 1 */
 	uint32_t count;
 	struct rt_qp_entry entries[];
 };
 
-/* A table for so many queue pairs; all free. NULL: no memory. */
+/* Makes a table for `count` queue pairs, with free entries. NULL: no memory. */
 struct rt_qp_table *rt_qp_table_new(uint32_t count);
 void rt_qp_table_delete(struct rt_qp_table *table);
-/* How many queue pairs the table has room for. */
+/* Returns for how many queue pairs the table has room. */
 uint32_t rt_qp_table_room(const struct rt_qp_table *table);
-/* Copies the entries of from into to, which has room for them. */
+/* Copies the entries of `from` into `to`, which has room for the entries. */
 void rt_qp_table_move(struct rt_qp_table *to, const struct rt_qp_table *from);
 
 static inline uint32_t rt_qp_table_home(const struct rt_qp_table *table,
 					uint32_t qp_num)
 {
-	/* numbers are handed out in sequence, mostly */
+	/* queue pairs are mostly numbered in sequence */
 	return (qp_num ^ qp_num >> 12) & table->mask;
 }
 
-/* The route, 0: none. table may be NULL. */
+/* Returns the route of a queue pair, 0: none. table may be NULL. */
 static inline uint32_t rt_qp_table_find(const struct rt_qp_table *table,
 					uint32_t qp_num)
 {
@@ -57,7 +58,7 @@ static inline uint32_t rt_qp_table_find(const struct rt_qp_table *table,
 	}
 }
 
-/* A new number, or another route for one that is there. */
+/* Sets the route of a queue pair, which may be new in the table. */
 void rt_qp_table_set(struct rt_qp_table *table, uint32_t qp_num,
 		     uint32_t route);
 void rt_qp_table_remove(struct rt_qp_table *table, uint32_t qp_num);

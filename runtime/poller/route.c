@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * route.c -- the routes of a CQ: free numbers, the table, and where closed
- * routes lead: trees in which the smaller goes below the larger, and a way that
- * is gone is halved. Room in the lane that a route leads to.
+ * route.c -- the routes of a CQ: free numbers; the table; the trees that say
+ * where closed routes lead. The root of the smaller tree goes below the root of
+ * the larger tree, and a walk to the root halves the path. Also: room in the
+ * lane to which a route leads.
  */
 
 #include "poller/route.h"
@@ -33,10 +34,12 @@ void rt_numbers_fini(struct rt_numbers *numbers)
 	numbers->back = NULL;
 }
 
-/* Those that the poller gave back and nobody has collected. */
+/* Returns how many numbers the poller gave back and no thread has collected
+ * yet. */
 static uint32_t count_back(const struct rt_numbers *numbers)
 {
-	/* acquire [ROUTE-2]: the places below it are written */
+	/* acquire [ROUTE-2]: pairs with the release in
+	 * rt_numbers_return_poller(); the places below back_tail are written */
 	return atomic_load_explicit(&numbers->back_tail, memory_order_acquire) -
 	       numbers->back_head;
 }
@@ -56,7 +59,8 @@ static void collect(struct rt_numbers *numbers)
 			numbers->back[numbers->back_head++ % RT_ROUTE_COUNT];
 }
 
-/* Each number that is out has its place when it comes back. */
+/* Makes room for returned numbers: each number in use needs a place in the
+ * stack. */
 static int grow(struct rt_numbers *numbers)
 {
 	uint32_t max = numbers->returned_max * 2 + LEAST_RETURNED;
@@ -102,13 +106,14 @@ int rt_numbers_let_poller(struct rt_numbers *numbers)
 
 void rt_numbers_return_poller(struct rt_numbers *numbers, uint32_t number)
 {
-	/* relaxed: our own store. A place is read before its number can be
-	 * handed out again and come back, and there are as many as numbers */
+	/* relaxed: only the poller stores. A place is read before the place's
+	 * number can be handed out again and come back, and there are as many
+	 * places as numbers */
 	uint32_t tail =
 		atomic_load_explicit(&numbers->back_tail, memory_order_relaxed);
 
 	numbers->back[tail % RT_ROUTE_COUNT] = (uint16_t)number;
-	/* release [ROUTE-2]: pairs with count_back() */
+	/* release [ROUTE-2]: pairs with the acquire in count_back() */
 	atomic_store_explicit(&numbers->back_tail, tail + 1,
 			      memory_order_release);
 }
@@ -123,7 +128,8 @@ struct block {
 int rt_route_table_new(struct rt_route_entry **table_ptr,
 		       struct cds_hlist_head **by_lane_ptr)
 {
-	/* zeroed = free; pages of numbers never used are never touched */
+	/* zeroed entries are free; pages of numbers that were never used are
+	 * not touched */
 	struct block *block = calloc(1, sizeof(*block));
 
 	if (block == NULL)
@@ -163,7 +169,7 @@ const struct rt_route_entry *rt_route_led_to(struct rt_led *led)
 
 /*
  * Room in the lane of a poller and a queue for all items that may be delivered
- * there. Under the lock of the runtime.
+ * into the lane. Under the lock of the runtime.
  */
 
 int rt_reserve_spill(struct rt_lane *lane, uint32_t entries,
@@ -196,11 +202,12 @@ int rt_reserve_lane(struct rt_poller *poller, struct rpma_rt_queue *queue,
 	if (lane == NULL)
 		return RPMA_E_NOMEM;
 	/* items of connections that are gone may fill the spill: no new
-	 * connections while it is over its limit */
+	 * connections while the lane is over its limit */
 	if (rt_lane_is_backlogged(lane))
 		return RPMA_RT_E_BUSY;
-	/* reference before check: a consumer that already got "closed, empty"
-	 * saw the close before, so we see it too */
+	/* the reference comes before the check: a consumer that already got
+	 * "closed, empty" saw the close before the reference, so this thread
+	 * sees the close, too */
 	rt_queue_ref(queue);
 	ret = RPMA_RT_E_CLOSED;
 	if (rt_queue_is_closed(queue))

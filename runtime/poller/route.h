@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * route.h -- the 64 bits of a work request and the table that they index.
+ * route.h -- the 64 bits of a work request, and the table that the bits index.
  *
- * The table belongs to a CQ and is the poller's alone. Numbers are handed out
- * and taken back under the runtime's lock, never on the data path.
+ * The table belongs to a CQ, and only the poller uses the table. Numbers are
+ * handed out and taken back under the runtime's lock, never on the data path.
  * Why a number is never reused too early: doc/protocols/wr_id.md.
  */
 
@@ -26,17 +26,19 @@
 /* -------------------------------------------------------------- numbers --- */
 
 /*
- * Free numbers of one CQ's routes. Under the runtime's lock, but for the
- * numbers that the poller gives back: these are in a ring that the poller
- * writes and that the thread with the lock reads. doc/protocols/route.md.
+ * The free numbers of a CQ's routes. Used under the runtime's lock, but for the
+ * numbers that the poller gives back: the poller writes these numbers into a
+ * ring, which the thread with the lock reads. doc/protocols/route.md.
  */
 
 struct rt_numbers {
-	uint16_t *returned; /* a stack, with room for all handed out */
+	/* a stack, with room for all numbers that are handed out */
+	uint16_t *returned;
 	uint32_t returned_count;
 	uint32_t returned_max;
-	uint32_t next; /* never handed out yet from here on */
-	/* given back by the poller: a place for each; NULL: none yet */
+	uint32_t next; /* numbers from here on were never handed out */
+	/* ring of numbers that the poller gives back, with a place for each
+	 * number; NULL: not made yet */
 	uint16_t *back;
 	uint32_t back_head;
 	_Atomic uint32_t back_tail; /* written by the poller */
@@ -44,14 +46,16 @@ struct rt_numbers {
 
 void rt_numbers_init(struct rt_numbers *numbers);
 void rt_numbers_fini(struct rt_numbers *numbers);
-/* How many can be taken. */
+/* Returns how many numbers can be taken. */
 uint32_t rt_numbers_left(const struct rt_numbers *numbers);
-/* ERRORS: RPMA_E_NOMEM (also: all 32512 in use) */
+/* Takes a number. ERRORS: RPMA_E_NOMEM (also: all 32512 numbers are in use) */
 int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number);
 void rt_numbers_return(struct rt_numbers *numbers, uint32_t number);
-/* From now on the poller may give numbers back. ERRORS: RPMA_E_NOMEM */
+/* Makes the ring through which the poller gives numbers back. ERRORS:
+ * RPMA_E_NOMEM */
 int rt_numbers_let_poller(struct rt_numbers *numbers);
-/* Without the lock. REQUIRES: the message about the above was run */
+/* Gives a number back on the poller, without the lock. REQUIRES: the poller has
+ * run the message about the ring */
 void rt_numbers_return_poller(struct rt_numbers *numbers, uint32_t number);
 
 /* ---------------------------------------------------------------- route --- */
@@ -65,9 +69,11 @@ struct rt_side;
 #define RT_ROUTE_MASK	  0x7fffu
 #define RT_ON_ERROR_ONLY  (UINT64_C(1) << 63)
 #define RT_ROUTE_INTERNAL 0u
-#define RT_ROUTE_FIRST	  256u /* below: the poller's own */
+#define RT_ROUTE_FIRST	  256u /* smaller numbers are reserved */
 #define RT_ROUTE_COUNT	  (RT_ROUTE_MASK + 1)
-#define RT_QP_KEY_NONE	  0u /* of a free entry; numbers have 24 bits */
+/* of a free entry: no queue pair has such a key, because the numbers of queue
+ * pairs have 24 bits */
+#define RT_QP_KEY_NONE 0u
 
 #define RT_KIND_SHIFT 44
 #define RT_SLOT_MASK  0xffffffffu
@@ -95,13 +101,14 @@ static inline uint64_t rt_wr_id_cookie(uint64_t wr_id)
 	return wr_id & RT_COOKIE_MASK;
 }
 
-/* What an entry holds of a queue pair's number: never RT_QP_KEY_NONE. */
+/* Returns the key that an entry holds in place of a queue pair's number: never
+ * RT_QP_KEY_NONE. */
 static inline uint32_t rt_qp_key(uint32_t qp_num)
 {
 	return ~qp_num;
 }
 
-/* one number of a CQ; free while qp_key is RT_QP_KEY_NONE */
+/* the entry of a number of a CQ; free while qp_key is RT_QP_KEY_NONE */
 struct rt_route_entry {
 	union {
 		struct rt_lane *lane;
@@ -113,31 +120,39 @@ struct rt_route_entry {
 	void *user;
 	struct rt_side *side;
 	uint32_t qp_key;
-	uint8_t is_callback; /* it leads to no lane: to a function, or */
-	uint8_t is_futures;  /* to slots of futures, or */
-	/* to a source, whose futures come later, or */
+	/* the route leads to a function of the program, not to a lane */
+	uint8_t is_callback;
+	uint8_t is_futures; /* the route leads to slots of futures */
+	/* the route leads to a source, whose futures come later */
 	bool is_source : 1;
-	bool is_sink : 1; /* to a function of the runtime, at once, or */
-	bool is_led : 1;  /* where an open route leads: the route is closed */
-	uint8_t flags;	  /* RPMA_RT_C_LEASE, or none: of its completions */
+	/* the route leads to a function of the runtime, called at once */
+	bool is_sink : 1;
+	/* the route is closed, and leads where an open route leads */
+	bool is_led : 1;
+	/* RPMA_RT_C_LEASE or 0: flags of the route's completions */
+	uint8_t flags;
 };
 
-/* A closed route, whose completions go where an open route leads: a node of the
- * tree of all such routes. The poller's; stays as long as its connection. */
+/* A closed route whose completions go where an open route leads: a node of the
+ * tree of all such routes. Used by the poller only; exists as long as its
+ * connection. */
 struct rt_led {
-	struct rt_led *up;		 /* NULL: the root */
-	const struct rt_route_entry *to; /* of the root: of the open route */
-	uint32_t size;			 /* of the root: nodes of the tree */
+	/* parent node; NULL: this node is the root */
+	struct rt_led *up;
+	/* in the root: the entry of the open route */
+	const struct rt_route_entry *to;
+	/* in the root: number of nodes of the tree */
+	uint32_t size;
 };
 
-/* Joins the tree of these roots, of which each may be NULL, and returns its
- * root. */
+/* Joins the trees of two roots, each of which may be NULL. Returns the root of
+ * the joined tree. */
 struct rt_led *rt_route_led_join(struct rt_led *one, struct rt_led *other);
 /* Returns the entry of the open route. */
 const struct rt_route_entry *rt_route_led_to(struct rt_led *led);
 
-/* of a CQ's routes to lanes, of which there are eight times as many at most; a
- * power of two */
+/* buckets for a CQ's routes to lanes, at most eight routes to a bucket on
+ * average; a power of two */
 #define RT_LANE_BUCKETS (RT_ROUTE_COUNT / 8)
 
 /* Allocates the routes of a CQ, every entry free, and behind the routes, in the
@@ -145,8 +160,9 @@ const struct rt_route_entry *rt_route_led_to(struct rt_led *led);
 int rt_route_table_new(struct rt_route_entry **table_ptr,
 		       struct cds_hlist_head **by_lane_ptr);
 
-/* A completion as an item, where no route made its wr_id. Only what is valid is
- * read: on an error four fields are, and the opcode is the one given. */
+/* Makes an item of a completion whose wr_id was made by no route. Reads only
+ * the valid fields: on an error four fields are valid, and the opcode is
+ * opcode_of_error. */
 static inline struct rpma_rt_completion rt_item_of_wc(const struct ibv_wc *wc,
 						      uint64_t context,
 						      void *user,
@@ -175,57 +191,61 @@ static inline struct rpma_rt_completion rt_item_of_wc(const struct ibv_wc *wc,
 /* ------------------------------------------------------------- reserved --- */
 
 /*
- * The route numbers below RT_ROUTE_FIRST, the same in all CQs of a poller: 0 is
- * for the own work requests of the runtime, from 2 on for SRQs, which take part
- * in a batch as sides do. doc/protocols/wr_id.md, srq.md.
+ * The route numbers below RT_ROUTE_FIRST, the same in all CQs of a poller: 0
+ * for the runtime's own work requests, from 2 on for SRQs. Reserved numbers
+ * take part in the end of a batch as sides do. doc/protocols/wr_id.md, srq.md.
  */
 
 struct rt_cq;
 struct rt_poller;
 
-/* of a kind of number; all on the poller */
+/* functions of a reserved number; all run on the poller */
 struct rt_reserved_ops {
-	/* a completion with that number; may run the poller's inbox */
+	/* handles a completion with the number; may run the poller's inbox */
 	void (*completion)(struct rt_poller *poller, struct rt_cq *cq,
 			   const struct ibv_wc *wc);
-	/* the rest is NULL for numbers that are never touched. At the end of a
-	 * batch in which it was: its credits go back, before the lanes are
-	 * published; refused posters are answered, after the fence */
+	/* the functions from here on are NULL for numbers that are never
+	 * touched. At the end of a batch that touched the number, publish()
+	 * gives credits back, before the lanes are published, and answer()
+	 * answers refused posters, after the fence */
 	void (*publish)(void *arg);
 	void (*answer)(void *arg);
-	/* a lane that got its items in this batch is over its limit, before
-	 * publish; that lane is under its limit again */
+	/* held(): a lane that got items of the number in this batch is over its
+	 * limit; called before publish(). eased(): the lane is under its limit
+	 * again */
 	void (*held)(void *arg);
 	void (*eased)(void *arg);
 };
 
-/* one number; free while ops is NULL */
+/* a reserved number; free while ops is NULL */
 struct rt_reserved {
 	const struct rt_reserved_ops *ops;
 	void *arg;
-	bool touched; /* in this batch */
+	bool touched; /* the current batch touched the number */
 	struct rt_reserved *touched_next;
 };
 
 /* -------------------------------------------------------------- reserve --- */
 
 /*
- * Room in the lane of a poller and a queue for all items that may be delivered
- * there. Under the lock of the runtime.
+ * Reserves room in the lane of a poller and a queue for all items that may be
+ * delivered there. Under the lock of the runtime.
  */
 
 struct rt_spill;
 
-/* Room for entries more in the lane's spill; *spill_ptr is a larger one for the
- * poller to take, or NULL. ERRORS: RPMA_E_NOMEM */
+/* Reserves room for `entries` more items in the lane's spill. Stores in
+ * *spill_ptr a larger spill for the poller to take, or NULL. ERRORS:
+ * RPMA_E_NOMEM */
 int rt_reserve_spill(struct rt_lane *lane, uint32_t entries,
 		     struct rt_spill **spill_ptr);
 
 /*
- * Reserves room for entries more in the lane between the poller and the queue,
- * and references the queue; *spill_ptr as above. The caller gives both back.
- * REQUIRES: the runtime's lock. ERRORS: RPMA_E_NOMEM, RPMA_RT_E_BUSY (the
- * queue's consumer is behind), RPMA_RT_E_CLOSED (the queue is)
+ * Reserves room for `entries` more items in the lane between the poller and the
+ * queue, and references the queue; *spill_ptr as in rt_reserve_spill(). The
+ * caller gives back room and reference. REQUIRES: the runtime's lock. ERRORS:
+ * RPMA_E_NOMEM, RPMA_RT_E_BUSY (the queue's consumer is behind),
+ * RPMA_RT_E_CLOSED (the queue is closed)
  */
 int rt_reserve_lane(struct rt_poller *poller, struct rpma_rt_queue *queue,
 		    uint32_t entries, struct rt_lane **lane_ptr,

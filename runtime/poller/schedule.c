@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * schedule.c -- see schedule.h.
+ * schedule.c -- ready tasks, and deadlines; see schedule.h.
  */
 
 #include "poller/schedule.h"
@@ -36,8 +36,8 @@ void rt_schedule_ready_all(struct rt_poller *poller, struct cds_list_head *list)
 {
 	struct cds_list_head *ready = &poller->schedule.ready;
 
-	/* behind the last one that is ready; deadlines of theirs stay where
-	 * they are until they run */
+	/* behind the last ready task; the tasks keep their deadlines until they
+	 * run */
 	cds_list_splice(list, ready->prev);
 	CDS_INIT_LIST_HEAD(list);
 }
@@ -58,7 +58,7 @@ void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list)
 	cds_list_add_tail(&task->link, list);
 }
 
-/* Tasks whose deadline has passed become ready, as many as a round can run. */
+/* Makes tasks ready whose deadline has passed, as many as a round can run. */
 static void take_due(struct rt_poller *poller)
 {
 	struct rt_heap *timed = &poller->schedule.timed;
@@ -85,16 +85,17 @@ int rt_schedule_run(struct rt_poller *poller, bool is_idle)
 		take_due(poller);
 	if (cds_list_empty(&schedule->ready))
 		return 0;
-	/* each at most once: one that is ready again joins the next round */
+	/* each task runs at most once: a task that becomes ready again joins
+	 * the next round */
 	cds_list_splice(&schedule->ready, &batch);
 	CDS_INIT_LIST_HEAD(&schedule->ready);
 	while (!cds_list_empty(&batch) && units < RT_SCHEDULE_UNITS) {
 		task = cds_list_first_entry(&batch, struct rt_task, link);
 		rt_schedule_cancel(poller, task);
-		ran = task->run(task, poller); /* may free it */
+		ran = task->run(task, poller); /* run() may free the task */
 		units += ran > 0 ? ran : 1;
 	}
-	/* before those that became ready meanwhile */
+	/* in front of the tasks that became ready meanwhile */
 	cds_list_splice(&batch, &schedule->ready);
 	return units;
 }

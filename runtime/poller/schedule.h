@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * schedule.h -- the work of a poller besides completions: tasks that are ready,
- * in the order in which they became so, and tasks that have a deadline. A
- * round runs RT_SCHEDULE_UNITS of work and leaves the rest to the next ones,
- * so that thousands of dying connections make no round long. Runs on the
- * poller. doc/protocols/connection.md.
+ * schedule.h -- the work of a poller besides completions: ready tasks, in the
+ * order in which they became ready, and tasks with a deadline. A round runs
+ * RT_SCHEDULE_UNITS of work and leaves further tasks to the next rounds, so
+ * that thousands of dying connections make no round long. Runs on the poller.
+ * doc/protocols/connection.md.
  */
 
 #ifndef RT_POLLER_SCHEDULE_H
@@ -21,29 +21,32 @@
 
 struct rt_poller;
 
-/* of work in a round, and in one run of a task at most: an item written, a
- * route closed; at least one for each run */
+/* units of work in a round, and the most in a single run of a task. A unit is
+ * an item written or a route closed; each run counts as a unit at least */
 #define RT_SCHEDULE_UNITS 64
 
-/* a member of what it is a task of; it waits in a list, in the heap of
- * deadlines, in both (what comes first runs it), or is idle */
+/* a task; a member of the object that the task works for. A task waits in a
+ * list, in the heap of deadlines, or in both (the first to come runs the task),
+ * or is idle */
 struct rt_task {
-	/* how many units it was; it may ask to be run again */
+	/* runs the task and returns the number of units; may make the task
+	 * ready again */
 	int (*run)(struct rt_task *task, struct rt_poller *poller);
-	struct cds_list_head
-		link; /* among the ready, or in a list to wait in */
+	/* in the list of ready tasks, or in a list of waiting tasks */
+	struct cds_list_head link;
 	union {
-		struct rt_heap_node timer; /* its key: the deadline */
-		/* in a CQ's list, and in no heap: see rt_cq.sweeping */
+		struct rt_heap_node timer; /* key: the deadline */
+		/* of a task in a CQ's list, which is in no heap: see
+		 * rt_cq.sweeping */
 		uint64_t until_taken;
 	};
 };
 
-/* a poller's */
+/* the tasks of a poller */
 struct rt_schedule {
 	struct cds_list_head ready;
 	struct rt_heap timed;
-	uint32_t rounds; /* for the clock */
+	uint32_t rounds; /* counted to read the clock now and then */
 };
 
 static inline void rt_task_init(struct rt_task *task,
@@ -59,7 +62,7 @@ static inline bool rt_schedule_has_ready(const struct rt_schedule *schedule)
 	return schedule->ready.next != &schedule->ready;
 }
 
-/* Is nothing ready and nothing waits for the clock? */
+/* Returns whether no task is ready and no task has a deadline. */
 static inline bool rt_schedule_is_empty(const struct rt_schedule *schedule)
 {
 	return !rt_schedule_has_ready(schedule) &&
@@ -68,28 +71,32 @@ static inline bool rt_schedule_is_empty(const struct rt_schedule *schedule)
 
 void rt_schedule_init(struct rt_poller *poller);
 
-/* The task runs in this round or one of the next, wherever it waited before. */
+/* Makes the task ready, wherever the task waited: it runs in this round or in a
+ * later round. */
 void rt_schedule_ready(struct rt_poller *poller, struct rt_task *task);
-/* All tasks of that list become ready; the list is empty then. Takes the same
- * time for any number of them: the list is spliced. */
+/* Makes all tasks of the list ready; the list is empty afterwards. Takes the
+ * same time for any number of tasks, because the list is spliced. */
 void rt_schedule_ready_all(struct rt_poller *poller,
 			   struct cds_list_head *list);
-/* Sets the task's deadline, by the monotonic clock, instead of a former one. */
+/* Sets the task's deadline, by the monotonic clock, in place of a former
+ * deadline. */
 void rt_schedule_at(struct rt_poller *poller, struct rt_task *task,
 		    uint64_t deadline_ns);
-/* The task also waits in that list, until rt_schedule_ready() or _ready_all().
- */
+/* Puts the task into the list, to wait there also, until rt_schedule_ready() or
+ * _ready_all(). */
 void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list);
 /* Cancels the task: it does not run. */
 void rt_schedule_cancel(struct rt_poller *poller, struct rt_task *task);
 
-/* Runs what is ready or due; units. The clock is read if there are deadlines,
- * in idle rounds and in one of many others. */
+/* Runs tasks that are ready or due; returns the units of work. Where there are
+ * deadlines, reads the clock in idle rounds and in a few of the other
+ * rounds. */
 int rt_schedule_run(struct rt_poller *poller, bool is_idle);
-/* The next deadline; 0: some are ready, UINT64_MAX: none at all. */
+/* Returns the next deadline; 0: tasks are ready; UINT64_MAX: no task is ready
+ * or has a deadline. */
 uint64_t rt_schedule_next_ns(const struct rt_poller *poller);
-/* How long the poller may sleep before the next deadline, and no longer than
- * most_ms, in milliseconds; -1: until it is woken. */
+/* Returns for how many milliseconds the poller may sleep before the next
+ * deadline, at most most_ms; -1: until the poller is woken. */
 int rt_schedule_sleep_ms(const struct rt_poller *poller, int most_ms);
 
 #endif /* RT_POLLER_SCHEDULE_H */

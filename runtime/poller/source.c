@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * source.c -- see source.h. Runs on the poller, or in place of the poller after
- * a stop.
+ * source.c -- sources of futures, see source.h. Runs on the poller, or in place
+ * of the poller after a stop.
  */
 
 #include "poller/source.h"
@@ -18,7 +18,7 @@
 
 static void add_count(struct rt_future_source *source, uint32_t by)
 {
-	/* relaxed: a statistic to others */
+	/* relaxed: a statistic for other threads */
 	atomic_store_explicit(&source->count, rt_source_count(source) + by,
 			      memory_order_relaxed);
 }
@@ -127,8 +127,9 @@ bool rt_source_may_serve(const struct rt_future *slot, uint32_t asked)
 
 /* ------------------------------------------------- slots that watch --- */
 
-/* A slot that watches has no result: words of the result are its neighbours in
- * their order, index + 1, or 0. */
+/* Returns the link of a watching slot to the next slot: index + 1, or 0. A
+ * watching slot has no result, so words of the result hold the slot's
+ * neighbours in the order of watching. */
 static uint32_t *watch_next(struct rt_future *slot)
 {
 	return &slot->result.byte_len;
@@ -144,7 +145,7 @@ static struct rt_future *watch_at(struct rt_futures *futures, uint32_t at)
 	return at != 0 ? &futures->slots[at - 1] : NULL;
 }
 
-/* Makes the slot the last that watches. */
+/* Makes the slot the last watching slot. */
 static void watch(struct rt_future *slot)
 {
 	struct rt_futures *futures = slot->of;
@@ -185,7 +186,8 @@ static bool fetch(const struct rt_future_source *source,
 	return source->fetch != NULL && source->fetch(source->arg, item);
 }
 
-/* Stores the next item, or the end, in the slot; false: nothing has come. */
+/* Stores the next item, or the end, in the slot. Returns false if nothing has
+ * come. */
 static bool take_next(struct rt_future *slot)
 {
 	struct rt_future_source *source = slot->of->source;
@@ -222,15 +224,17 @@ bool rt_source_serve_poller(struct rt_poller *poller,
 		fetch(futures->source, NULL);
 	if (slot == NULL || !take_next(slot))
 		return false;
-	rt_future_finish_poller(poller, slot, &left); /* is led nowhere */
+	/* the result is led nowhere */
+	rt_future_finish_poller(poller, slot, &left);
 	return true;
 }
 
 /* ------------------------------------------------- what a holder asks --- */
 
-/* Does a request at once: the device has nothing to do with the slot. A slot is
- * behind the slots that watch: an item that is there then was put back, and is
- * for the first of these slots. The keeper never watches. */
+/* Does a request at once: the device has nothing to do with the slot. A new
+ * slot goes behind the watching slots: an item that is listed while slots watch
+ * was put back, and is for the first watching slot. The keeper never
+ * watches. */
 static bool ask(struct rt_future *slot, uint32_t asked)
 {
 	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {

@@ -21,7 +21,7 @@
 
 struct rt_poller;
 
-/* kinds of futures that a program asks for */
+/* kinds of futures for which a program asks */
 extern const struct rt_future_kind rt_source_requests;
 extern const struct rt_future_kind rt_source_messages;
 extern const struct rt_future_kind rt_source_slots;
@@ -34,50 +34,53 @@ struct rt_source_node {
 	uint32_t sequence;
 };
 
-/* the poller's, or, after a stop, of the thread that does the requests; freed
- * by the same when the keeper is dropped */
+/* a source; belongs to the poller or, after a stop, to the thread that does the
+ * requests; the same thread frees the source when the keeper is dropped */
 struct rt_future_source {
 	struct rt_futures *futures; /* immutable */
-	/* An item left the list: another may come. NULL: no more come */
+	/* called when an item left the list: there is room for another item.
+	 * NULL: no more items come */
 	void (*taken)(void *arg);
-	/* Makes the next item, or returns false: fetch is called again when the
+	/* makes the next item, or returns false: fetch is called again when the
 	 * keeper is asked to WATCH. item NULL: no future waits for an item any
-	 * more. NULL: items are listed */
+	 * more. fetch NULL: items are listed */
 	bool (*fetch)(void *arg, struct rpma_rt_completion *item);
 	void *arg;		      /* immutable: the owner */
 	struct rt_source_node *first; /* listed, in order */
 	struct rt_source_node **last; /* where the next node is linked */
-	struct rt_source_node *free;  /* of nodes[] */
-	_Atomic uint32_t count;	      /* listed; a statistic to others */
-	uint32_t sequence;	      /* of the next item to come */
-	/* of each slot: the node of the slot's last item */
+	struct rt_source_node *free;  /* list of the free nodes in nodes[] */
+	/* listed items; a statistic for other threads */
+	_Atomic uint32_t count;
+	uint32_t sequence; /* of the next item to come */
+	/* for each slot: the node of the slot's last item */
 	struct rt_source_node **held;
-	bool has_nodes; /* else items bring their nodes */
+	bool has_nodes; /* otherwise each item brings a node */
 	struct rt_source_node nodes[];
 };
 
-/* Returns how many items are listed. Any thread that knows the source. */
+/* Returns the number of listed items. Any thread that knows the source. */
 static inline uint32_t rt_source_count(const struct rt_future_source *source)
 {
-	/* relaxed: the poller's own; a statistic to others */
+	/* relaxed: only the poller writes; a statistic for other threads */
 	return atomic_load_explicit(&source->count, memory_order_relaxed);
 }
 
-/* Lists an item, in a node of the source; in the item's own node. The caller
- * serves the slots that watch: rt_deliver_asked(). */
+/* List an item: rt_source_put_poller() in a node of the source,
+ * rt_source_add_poller() in the item's own node. The caller then serves the
+ * watching slots: rt_deliver_asked(). */
 void rt_source_put_poller(struct rt_future_source *source,
 			  const struct rpma_rt_completion *item);
 void rt_source_add_poller(struct rt_future_source *source,
 			  struct rt_source_node *node);
-/* Sets the end of a source, of latches that of the event. The caller serves the
- * slots that watch. */
+/* Sets the end of a source; of latches the end of the event. The caller then
+ * serves the watching slots. */
 void rt_source_set_end_poller(struct rt_futures *futures, uint32_t event,
 			      const struct rpma_rt_completion *end);
-/* Completes the first slot that watches; false: no slot watches, or nothing has
- * come. REQUIRES: the batch is not full */
+/* Completes the first watching slot. Returns false if no slot watches, or
+ * nothing has come. REQUIRES: the batch is not full */
 bool rt_source_serve_poller(struct rt_poller *poller,
 			    struct rt_futures *futures, uint32_t event);
-/* Returns whether slots that watch may get an item by what is asked of the
+/* Returns whether watching slots may get an item because of this request to the
  * slot. Called before the request is done. */
 bool rt_source_may_serve(const struct rt_future *slot, uint32_t asked);
 
