@@ -3,7 +3,8 @@
 
 /*
  * calls.c -- the calls of a future's holder that never wait: poll, cancel,
- * then, drop. Any thread, one at a time a future. doc/protocols/future.md.
+ * then, drop. Any thread, but a single thread at a time for each future.
+ * doc/protocols/future.md.
  */
 
 #include "future/future.h"
@@ -46,17 +47,19 @@ int rpma_rt_future_poll(const struct rpma_rt_future *future,
 
 static enum rt_future_claim claim_of(const struct rt_future *slot)
 {
-	/* acquire [FUTURE-4]: pairs with claim_call() */
+	/* acquire [FUTURE-4]: pairs with the exchange in claim_call(),
+	 * poller/future.c */
 	return (enum rt_future_claim)atomic_load_explicit(&slot->claim,
 							  memory_order_acquire);
 }
 
-/* Its continuation comes no more; false: it has come, or will. */
+/* Takes the continuation back. Returns false if the continuation has run or
+ * will run. */
 static bool take_call_back(struct rt_future *slot)
 {
 	uint8_t armed = RT_FUTURE_ARMED;
 
-	/* acq_rel [FUTURE-4]: one of the poller and the holder gets it */
+	/* acq_rel [FUTURE-4]: exactly one of the poller and the holder wins */
 	return atomic_compare_exchange_strong_explicit(
 		       &slot->claim, &armed, RT_FUTURE_NEVER,
 		       memory_order_acq_rel, memory_order_acquire) ||
@@ -77,7 +80,7 @@ void rt_future_arm(struct rt_future *slot, const struct rt_future_then *then)
 	slot->of->then[slot - slot->of->slots] = *then;
 	if (then->fn == NULL)
 		slot->mine |= RT_FUTURE_AWAY;
-	/* relaxed: the request publishes it */
+	/* relaxed: the request to the poller publishes the claim */
 	atomic_store_explicit(&slot->claim, RT_FUTURE_ARMED,
 			      memory_order_relaxed);
 	rt_future_ask_mt(slot, RT_FUTURE_THEN);
@@ -115,7 +118,7 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 	if (slot->mine & RT_FUTURE_TAKEN_BACK)
 		*cancelled = RPMA_RT_CANCELLED_NOT_POSTED;
 	else if (slot->mine & RT_FUTURE_CANCELLED)
-		*cancelled = RPMA_RT_CANCELLED_DETACHED; /* before */
+		*cancelled = RPMA_RT_CANCELLED_DETACHED; /* earlier */
 	if ((slot->mine & RT_FUTURE_AWAY) || rt_future_is_ready(slot) ||
 	    !take_call_back(slot))
 		return 0;
@@ -129,8 +132,9 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 	return 0;
 }
 
-/* A message in it that nobody has, which goes to the connection's queue; or a
- * request, which is the next one's. */
+/* Returns whether the slot holds something that no thread has read: a message,
+ * which has to go to the connection's queue, or a request, which goes to the
+ * next future. */
 static bool holds_message(const struct rt_future *slot)
 {
 	return !(slot->mine & RT_FUTURE_READ) && rt_future_is_message(slot) &&
@@ -152,8 +156,8 @@ int rpma_rt_future_drop(struct rpma_rt_future *future)
 	*future = (struct rpma_rt_future){{0, 0}};
 	if (slot->mine & RT_FUTURE_READ)
 		asked |= RT_FUTURE_TAKEN;
-	/* with no continuation, or a former one, the poller is through with a
-	 * slot that is ready */
+	/* without a continuation, or after the continuation ran, the poller
+	 * does not touch a ready slot any more */
 	if (rt_future_is_ready(slot) && claim_of(slot) != RT_FUTURE_ARMED &&
 	    !holds_message(slot)) {
 		is_called = claim_of(slot) == RT_FUTURE_CALLED;

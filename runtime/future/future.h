@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * future.h -- futures as their holders and their connections see them: blocks
- * of slots, what is asked of the poller, what is asked for (life.c), the public
- * calls (calls.c, wait.c). The slots: poller/future.h. doc/protocols/future.md.
+ * future.h -- futures as holders and connections see them: blocks of slots,
+ * requests to the poller, sources (life.c), the public calls (calls.c, wait.c).
+ * The slots: poller/future.h. doc/protocols/future.md.
  */
 
 #ifndef RT_FUTURE_FUTURE_H
@@ -24,33 +24,37 @@ struct rt_side;
 
 /* -------------------------------------------------------------- blocks --- */
 
-/* Returns a block of so many free slots on that poller; side: whose work
- * requests they are of, or NULL. The caller sets its number. NULL: no memory.
- * REQUIRES: the runtime's lock */
+/* Returns a block of `count` free slots on the poller. side: the side whose
+ * work requests use the slots, or NULL. The caller sets the number. NULL: no
+ * memory. REQUIRES: the runtime's lock */
 struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 					const struct rt_future_kind *kind,
 					struct rt_side *side, uint32_t count);
-/* The connection is DONE, or was not made; slots may be out still. NULL:
- * nothing. REQUIRES: the runtime's lock */
+/* Gives a block back: the connection is DONE, or was not made. Slots may still
+ * be out. NULL: does nothing. REQUIRES: the runtime's lock */
 void rt_future_block_return(struct rt_futures *futures);
-/* How many futures of the runtime are not dropped. */
+/* Returns how many futures of the runtime are not dropped. */
 uint32_t rt_future_held(const struct rpma_rt *rt);
-/* The pollers have ended and rt_context_is_stopped(): what was asked since. */
+/* Does the requests that were made since the pollers ended. Called when
+ * rt_context_is_stopped() is true. */
 void rt_future_finish_all(struct rpma_rt *rt);
-/* The runtime is freed. */
+/* Frees all blocks, together with the runtime. */
 void rt_future_free_all(struct rpma_rt *rt);
 
 /* -------------------------------------------------------------- asking --- */
 
-/* Any thread that holds it: has the poller do that. */
+/* Asks the poller to do `asked` with the slot. Any thread that holds the
+ * future. */
 void rt_future_ask_mt(struct rt_future *slot, uint32_t asked);
-/* The poller: what was asked of the block's slots so far. */
+/* Does all requests to slots of the block. On the poller. */
 void rt_future_run_poller(struct rt_futures *futures);
 
-/* Has it no continuation, and was not cancelled? 0, or the error, logged. */
+/* Checks that the future has no continuation and was not cancelled. Returns 0,
+ * or the error, logged. */
 int rt_future_check_arm(const struct rt_log_place *place,
 			const struct rt_future *slot);
-/* Its holder: that is called, or it is led there. */
+/* Arms a continuation, for the holder: the function is called, or the result is
+ * delivered to the route. */
 void rt_future_arm(struct rt_future *slot, const struct rt_future_then *then);
 
 /* ---------------------------------------------------------- asking for --- */
@@ -59,9 +63,11 @@ void rt_future_arm(struct rt_future *slot, const struct rt_future_then *then);
 struct rt_source_cfg {
 	const struct rt_future_kind *kind;
 	struct rt_poller *poller;
-	uint32_t futures;  /* at a time */
-	uint32_t messages; /* listed besides; 0: items bring their nodes */
-	/* The poller: an item has left the list. NULL: nobody wants to know */
+	uint32_t futures; /* number of futures at a time */
+	/* most messages that are listed; 0: items bring their nodes */
+	uint32_t messages;
+	/* called on the poller when an item has left the list. NULL: not
+	 * called */
 	void (*taken)(void *owner);
 	/* as in struct rt_future_source */
 	bool (*fetch)(void *owner, struct rpma_rt_completion *item);
@@ -71,34 +77,35 @@ struct rt_source_cfg {
 /* Makes a source, and returns its block. NULL: no memory. REQUIRES: the
  * runtime's lock */
 struct rt_futures *rt_source_new(const struct rt_source_cfg *cfg);
-/* Gives an unpublished block back, with its source. NULL: nothing.
+/* Gives an unpublished block back, with its source. NULL: does nothing.
  * REQUIRES: the runtime's lock */
 void rt_source_undo(struct rt_futures *futures);
-/* Has the poller drop the listed items, and free the source: the owner's last
- * access. The block stays, to be returned. NULL, or dropped before: nothing.
- * Any thread */
+/* Asks the poller to drop the listed items and to free the source: the owner's
+ * last access. The block stays, to be returned. Does nothing if the source is
+ * NULL or was dropped before. Any thread. */
 void rt_source_drop_mt(struct rt_futures *futures);
-/* Has the poller fetch items for the futures that wait. Any thread */
+/* Asks the poller to fetch items for the waiting futures. Any thread. */
 void rt_source_wake_mt(struct rt_futures *futures);
 /* Ends a source: no item comes any more, and behind the listed items futures
- * get end. The poller */
+ * get `end`. On the poller. */
 void rt_source_end_poller(struct rt_futures *futures,
 			  const struct rpma_rt_completion *end);
-/* Takes a slot, of latches for the event. NULL: too many are held. REQUIRES:
- * the runtime's ask_lock */
+/* Takes a slot, for latches a slot for the event. NULL: too many futures are
+ * held. REQUIRES: the runtime's ask_lock */
 struct rt_future *rt_source_take(struct rt_futures *futures, uint8_t event,
 				 const void *owner);
-/* Asks for a future of the next item. ERRORS: RPMA_RT_E_BUSY: too many are
- * held. Any thread */
+/* Asks for a future of the next item. ERRORS: RPMA_RT_E_BUSY: too many futures
+ * are held. Any thread. */
 int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future);
 
 /* ------------------------------------------------------------- handles --- */
 
-/* Says what is wrong with a handle that names no future: the error, logged. */
+/* Logs why a handle names no future. Returns the error. */
 __attribute__((cold)) int rt_future_refuse(const struct rt_log_place *place,
 					   const struct rpma_rt_future *future);
 
-/* Does the handle name a future of this process that was not dropped? */
+/* Returns whether the handle names a future of this process that was not
+ * dropped. */
 static inline bool rt_future_is_held(const struct rpma_rt_future *future)
 {
 	const struct rt_future *slot;
@@ -106,14 +113,14 @@ static inline bool rt_future_is_held(const struct rpma_rt_future *future)
 	if (unlikely(future == NULL || future->opaque[0] == 0))
 		return false;
 	slot = rt_future_slot(future);
-	/* relaxed: the holder's own */
+	/* relaxed: written by the holder */
 	return likely(
 		rt_context_check(slot->of->rt) == 0 &&
 		atomic_load_explicit(&slot->generation, memory_order_relaxed) ==
 			future->opaque[1]);
 }
 
-/* The slot of a handle in *slot_ptr; 0, or the error, logged. */
+/* Finds the slot of a handle. Returns 0, or the error, logged. */
 static inline int rt_future_find(const struct rt_log_place *place,
 				 const struct rpma_rt_future *future,
 				 struct rt_future **slot_ptr)
@@ -134,20 +141,21 @@ static inline int rt_future_read(struct rt_future *slot,
 	return 1;
 }
 
-/* The handle of a slot that was taken. */
+/* Makes the handle of a slot that was taken. */
 static inline void rt_future_name(struct rpma_rt_future *future,
 				  const struct rt_future *slot)
 {
 	future->opaque[0] = (uint64_t)(uintptr_t)slot;
-	/* relaxed: the caller took it */
+	/* relaxed: the caller took the slot */
 	future->opaque[1] =
 		atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
 /* Takes a place where a thread waits, with an empty list. Places are never
- * freed: a poller may ring a moment longer. NULL: no memory. */
+ * freed, because a poller may ring a moment longer. NULL: no memory. */
 struct rt_future_place *rt_future_lot_take(void);
-/* Gives the place back. REQUIRES: no slot points there, or will be pushed */
+/* Gives the place back. REQUIRES: no slot points to the place or will be pushed
+ * there */
 void rt_future_lot_return(struct rt_future_place *place);
 
 #endif /* RT_FUTURE_FUTURE_H */

@@ -4,8 +4,8 @@
 /*
  * life.c -- blocks of slots: made for a side of a connection, used again by
  * another side of the same poller when all slots are free, freed with the
- * runtime. A future may outlive its connection, never its runtime. What holders
- * ask of the poller, and the sources of futures.
+ * runtime. A future may outlive its connection, never its runtime. Also: the
+ * requests of holders to the poller, and the sources of futures.
  */
 
 #include "future/future.h"
@@ -25,16 +25,18 @@
 /* ------------------------------------------------------------------ ask --- */
 
 /*
- * What holders ask of the poller that completes their future: a stack of slots
- * in each block, and one message for all that is on it.
- * doc/protocols/future.md.
+ * The requests of holders to the poller that completes their futures: each
+ * block has a stack of slots with requests, and a single message for the whole
+ * stack. doc/protocols/future.md.
  */
 
-/* What is on the stack is the caller's: index + 1 of the one that was put there
- * first, and so on. Futures of the next message get it in this order. */
+/* Takes the whole stack for the caller and reverses the order: returns index +
+ * 1 of the slot that was pushed first. So futures get the next messages in the
+ * order in which the program asked. */
 static uint32_t take_all(struct rt_futures *futures)
 {
-	/* acquire [FUTURE-6]: the slots' next, as push() left them */
+	/* acq_rel [FUTURE-6]: pairs with the exchange in push(): the slots'
+	 * `next` are visible */
 	uint32_t at = atomic_exchange_explicit(&futures->requests, 0,
 					       memory_order_acq_rel);
 	uint32_t first = 0;
@@ -51,10 +53,10 @@ static uint32_t take_all(struct rt_futures *futures)
 	return first;
 }
 
-/* What was asked of it; from here on it may be put on the stack again. */
+/* Takes the requests of a slot; from here on the slot may be pushed again. */
 static uint32_t take_asked(struct rt_future *slot)
 {
-	/* acq_rel [FUTURE-6]: pairs with the holder's fetch_or */
+	/* acq_rel [FUTURE-6]: pairs with the fetch_or in rt_future_ask_mt() */
 	return atomic_exchange_explicit(&slot->asked, 0, memory_order_acq_rel);
 }
 
@@ -72,26 +74,29 @@ static void run_ended_once(struct rt_futures *futures)
 
 static bool has_requests(const struct rt_futures *futures)
 {
-	/* relaxed: after the fence of run_ended() */
+	/* relaxed: after the fence in run_ended() */
 	return atomic_load_explicit(&futures->requests, memory_order_relaxed) !=
 	       0;
 }
 
-/* In place of the poller, which has ended: one thread at a time. One that finds
- * another inside leaves its request to that, which looks again [FUTURE-7]. */
+/* Does the requests in place of the poller, which has ended; a single thread at
+ * a time. A thread that finds another thread inside leaves the requests to the
+ * thread inside, which looks again [FUTURE-7]. */
 static void run_ended(struct rt_futures *futures)
 {
 	do {
-		/* acquire: what the last one inside did with the slots */
+		/* acquire: pairs with the release below: the changes by the
+		 * last thread inside are visible */
 		if (atomic_exchange_explicit(&futures->ending, true,
 					     memory_order_acq_rel))
 			return;
 		run_ended_once(futures);
-		/* release: to the next one inside */
+		/* release: pairs with the exchange above of the next thread
+		 * inside */
 		atomic_store_explicit(&futures->ending, false,
 				      memory_order_release);
-		/* pairs with the one of a thread that has put a request there
-		 * and then finds this one inside */
+		/* pairs with the fence of a thread that pushed a request before
+		 * finding this thread inside */
 		rt_fence_dekker();
 	} while (has_requests(futures));
 }
@@ -106,7 +111,7 @@ void rt_future_run_poller(struct rt_futures *futures)
 	uint32_t asked;
 	uint32_t at;
 
-	/* each slot is either not complete, or published */
+	/* after the flush each slot is either incomplete or published */
 	if (poller->futures.count > 0)
 		rt_deliver_flush(poller);
 	at = take_all(futures);
@@ -115,14 +120,15 @@ void rt_future_run_poller(struct rt_futures *futures)
 		at = slot->next;
 		rt_deliver_futures(poller);
 		asked = take_asked(slot);
-		/* before it is done: the block may be another's then */
+		/* before the request is done: afterwards the block may belong
+		 * to another owner */
 		may_serve = rt_source_may_serve(slot, asked);
 		to = rt_future_ask_poller(poller, slot, asked, &left);
 		if (to != NULL)
 			rt_deliver_item(poller, to, &left);
 	}
-	/* behind the requests: a slot that is complete now may be among those.
-	 * What keeps the source keeps the block */
+	/* after all requests, because a slot that is complete now may have a
+	 * request. The slot that pins the source also pins the block */
 	if (may_serve)
 		rt_deliver_asked(poller, futures, 0);
 }
@@ -135,26 +141,29 @@ static void push(struct rt_futures *futures, struct rt_future *slot)
 
 	do {
 		slot->next = first;
-		/* acq_rel [FUTURE-6]: the slot, to whoever takes the stack;
-		 * what the last one to take it is through with */
+		/* acq_rel [FUTURE-6]: pairs with the exchange in take_all():
+		 * publishes the slot to the thread that takes the stack, and
+		 * sees that the last such thread is done with the slot */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&futures->requests, &first,
 		(uint32_t)(slot - futures->slots) + 1, memory_order_acq_rel,
 		memory_order_relaxed));
 }
 
-/* The block's message: runs the following. */
+/* Handles the block's message: does the requests of the block. */
 static void rt_future_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_futures *futures = RT_FROM(struct rt_futures, msg, msg);
 
 	(void)owner;
-	/* acq_rel [FUTURE-6]: pairs with the exchange of the sender: what is
-	 * put on the stack from here on sends it again */
+	/* acq_rel [FUTURE-6]: pairs with the exchange of the sender in
+	 * rt_future_ask_mt(): a slot that is pushed from here on sends the
+	 * message again */
 	atomic_exchange_explicit(&futures->msg_sent, false,
 				 memory_order_acq_rel);
 	/* acquire: pairs with the release in rt_poller_stop(). No batch may
-	 * follow that would publish it: it is the stop's [FUTURE-7] */
+	 * follow that publishes results: the stop does the requests
+	 * [FUTURE-7] */
 	if (atomic_load_explicit(&futures->poller->stopping,
 				 memory_order_acquire))
 		return;
@@ -165,18 +174,20 @@ void rt_future_ask_mt(struct rt_future *slot, uint32_t asked)
 {
 	struct rt_futures *futures = slot->of;
 
-	/* acq_rel [FUTURE-6]: pairs with take_asked() */
+	/* acq_rel [FUTURE-6]: pairs with the exchange in take_asked() */
 	if (atomic_fetch_or_explicit(&slot->asked, (uint8_t)asked,
 				     memory_order_acq_rel) != 0)
-		return; /* it is on the stack */
+		return; /* the slot is on the stack already */
 	push(futures, slot);
-	/* acq_rel [FUTURE-6]: it is on its way, and will see the slot; or it is
-	 * sent */
+	/* acq_rel [FUTURE-6]: pairs with the exchange in rt_future_message():
+	 * either a message on its way will see the slot, or this thread sends
+	 * the message */
 	if (!atomic_exchange_explicit(&futures->msg_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(&futures->poller->inbox, &futures->msg);
-	/* pairs with the one in rt_future_finish_all(): either that finds the
-	 * slot, or this finds that the poller has ended [FUTURE-7] */
+	/* pairs with the fence in rt_future_finish_all(): either that function
+	 * finds the slot, or this thread finds that the poller has ended
+	 * [FUTURE-7] */
 	rt_fence_dekker();
 	if (__builtin_expect(rt_context_is_stopped(futures->rt), 0))
 		run_ended(futures);
@@ -186,9 +197,9 @@ void rt_future_finish_all(struct rpma_rt *rt)
 {
 	struct rt_futures *futures;
 
-	/* pairs with the one in rt_future_ask_mt() [FUTURE-7] */
+	/* pairs with the fence in rt_future_ask_mt() [FUTURE-7] */
 	rt_fence_dekker();
-	/* no connection is made any more: the list stays as it is */
+	/* no connection is made any more, so the list does not change */
 	for (futures = rt->futures; futures != NULL;
 	     futures = futures->all_next)
 		run_ended(futures);
@@ -220,13 +231,13 @@ static bool is_all_free(const struct rt_futures *futures)
 _Static_assert(RT_CFG_FUTURES + 1 <= 1 << (RT_FUTURE_SIZES - 1),
 	       "a ring for each size that is asked for");
 
-/* The power of two that count needs. */
+/* Returns the exponent of the power of two that `count` slots need. */
 static int size_of(uint32_t count)
 {
 	return count == 1 ? 0 : 32 - __builtin_clz(count - 1);
 }
 
-/* Out of the ring comes the one behind `before`. */
+/* Takes the block behind `before` out of the ring. */
 static struct rt_futures *unlink_next(struct rt_futures **ring,
 				      struct rt_futures *before)
 {
@@ -240,8 +251,9 @@ static struct rt_futures *unlink_next(struct rt_futures **ring,
 	return futures;
 }
 
-/* One of them that is all free. Such ones are at the beginning; of the others
- * there are as many as have futures that the program has not dropped. */
+/* Takes a block whose slots are all free out of the ring. Such blocks are
+ * mostly at the beginning; every other block in the ring has a future that the
+ * program has not dropped. */
 static struct rt_futures *find_idle(struct rt_futures **ring)
 {
 	struct rt_futures *before = *ring;
@@ -366,14 +378,15 @@ void rt_future_free_all(struct rpma_rt *rt)
  * poller/source.c.
  */
 
-/* Returns the slot that the owner drops: the first slot that was taken. */
+/* Returns the slot that the owner drops: the slot that was taken first. */
 static struct rt_future *keeper_of(const struct rt_futures *futures)
 {
 	return &futures->slots[0];
 }
 
-/* Makes a node for each item that is listed or that a slot got last: no more
- * than cfg->messages are listed or in receives, but for items put back. */
+/* Makes a source, with a node for each item that can be listed and for the last
+ * item of each slot: at most cfg->messages items are listed or in posted
+ * receives, not counting items that were put back. */
 static struct rt_future_source *make_source(const struct rt_source_cfg *cfg)
 {
 	size_t nodes = cfg->messages > 0 ? cfg->messages + cfg->futures : 0;
@@ -432,7 +445,8 @@ void rt_source_drop_mt(struct rt_futures *futures)
 	if (futures == NULL)
 		return;
 	keeper = keeper_of(futures);
-	/* relaxed: the owner's; even: it was dropped before */
+	/* relaxed: written by the owner only; even: the keeper was dropped
+	 * before */
 	if (atomic_load_explicit(&keeper->generation, memory_order_relaxed) %
 		    2 ==
 	    0)
@@ -478,7 +492,7 @@ int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future)
 {
 	struct rt_future *slot;
 
-	/* of two threads one takes a slot */
+	/* so that two threads do not take the same slot */
 	pthread_mutex_lock(&futures->rt->ask_lock);
 	slot = rt_source_take(futures, 0, futures->source->arg);
 	pthread_mutex_unlock(&futures->rt->ask_lock);

@@ -2,12 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wait.c -- waiting for futures: for one, or for k of n. A thread that waits
- * spins, then sleeps in a place of the lot that each slot it waits for points
- * to; the poller pushes a slot there when its result is published, so a wake
- * looks at complete slots only. In manual mode the thread runs its own pollers,
- * and those of the futures that belong to no thread. Any thread that may wait.
- * doc/protocols/future.md.
+ * wait.c -- waiting for futures: for a single future, or for k of n. A waiting
+ * thread spins, then sleeps in a place of the lot, to which each awaited slot
+ * points. The poller pushes a slot to the place when the slot's result is
+ * published, so a wake-up looks at complete slots only. In manual mode the
+ * waiting thread runs its own pollers, and the pollers of the futures that
+ * belong to no thread. Any thread that may wait. doc/protocols/future.md.
  */
 
 #include "future/future.h"
@@ -27,14 +27,16 @@
 /* ------------------------------------------------------------------ lot --- */
 
 /*
- * The places where threads wait for futures, each with a bell and a list of
- * complete slots: of the process, as many as threads waited at once. A poller
- * that has just pushed a slot may ring when the thread has left, so places are
- * never freed, and a thread that is rung for nothing looks again. Any thread,
- * without a lock that a fork could leave behind.
+ * The lot: the places where threads wait for futures, each with a bell and a
+ * list of complete slots. The process has as many places as threads ever waited
+ * at the same time. A poller that has just pushed a slot may ring when the
+ * thread has left, so places are never freed, and a thread that is rung for
+ * nothing looks again. Any thread, without a lock that a fork could leave
+ * behind.
  */
 
-static _Atomic(struct rt_future_place *) lot; /* those where no thread sleeps */
+/* places where no thread sleeps */
+static _Atomic(struct rt_future_place *) lot;
 
 static void put_back(struct rt_future_place *first,
 		     struct rt_future_place *last)
@@ -45,7 +47,8 @@ static void put_back(struct rt_future_place *first,
 
 	do {
 		last->next = head;
-		/* release [LOT-1]: their next; pairs with the taking of all */
+		/* release [LOT-1]: pairs with the acquire in
+		 * rt_future_lot_take(): `next` of the places */
 	} while (!atomic_compare_exchange_weak_explicit(&lot, &head, first,
 							memory_order_release,
 							memory_order_relaxed));
@@ -59,7 +62,7 @@ static struct rt_future_place *make(void)
 	if (place == NULL)
 		return NULL;
 	rt_bell_init_futex(&place->bell);
-	/* relaxed: slots that point here are released later */
+	/* relaxed: slots that point to the place are released later */
 	atomic_store_explicit(&place->pushed, NULL, memory_order_relaxed);
 	place->next = NULL;
 	return place;
@@ -67,7 +70,9 @@ static struct rt_future_place *make(void)
 
 struct rt_future_place *rt_future_lot_take(void)
 {
-	/* acquire [LOT-1]: all at once, so that none can have been away */
+	/* acquire [LOT-1]: pairs with the release in put_back(). All places are
+	 * taken at once, so no place can leave the list and come back
+	 * meanwhile */
 	struct rt_future_place *place =
 		atomic_exchange_explicit(&lot, NULL, memory_order_acquire);
 	struct rt_future_place *last;
@@ -95,21 +100,26 @@ void rt_future_lot_return(struct rt_future_place *place)
 #define SPIN_NS	     (RPMA_RT_DEFAULT_QUEUE_SPIN_US * 1000)
 #define SPINS_A_LOOK 64
 
-/* of so few futures a thread that spins looks at each; of more at the list */
+/* up to so many futures a spinning thread looks at each future; beyond, at the
+ * list of the place */
 #define LOOKED_AT_EACH 8
 
-/* what a call waits for */
+/* a wait of a call */
 struct wait {
 	const struct rpma_rt_future *futures;
 	int count;
-	int wanted;	/* so many successes; 0: that all are complete */
+	/* number of successes to wait for; 0: all futures have to be
+	 * complete */
+	int wanted;
 	int64_t end_ns; /* -1: without end */
-	int succeeded;	/* of the last look */
+	int succeeded;	/* number of successes at the last look */
 	int complete;
-	/* slots that name all pollers of manual mode on which results depend */
+	/* slots that together name all pollers of manual mode on which results
+	 * depend */
 	struct rt_future *visited;
-	/* NULL: not yet; then the slots point there, and so many tokens of
-	 * slots are not with this thread [FUTURE-9] */
+	/* NULL until the thread takes a place. Then the slots point to the
+	 * place, and `lent` is the number of slots whose token this thread does
+	 * not have [FUTURE-9] */
 	struct rt_future_place *place;
 	int lent;
 };
@@ -151,7 +161,7 @@ static void look_at_each(struct wait *wait)
 
 /* ------------------------------------------------------------ the place --- */
 
-/* Counts the slot if it is ready and was not counted. */
+/* Counts the slot if the slot is ready and was not counted before. */
 static void count_once(struct wait *wait, const struct rt_future *slot)
 {
 	struct rt_future_waited *waited = rt_future_waited(slot);
@@ -163,32 +173,33 @@ static void count_once(struct wait *wait, const struct rt_future *slot)
 }
 
 /* Points the slot, whose token this thread has, to the place. The caller fences
- * before it looks at the slot [FUTURE-5]. */
+ * before looking at the slot [FUTURE-5]. */
 static void point(struct wait *wait, struct rt_future *slot)
 {
 	wait->lent++;
-	/* release [FUTURE-9]: pairs with the exchange in wake(): the place, and
-	 * that this thread is through with the link */
+	/* release [FUTURE-9]: pairs with the exchange in wake(),
+	 * poller/future.c: the place is visible, and this thread does not touch
+	 * the link any more */
 	atomic_store_explicit(&slot->waiter, wait->place, memory_order_release);
 }
 
-/* Adds or takes back the call in the block's sleepers. */
+/* Adds the call to the block's sleepers, or takes the call back. */
 static void add_sleeper(struct rt_futures *futures, bool is_added)
 {
-	/* relaxed: the fence of the caller orders it [FUTURE-5]; taken back:
-	 * orders nothing */
+	/* relaxed: the fence of the caller orders the addition [FUTURE-5];
+	 * taking back orders nothing */
 	atomic_fetch_add_explicit(&futures->sleepers, is_added ? 1 : UINT32_MAX,
 				  memory_order_relaxed);
 }
 
-/* Is this the first of neighbours of one block? */
+/* Returns whether the future is the first of neighbours in the same block. */
 static bool is_first_of_block(const struct wait *wait, int index)
 {
 	return index == 0 ||
 	       slot_of(wait, index)->of != slot_of(wait, index - 1)->of;
 }
 
-/* Points all slots to a place, and counts those that are ready. */
+/* Takes a place, points all slots to the place, and counts the ready slots. */
 static int take_place(struct wait *wait)
 {
 	struct rt_future *slot = NULL;
@@ -206,8 +217,8 @@ static int take_place(struct wait *wait)
 		if (rt_future_waited(slot)->times++ == 0)
 			point(wait, slot);
 	}
-	/* pairs with the batch's [FUTURE-5]: either the poller sees where this
-	 * thread waits, or this look sees what the poller published */
+	/* pairs with the batch's fence [FUTURE-5]: either the poller sees where
+	 * this thread waits, or this look sees what the poller published */
 	rt_fence_dekker();
 	for (i = 0; i < wait->count; i++)
 		count_once(wait, slot_of(wait, i));
@@ -216,13 +227,13 @@ static int take_place(struct wait *wait)
 
 static bool has_pushed(const struct wait *wait)
 {
-	/* relaxed: take_pushed() takes them */
+	/* relaxed: take_pushed() acquires */
 	return atomic_load_explicit(&wait->place->pushed,
 				    memory_order_relaxed) != NULL;
 }
 
-/* Takes all pushed slots, and counts those that are ready. The others were
- * pushed early, and point to the place again. */
+/* Takes all pushed slots, and counts the ready slots. A slot that is not ready
+ * was pushed too early, and points to the place again. */
 static void take_pushed(struct wait *wait)
 {
 	struct rt_future *slot = NULL;
@@ -230,7 +241,8 @@ static void take_pushed(struct wait *wait)
 
 	if (!has_pushed(wait))
 		return;
-	/* acquire [FUTURE-9]: pairs with the push in wake(); the links */
+	/* acquire [FUTURE-9]: pairs with the release of the push in wake(),
+	 * poller/future.c: the links are visible */
 	slot = atomic_exchange_explicit(&wait->place->pushed, NULL,
 					memory_order_acquire);
 	for (; slot != NULL; slot = next) {
@@ -240,25 +252,27 @@ static void take_pushed(struct wait *wait)
 		if (rt_future_waited(slot)->times == 0)
 			continue;
 		point(wait, slot);
-		/* as in take_place() [FUTURE-5] */
+		/* pairs with the batch's fence, as in take_place()
+		 * [FUTURE-5] */
 		rt_fence_dekker();
 		count_once(wait, slot);
 	}
 }
 
-/* Sleeps until a slot is pushed, or for so long, or for no reason. */
+/* Sleeps until a slot is pushed, or for `ns`, or for no reason. */
 static void sleep_at_place(const struct wait *wait, int64_t ns)
 {
 	struct rt_bell *bell = &wait->place->bell;
 
-	/* its fence pairs with the one of rt_bell_ring() in wake() */
+	/* the fence of rt_bell_arm() pairs with the fence of rt_bell_ring() in
+	 * wake() */
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
 	if (!has_pushed(wait))
 		rt_bell_sleep_armed(bell, ns);
 	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
 }
 
-/* Has every slot's token again, then gives the place back. */
+/* Collects the tokens of all slots, then gives the place back. */
 static void leave_place(struct wait *wait)
 {
 	struct rt_future *slot = NULL;
@@ -268,8 +282,8 @@ static void leave_place(struct wait *wait)
 		slot = slot_of(wait, i);
 		count_once(wait, slot);
 		rt_future_waited(slot)->times = 0;
-		/* relaxed, both [FUTURE-9]: one of the poller and this thread
-		 * gets the token; what the poller wrote before came with the
+		/* relaxed, both [FUTURE-9]: either the poller or this thread
+		 * gets the token; the poller's earlier writes came with the
 		 * list */
 		if (atomic_load_explicit(&slot->waiter, memory_order_relaxed) !=
 			    NULL &&
@@ -287,7 +301,7 @@ static void leave_place(struct wait *wait)
 	rt_future_lot_return(wait->place);
 }
 
-/* The thread was cancelled while it slept at its place. */
+/* Leaves the place: the thread was cancelled during its sleep. */
 static void cancelled(void *arg)
 {
 	struct wait *wait = arg;
@@ -296,12 +310,13 @@ static void cancelled(void *arg)
 	leave_place(wait);
 }
 
-/* As sleep_at_place(), and the thread may be cancelled meanwhile. */
+/* Sleeps as sleep_at_place() does; the thread may be cancelled during the
+ * sleep. */
 static void sleep_cancellable(struct wait *wait, int64_t ns)
 {
 	struct rt_bell *bell = &wait->place->bell;
 
-	/* as in sleep_at_place() */
+	/* the fence pairs as in sleep_at_place() */
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
 	if (!has_pushed(wait))
 		rt_cancel_sleep_armed(bell, ns, cancelled, wait);
@@ -310,7 +325,7 @@ static void sleep_cancellable(struct wait *wait, int64_t ns)
 
 /* -------------------------------------------------------------- waiting --- */
 
-/* Is it decided? */
+/* Looks at the futures. Returns whether the wait is decided. */
 static bool look(struct wait *wait)
 {
 	if (wait->place == NULL)
@@ -320,7 +335,7 @@ static bool look(struct wait *wait)
 	return is_decided(wait);
 }
 
-/* ns; -1: without end */
+/* Returns the time until the wait ends, in ns; -1: without end. */
 static int64_t left_ns(const struct wait *wait)
 {
 	int64_t left;
@@ -331,8 +346,8 @@ static int64_t left_ns(const struct wait *wait)
 	return left > 0 ? left : 0;
 }
 
-/* Looks until it is decided, SPIN_NS or the time is over, or other threads want
- * the CPU. */
+/* Looks until the wait is decided, SPIN_NS or the time is over, or other
+ * threads want the CPU. Returns whether the wait is decided. */
 static bool spin(struct wait *wait)
 {
 	uint64_t now = rt_now_ns();
@@ -352,7 +367,7 @@ static bool spin(struct wait *wait)
 	return false;
 }
 
-/* Do the results of both depend on the same pollers? */
+/* Returns whether the results of both blocks depend on the same pollers. */
 static bool is_beside(const struct rt_futures *a, const struct rt_futures *b)
 {
 	return a->rt == b->rt && a->pollers == b->pollers;
@@ -385,8 +400,8 @@ static void find_visited(struct wait *wait)
 	}
 }
 
-/* Returns the pollers on which the slot's result depends. Those that shards run
- * are left to the shards, but for the poller of the slot. */
+/* Returns the pollers on which the slot's result depends. If shards run the
+ * pollers, only the poller of the slot counts. */
 static uint64_t pollers_of(const struct rt_future *slot)
 {
 	return rt_context_has_shards(slot->of->rt)
@@ -394,8 +409,8 @@ static uint64_t pollers_of(const struct rt_future *slot)
 		       : slot->of->pollers;
 }
 
-/* Runs the caller's pollers, and those without an owner on which results
- * depend. Are there any? */
+/* Runs the caller's pollers, and the pollers without an owner on which results
+ * depend. Returns whether there are any such pollers. */
 static bool run_pollers(const struct wait *wait)
 {
 	const struct rt_future *slot;
@@ -408,7 +423,7 @@ static bool run_pollers(const struct wait *wait)
 	return is_any;
 }
 
-/* Until it is decided, or the time has passed. */
+/* Waits until the wait is decided, or the time is over. */
 static void wait_asleep(struct wait *wait)
 {
 	int64_t left, most;
@@ -460,7 +475,7 @@ static int wait_for(struct wait *wait, int timeout_ms)
 
 /* ------------------------------------------------------------ the calls --- */
 
-/* Each of them, and the thread. */
+/* Checks the arguments, each future, and whether the thread may wait. */
 static int check(const struct rt_log_place *place,
 		 const struct rpma_rt_future *futures, int count,
 		 int timeout_ms)
@@ -532,7 +547,7 @@ int rpma_rt_future_wait_some(const struct rpma_rt_future *futures, int count,
 		return ret;
 	if (wait.succeeded >= wanted)
 		return wait.succeeded;
-	/* no refusal of the call: what was waited for has come */
+	/* no refusal of the call: the awaited results have come */
 	return count - wait.complete + wait.succeeded < wanted
 		       ? RPMA_RT_E_FAILED
 		       : 0;

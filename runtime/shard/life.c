@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * life.c -- a set of shards from new to delete, and what is asked of it in
+ * life.c -- a set of shards from new to delete, and the calls on a set in
  * between. Any thread.
  */
 
@@ -22,7 +22,7 @@
 
 /* ---------------------------------------------------------- making --- */
 
-/* Queues that are there are deleted; those that cannot be stay. */
+/* Deletes the existing queues; queues that cannot be deleted stay. */
 static int delete_queues(struct rpma_rt_shards *set)
 {
 	uint32_t i;
@@ -86,7 +86,7 @@ static int make_queue(struct rpma_rt_shard *shard,
 	return rpma_rt_queue_new(shard->rt, &queue_cfg, &shard->queue);
 }
 
-/* Prepares the words that sends of the shard read. */
+/* Prepares words for sends of the shard. */
 static void init_sender(struct rpma_rt_shard *shard)
 {
 	uint64_t from = shard->index;
@@ -131,7 +131,8 @@ static void close_fds(struct rpma_rt_shards *set, uint32_t count)
 		rt_shard_sleep_fini(&set->shards[count]);
 }
 
-/* From here on waits for other queues leave the pollers to the shards. */
+/* Lists the set. From here on waits for other queues leave the pollers to the
+ * shards. */
 static void list_set(struct rpma_rt_shards *set)
 {
 	/* relaxed: see rt_context_has_shards() */
@@ -166,7 +167,7 @@ static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 	for (i = 0; i < set->count && ret == 0; i++)
 		ret = make_shard(set, i, cfg);
 	if (ret) {
-		/* the last of them has closed its own */
+		/* the shard that failed has closed its own descriptors */
 		close_fds(set, i - 1);
 		(void)delete_queues(set);
 		free_set(set);
@@ -248,16 +249,16 @@ int rpma_rt_shards_deal(const struct rpma_rt_shards *shards,
 
 /* ---------------------------------------------------------- ending --- */
 
-/* Returns how many messages of a lane no thread took, or are not published.
- * REQUIRES: no other thread is at the lane */
+/* Returns how many messages of a lane were not taken or not published.
+ * REQUIRES: no other thread uses the lane */
 static uint32_t left_in(const struct rt_shard_out *out)
 {
-	/* relaxed: the caller is alone */
+	/* relaxed: no other thread uses the lane */
 	return rt_shard_lane_next(out) -
 	       atomic_load_explicit(&out->lane->head, memory_order_relaxed);
 }
 
-/* Of those that the threads left when they stopped to run shards. */
+/* Counts the messages left over after the last run of a shard. */
 static uint32_t count_left(const struct rpma_rt_shards *set)
 {
 	const struct rt_shard_out *out;
@@ -277,7 +278,7 @@ static int refuse_run(const struct rpma_rt_shards *set)
 	uint32_t i;
 
 	for (i = 0; i < set->count; i++) {
-		/* acquire: pairs with leave() in run.c */
+		/* acquire: pairs with the release in leave(), run.c */
 		if (atomic_load_explicit(&set->shards[i].runner,
 					 memory_order_acquire) != 0)
 			return RT_REFUSE(RPMA_RT_E_BUSY,
@@ -288,7 +289,8 @@ static int refuse_run(const struct rpma_rt_shards *set)
 	return 0;
 }
 
-/* They are the program's structs again, and may be set on another shard. */
+/* Ends all timers: the program owns the structs again, and may set them on
+ * another shard. */
 static void end_timers(struct rpma_rt_shards *set)
 {
 	uint32_t i;
@@ -314,7 +316,7 @@ int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 	ret = refuse_run(set);
 	if (ret)
 		return ret;
-	/* before the dump could find a queue that is freed */
+	/* before queues are freed, so that the dump finds no freed queue */
 	unlist_set(set);
 	ret = delete_queues(set);
 	if (ret) {

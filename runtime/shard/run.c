@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * run.c -- a shard's turns: a round of its poller, what others sent, timers,
- * its queue, what it sends itself; and how long it spins before it sleeps.
+ * run.c -- the turns of a shard: a round of the poller, messages of other
+ * shards, timers, the queue, sent messages; and how long a shard spins before a
+ * sleep.
  */
 
 #define _GNU_SOURCE
@@ -30,18 +31,20 @@
 /* ------------------------------------------------------------------ end --- */
 
 /*
- * How shards stop: each goes through phases, the next of which waits until all
- * others are in the one before, so that whatever was sent is delivered.
- * doc/protocols/shard.md.
+ * How shards stop: each shard goes through phases. A shard enters the next
+ * phase when all other shards are in the present phase, so that every sent
+ * message is delivered. doc/protocols/shard.md.
  */
 
 void rt_shard_end_begin(struct rpma_rt_shards *set)
 {
 	uint32_t i;
 
-	/* release: what the caller did before */
+	/* release: pairs with the acquire in rt_shard_is_stopping(): earlier
+	 * writes of the caller */
 	atomic_store_explicit(&set->stopping, true, memory_order_release);
-	/* behind the store, as a system call; also those that are awake */
+	/* behind the store, because the write is a system call; awake shards
+	 * are rung, too */
 	for (i = 0; i < set->count; i++)
 		rt_shard_ring_wake(&set->shards[i]);
 }
@@ -57,7 +60,7 @@ int rpma_rt_shards_stop(struct rpma_rt_shards *shards)
 	return ret;
 }
 
-/* The least phase of all others. */
+/* Returns the least phase of all other shards. */
 static enum rt_shard_phase phase_of_others(const struct rpma_rt_shard *shard)
 {
 	enum rt_shard_phase least = RT_SHARD_ENDED;
@@ -78,9 +81,11 @@ static void enter_phase(struct rpma_rt_shard *shard, enum rt_shard_phase phase)
 {
 	uint32_t i;
 
-	/* release [SHARD-5]: what the shard sent before */
+	/* release [SHARD-5]: pairs with the acquire in rt_shard_phase_of():
+	 * messages that the shard sent before */
 	atomic_store_explicit(&shard->phase, phase, memory_order_release);
-	/* [SHARD-4]: the phase before asleep, as a message */
+	/* [SHARD-4]: the phase is stored before the look at `asleep`, as a
+	 * message is */
 	rt_fence_dekker();
 	for (i = 0; i < shard->count; i++) {
 		if (i != shard->index)
@@ -88,19 +93,20 @@ static void enter_phase(struct rpma_rt_shard *shard, enum rt_shard_phase phase)
 	}
 }
 
-/* Of a runtime that is stopped everything has come; else the queue is the
- * program's from here on. */
+/* Returns whether the queue lets the shard end. In a stop of the runtime the
+ * queue has to be closed and empty; in any other stop the shard leaves the
+ * queue to the program. */
 static bool is_queue_through(const struct rpma_rt_shard *shard)
 {
 	return !shard->is_poller_over || shard->is_queue_over;
 }
 
-/* Does what a stop is due for, behind the turn's look at the lanes, which
- * found messages or none. True: the shard has ended. */
+/* Does the steps of a stop that are due, after the turn's look at the lanes;
+ * has_taken: the look found messages. Returns whether the shard has ended. */
 static bool rt_shard_end_step(struct rpma_rt_shard *shard, bool has_taken)
 {
 	enum rt_shard_phase phase = rt_shard_phase_of(shard);
-	/* as it was before this turn's look at the lanes */
+	/* the phases as they were before this turn's look at the lanes */
 	bool is_time = shard->others >= phase && !has_taken;
 
 	if (phase == RT_SHARD_RUNS) {
@@ -116,7 +122,7 @@ static bool rt_shard_end_step(struct rpma_rt_shard *shard, bool has_taken)
 	return rt_shard_phase_of(shard) == RT_SHARD_ENDED;
 }
 
-/* Would a turn bring the stop on? */
+/* Returns whether a turn would bring the stop on. */
 static bool rt_shard_end_is_due(const struct rpma_rt_shard *shard)
 {
 	enum rt_shard_phase phase;
@@ -132,11 +138,11 @@ static bool rt_shard_end_is_due(const struct rpma_rt_shard *shard)
 /* ----------------------------------------------------------------- take --- */
 
 /*
- * What comes to a shard: each message is read where it lies, by the shard's
- * function; then the room goes back to the sender. The shard's thread.
+ * Messages that come to a shard: the shard's function reads each message in its
+ * slot; then the room goes back to the sender. On the shard's thread.
  */
 
-/* Lanes that were made since the last look. */
+/* Adds the lanes that were made since the last look. */
 __attribute__((noinline)) static void meet(struct rpma_rt_shard *shard,
 					   uint64_t met)
 {
@@ -158,15 +164,16 @@ __attribute__((noinline)) static void meet(struct rpma_rt_shard *shard,
 
 static inline void look_for_lanes(struct rpma_rt_shard *shard)
 {
-	/* acquire [SHARD-1]: the lane behind a bit. Unseen: a lane hands over
-	 * data of the program by its tail */
+	/* acquire [SHARD-1]: pairs with the release in make(), send.c: the lane
+	 * behind a bit. Unseen by the sanitizer: the tail of a lane hands over
+	 * data of the program */
 	uint64_t met = rt_load_unseen(&shard->met, memory_order_acquire);
 
 	if (unlikely(met != shard->known))
 		meet(shard, met);
 }
 
-/* A message is no post: counts it. */
+/* Counts a message that is no post. */
 static void note_kind(struct rpma_rt_shard *shard, struct rt_shard_out *out,
 		      uint8_t kind, uint32_t *answers)
 {
@@ -178,7 +185,8 @@ static void note_kind(struct rpma_rt_shard *shard, struct rt_shard_out *out,
 	}
 }
 
-/* So many that follow one another; answers: how many of them are. */
+/* Calls the function for `count` messages in a row; adds the number of answers
+ * to *answers. */
 static void call(struct rpma_rt_shard *shard,
 		 const struct rpma_rt_shard_message *message, uint32_t count,
 		 struct rt_shard_out *out, uint32_t *answers)
@@ -193,7 +201,8 @@ static void call(struct rpma_rt_shard *shard,
 	}
 }
 
-/* So many from the lane's head on; returns how many of them are answers. */
+/* Calls the function for `count` messages from the lane's head on; returns the
+ * number of answers. */
 static uint32_t call_lane(struct rpma_rt_shard *shard,
 			  const struct rt_shard_in *in, uint32_t count)
 {
@@ -223,8 +232,8 @@ static uint32_t take_lane(struct rpma_rt_shard *shard, struct rt_shard_in *in)
 		count = RT_SHARD_BATCH;
 	answers = call_lane(shard, in, count);
 	rt_shard_lane_advance(in, in->head + count);
-	/* behind head: a request sent for this credit is answered into the room
-	 * that we have just given back */
+	/* after the store of head: a request that is sent for this credit is
+	 * answered into the room that was just given back */
 	shard->out[in->from].unanswered -= answers;
 	if (answers > 0)
 		rt_stat_add(&shard->counters.answered, answers);
@@ -232,7 +241,7 @@ static uint32_t take_lane(struct rpma_rt_shard *shard, struct rt_shard_in *in)
 	return count;
 }
 
-/* Calls the functions of messages; returns how many. */
+/* Calls the functions of messages; returns the number of messages. */
 static int rt_shard_take(struct rpma_rt_shard *shard)
 {
 	uint32_t total = 0;
@@ -246,7 +255,7 @@ static int rt_shard_take(struct rpma_rt_shard *shard)
 	return (int)total;
 }
 
-/* Are there any messages, or lanes not met? */
+/* Returns whether there are messages, or new lanes. */
 static inline bool rt_shard_take_has_some(const struct rpma_rt_shard *shard)
 {
 	uint32_t i;
@@ -265,12 +274,14 @@ static inline bool rt_shard_take_has_some(const struct rpma_rt_shard *shard)
 /* ---------------------------------------------------------------- sleep --- */
 
 /*
- * A shard sleeps: one word that the shard alone writes, an eventfd that others
- * write (send.c), and one epoll set of all that the shard sleeps on.
+ * The sleep of a shard: a word that only the shard writes, an eventfd that
+ * other shards write (send.c), and an epoll set of everything that wakes the
+ * shard.
  */
 
 #define NS_PER_S 1000000000u
-#define NAP_NS	 10000000 /* where there is no descriptor to sleep on */
+/* length of a nap when there is no descriptor to sleep on */
+#define NAP_NS 10000000
 
 /* --------------------------------------------------------- the fds --- */
 
@@ -329,7 +340,8 @@ void rt_shard_sleep_fini(struct rpma_rt_shard *shard)
 
 /* -------------------------------------------------------- sleeping --- */
 
-/* Writes that came late make it readable again, once for nothing. */
+/* Reads the eventfd. Late writes make the eventfd readable again, once for
+ * nothing. */
 static void read_rings(struct rpma_rt_shard *shard)
 {
 	uint64_t writes;
@@ -339,17 +351,18 @@ static void read_rings(struct rpma_rt_shard *shard)
 		return;
 	shard->is_rung = false;
 	ret = read(shard->eventfd, &writes, sizeof(writes));
-	(void)ret; /* nothing to read is quiet too */
+	(void)ret; /* an eventfd with nothing to read is quiet, too */
 }
 
-/* The next number: odd, it sleeps. */
+/* Sets `asleep` to the next number: odd means that the shard sleeps. */
 static void count_asleep(struct rpma_rt_shard *shard)
 {
-	/* relaxed: the shard alone writes it */
+	/* relaxed: only the shard writes */
 	uint32_t asleep =
 		atomic_load_explicit(&shard->asleep, memory_order_relaxed);
 
-	/* release: wants of the lanes, before it */
+	/* release: pairs with the acquire in asleep_of(), send.c: `wants` of
+	 * the lanes was stored before */
 	atomic_store_explicit(&shard->asleep, asleep + 1, memory_order_release);
 }
 
@@ -359,7 +372,8 @@ static bool has_work(struct rpma_rt_shard *shard)
 	       rt_shard_end_is_due(shard);
 }
 
-/* 0: armed; 1: there is something, or there was a wake; or an error. */
+/* Arms the queue. Returns 0: armed; 1: there is something, or a wake; or an
+ * error. */
 static int arm_queue(struct rpma_rt_shard *shard)
 {
 	int ret;
@@ -367,11 +381,11 @@ static int arm_queue(struct rpma_rt_shard *shard)
 	if (shard->is_queue_over)
 		return 0;
 	ret = rpma_rt_queue_arm(shard->queue);
-	/* the next turn finds that it is closed */
+	/* the next turn finds that the queue is closed */
 	return ret == RPMA_RT_E_CLOSED ? 1 : ret;
 }
 
-/* 0: armed; 1: there is work; or an error. */
+/* Arms the poller. Returns 0: armed; 1: there is work; or an error. */
 static int arm_poller(struct rpma_rt_shard *shard)
 {
 	int ret;
@@ -397,28 +411,29 @@ static void sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
 		timeout.tv_nsec = (long)((until_ns - now) % NS_PER_S);
 	}
 	rt_stat_add(&shard->counters.sleeps, 1);
-	/* on a signal it looks again, too */
+	/* on a signal the shard looks again, too */
 	if (ppoll(&fd, 1, until_ns == UINT64_MAX ? NULL : &timeout, NULL) != 0)
 		shard->is_rung = true;
-	/* the program closed the descriptor: no ring comes, so turns go on */
+	/* the program closed the descriptor: no ring comes, so turns go on
+	 * after naps */
 	if (fd.revents & POLLNVAL)
 		nanosleep(&nap, NULL);
 }
 
-/* Sleeps until there is something, or that time of the monotonic clock, or for
- * no reason. 0; 1: the queue said that there is something, or was woken; or an
- * error of the calls that arm. */
+/* Sleeps until something comes, until that time of the monotonic clock, or for
+ * no reason. Returns 0; 1: the queue has something or was woken; or an error of
+ * arming. */
 static int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
 {
 	RT_NOT_CANCELLED;
 	int armed = 0;
 	int ret = 0;
 
-	/* before asleep: a ring that this takes away was for what the look
-	 * finds */
+	/* before `asleep` is stored: a ring that this read takes away announced
+	 * something that the look below finds */
 	read_rings(shard);
 	count_asleep(shard);
-	/* [SHARD-4]: asleep before the look */
+	/* [SHARD-4]: `asleep` is stored before the look */
 	rt_fence_dekker();
 	if (!has_work(shard)) {
 		ret = arm_queue(shard);
@@ -436,17 +451,18 @@ static int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
 /* ---------------------------------------------------------------- timer --- */
 
 /*
- * Timers of a shard: a heap by time, of structs of the program's. The shard's
+ * Timers of a shard: a heap by time, of structs of the program. On the shard's
  * thread.
  */
 
 #define NS_PER_US 1000u
 
-/* struct rpma_rt_timer, inside */
+/* the inside of struct rpma_rt_timer */
 struct __attribute__((may_alias)) timer {
 	rpma_rt_timer_fn *fn;
 	void *arg;
-	struct rpma_rt_shard *shard; /* where it is set; NULL: nowhere */
+	/* the shard on which the timer is set; NULL: not set */
+	struct rpma_rt_shard *shard;
 	struct rt_heap_node node;
 };
 _Static_assert(sizeof(struct timer) == sizeof(struct rpma_rt_timer),
@@ -462,7 +478,7 @@ static void unset(struct timer *timer)
 	timer->shard = NULL;
 }
 
-/* of one that is set, or was never */
+/* Checks a call on a timer that is set, or was never set. */
 static int check(const struct rt_log_place *place,
 		 const struct rpma_rt_shard *shard, const struct timer *timer)
 {
@@ -476,7 +492,8 @@ static int check(const struct rt_log_place *place,
 	return ret;
 }
 
-/* The time of a delay; one that lies beyond the clock is the last. */
+/* Returns the time when a delay is over; a time beyond the range of the clock
+ * becomes the last time. */
 static uint64_t due_ns(uint64_t delay_us)
 {
 	uint64_t now = rt_now_ns();
@@ -526,14 +543,14 @@ void rt_shard_timer_end(struct rpma_rt_shard *shard)
 		unset(RT_FROM(struct timer, node, shard->timers.first));
 }
 
-/* When the first is due; UINT64_MAX: there is none. */
+/* Returns when the first timer is due; UINT64_MAX: no timer is set. */
 static uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard)
 {
 	return shard->timers.first == NULL ? UINT64_MAX
 					   : shard->timers.first->key;
 }
 
-/* Calls the timers that are due; returns how many. */
+/* Calls the due timers; returns their number. */
 static int rt_shard_timer_call(struct rpma_rt_shard *shard)
 {
 	struct timer *timer;
@@ -547,7 +564,7 @@ static int rt_shard_timer_call(struct rpma_rt_shard *shard)
 		RT_NOT_CANCELLED;
 		timer = RT_FROM(struct timer, node, shard->timers.first);
 		unset(timer);
-		/* it may be set again, or freed, inside */
+		/* the function may set the timer again, or free it */
 		timer->fn(shard, (struct rpma_rt_timer *)(void *)timer);
 		called++;
 	}
@@ -562,7 +579,7 @@ static int rt_shard_timer_call(struct rpma_rt_shard *shard)
 
 /* ---------------------------------------------------------- a turn --- */
 
-/* The runtime is stopped, and with the runtime the set. */
+/* Notes that the runtime is stopped, and stops the set. */
 static int end_poller(struct rpma_rt_shard *shard)
 {
 	shard->is_poller_over = true;
@@ -570,8 +587,8 @@ static int end_poller(struct rpma_rt_shard *shard)
 	return 0;
 }
 
-/* A round of the poller, which belongs to the calling thread. Returns how much
- * was done, or an error. */
+/* Runs a round of the poller, which belongs to the calling thread. Returns how
+ * much was done, or an error. */
 static int run_poller(struct rpma_rt_shard *shard)
 {
 	int ret;
@@ -593,7 +610,7 @@ static void call_items(struct rpma_rt_shard *shard,
 		item_fn(shard, &items[i], shard->arg);
 }
 
-/* Returns how many items were taken, 0.., or an error. */
+/* Takes items from the queue. Returns the number of items, or an error. */
 static int take_items(struct rpma_rt_shard *shard)
 {
 	struct rpma_rt_completion items[RT_SHARD_BATCH];
@@ -622,7 +639,8 @@ static int refuse_ended(const struct rt_log_place *place,
 			 shard->index);
 }
 
-/* The shard has ended: its poller is anybody's, for rpma_rt_stop(). */
+/* Ends the shard: the poller belongs to no thread, so that rpma_rt_stop() can
+ * run the poller. */
 static int finish(struct rpma_rt_shard *shard)
 {
 	if (!shard->is_poller_over)
@@ -631,14 +649,14 @@ static int finish(struct rpma_rt_shard *shard)
 	return refuse_ended(RT_LOG_HERE, shard);
 }
 
-/* Has the queue nothing for the shard? */
+/* Returns whether the queue has nothing for the shard. */
 static inline bool is_queue_idle(struct rpma_rt_shard *shard)
 {
 	return unlikely(shard->is_queue_over) ||
 	       rt_queue_poll_idle_consumer(shard->queue);
 }
 
-/* Is there anything for a turn but the poller's round? */
+/* Returns whether there is anything for a turn besides the poller's round. */
 static inline bool has_any(struct rpma_rt_shard *shard)
 {
 	return (shard->touched | shard->published | shard->wants) != 0 ||
@@ -646,8 +664,8 @@ static inline bool has_any(struct rpma_rt_shard *shard)
 	       rt_shard_may_be_stopping(shard->set) || !is_queue_idle(shard);
 }
 
-/* What a turn does for a stop, behind its look at the lanes; done: as of
- * end_turn(). */
+/* Does the part of a turn for a stop, after the turn's look at the lanes. done
+ * and result as in end_turn(). */
 __attribute__((noinline)) static int stop(struct rpma_rt_shard *shard, int done,
 					  bool has_taken)
 {
@@ -658,8 +676,8 @@ __attribute__((noinline)) static int stop(struct rpma_rt_shard *shard, int done,
 	return done;
 }
 
-/* What there is besides the poller's round, each with its function; how much.
- * ERRORS: those of the queue */
+/* Calls the functions for everything besides the poller's round; returns how
+ * much was done. ERRORS: errors of the queue */
 static int call_all(struct rpma_rt_shard *shard, bool *has_taken)
 {
 	int done = rt_shard_take(shard);
@@ -675,16 +693,17 @@ static int call_all(struct rpma_rt_shard *shard, bool *has_taken)
 	return unlikely(items < 0) ? items : done + items;
 }
 
-/* A turn behind the poller's round, which did so much, or an error. How much
- * was done; RPMA_RT_E_CLOSED: that was all; or another error. */
+/* Does the rest of a turn after the poller's round; `done` is how much the
+ * round did, or an error. Returns how much was done; RPMA_RT_E_CLOSED: the
+ * shard has ended; or another error. */
 __attribute__((noinline)) static int end_turn(struct rpma_rt_shard *shard,
 					      int done)
 {
 	bool has_taken = false;
 	int called = 0;
 
-	/* what was sent outside of a turn, before a function may wait for
-	 * what comes of that */
+	/* messages sent outside of a turn are handed over before a function may
+	 * wait for their effect */
 	if (shard->published != 0)
 		rt_shard_send_hand_over(shard);
 	if (likely(done >= 0))
@@ -699,8 +718,8 @@ __attribute__((noinline)) static int end_turn(struct rpma_rt_shard *shard,
 
 static int turn(struct rpma_rt_shard *shard)
 {
-	/* what was sent outside of a turn. The round gives the stores the time
-	 * for which the fence would wait */
+	/* messages sent outside of a turn. During the round the stores arrive
+	 * for which the fence would wait otherwise */
 	rt_shard_send_publish(shard);
 	return end_turn(shard, run_poller(shard));
 }
@@ -712,14 +731,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A wake of its queue has come, which a turn does not look at. */
+/* Returns whether the queue was woken; a turn does not look at wakes. */
 static bool is_woken(const struct rpma_rt_shard *shard)
 {
 	return !shard->is_queue_over && rt_wake_is_due(shard->queue);
 }
 
-/* Turns until one does something, or the queue was woken, or for so long;
- * timeout_ms: not 0. Gives the CPU up as a poller does. */
+/* Makes turns until a turn does something, the queue was woken, or the time is
+ * over; timeout_ms: not 0. Yields the CPU as a poller does. */
 static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	uint64_t now = rt_now_ns();
@@ -734,9 +753,9 @@ static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 	while (now < end) {
 		before = now;
 		share = rt_share_yield(&now);
-		/* the time of other threads is no spinning */
+		/* the time of other threads does not count as spinning */
 		spin_end += now - before;
-		/* the sleep takes the wake, and does not begin */
+		/* the sleep takes the wake and ends at once */
 		if (now >= spin_end || share == RT_SHARE_BUSY ||
 		    is_woken(shard)) {
 			woken = rt_shard_sleep(
@@ -768,23 +787,24 @@ static int refuse_busy(const struct rt_log_place *place,
 
 static void leave(struct rpma_rt_shard *shard)
 {
-	/* release: pairs with go_in() */
+	/* release: pairs with the acquire in go_in() */
 	atomic_store_explicit(&shard->runner, 0, memory_order_release);
 }
 
-/* False: a thread is inside. */
+/* Goes inside. Returns false if a thread is inside. */
 static bool go_in(struct rpma_rt_shard *shard)
 {
 	uint64_t nobody = 0;
 
-	/* acquire: pairs with leave(), the former thread's shard; failure:
-	 * nothing is looked at */
+	/* acquire: pairs with the release in leave(): the state of the shard as
+	 * the former thread left the shard. Failure is relaxed: nothing is
+	 * read */
 	return atomic_compare_exchange_strong_explicit(
 		&shard->runner, &nobody, rt_self_number(), memory_order_acquire,
 		memory_order_relaxed);
 }
 
-/* Inside: the poller belongs to the calling thread from here on. */
+/* Makes the poller the calling thread's. Inside. */
 static int own_poller(const struct rt_log_place *place,
 		      struct rpma_rt_shard *shard)
 {
@@ -798,8 +818,8 @@ static int own_poller(const struct rt_log_place *place,
 	return ret == RPMA_RT_E_CLOSED ? end_poller(shard) : ret;
 }
 
-/* 0: the calling thread is inside, and the poller belongs to that thread. A
- * thread that is refused has changed nothing. */
+/* Enters. Returns 0 if the calling thread is inside and owns the poller. A
+ * refused thread has changed nothing. */
 static int enter(const struct rt_log_place *place, struct rpma_rt_shard *shard,
 		 int timeout_ms)
 {
@@ -827,8 +847,9 @@ static int enter(const struct rt_log_place *place, struct rpma_rt_shard *shard,
 	return ret;
 }
 
-/* Enters a shard that the calling thread ran last, and its poller, if that
- * belongs to the thread; false: run_first() finds the reason. */
+/* Enters a shard that the calling thread ran last, and the shard's poller, if
+ * the thread owns the poller. Returns false if run_first() has to find the
+ * reason. */
 static inline bool enter_own(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	uint64_t number = rt_self_known_number();
@@ -838,7 +859,7 @@ static inline bool enter_own(struct rpma_rt_shard *shard, int timeout_ms)
 		     rt_shard_thread(shard) != number || rt_self_is_poller() ||
 		     rt_context_check(shard->rt)))
 		return false;
-	/* relaxed: the former thread is the calling one */
+	/* relaxed: the former thread is the calling thread */
 	if (unlikely(!atomic_compare_exchange_strong_explicit(
 		    &shard->runner, &nobody, number, memory_order_relaxed,
 		    memory_order_relaxed)))
@@ -849,7 +870,7 @@ static inline bool enter_own(struct rpma_rt_shard *shard, int timeout_ms)
 	return false;
 }
 
-/* Inside, after a first turn that returned ret: the rest of a run. */
+/* Finishes a run after the first turn, which returned `ret`. Inside. */
 __attribute__((noinline)) static int end_run(struct rpma_rt_shard *shard,
 					     int timeout_ms, int ret)
 {
@@ -859,8 +880,8 @@ __attribute__((noinline)) static int end_run(struct rpma_rt_shard *shard,
 	return ret;
 }
 
-/* A function of its own: a loop that ran the shard before comes here no more.
- */
+/* Runs a shard for the first time on this thread. Not inlined: a loop that ran
+ * the shard before does not come here. */
 __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 					       struct rpma_rt_shard *shard,
 					       int timeout_ms)
@@ -906,7 +927,8 @@ int rpma_rt_shard_get_stats(const struct rpma_rt_shard *shard,
 	READ(timers);
 	READ(sleeps);
 	READ(rings);
-	/* what is subtracted first: it never counts more */
+	/* the subtracted count is read first, so the difference is never
+	 * negative */
 	known.unanswered = rt_stat_read(&shard->counters.answered);
 	known.unanswered =
 		rt_stat_read(&shard->counters.requested) - known.unanswered;

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * send.c -- posts, requests and answers: what a function sends is written into
- * its lane, and handed over at the turn's end. The shard's thread.
+ * send.c -- posts, requests and answers: a function's messages are written into
+ * the lane, and handed over at the turn's end. On the shard's thread.
  */
 
 #include "shard/shard.h"
@@ -21,15 +21,17 @@
 /* ----------------------------------------------------------------- lane --- */
 
 /*
- * The memory of a lane is its set's; the lane is made by the sender, under the
+ * The memory of a lane belongs to the set; the sender makes the lane, under the
  * lock of the set.
  */
 
-/* The memory of one, for that many messages that are no answers; NULL. */
+/* Allocates a lane with room for `limit` messages that are no answers. NULL: no
+ * memory. */
 static struct rt_shard_lane *rt_shard_lane_new(uint32_t limit)
 {
 	struct rt_shard_lane *lane;
-	/* the room of the answers is reserved beside that of all others */
+	/* answers have room of their own beside the room of all other
+	 * messages */
 	size_t size =
 		sizeof(*lane) + 2 * (size_t)limit * sizeof(lane->slots[0]);
 
@@ -45,8 +47,8 @@ static struct rt_shard_lane *rt_shard_lane_new(uint32_t limit)
 /* ----------------------------------------------------------------- ring --- */
 
 /*
- * A shard wakes another: by its eventfd, once for each sleep; and which thread
- * may speak for a shard.
+ * How a shard wakes another shard: by its eventfd, once for each sleep. And
+ * which thread may speak for a shard.
  */
 
 void rt_shard_ring_wake(const struct rpma_rt_shard *shard)
@@ -60,7 +62,8 @@ void rt_shard_ring_wake(const struct rpma_rt_shard *shard)
 	(void)ret;
 }
 
-/* Wakes the other, whose word was that, once for each such word. */
+/* Wakes the other shard, whose `asleep` was read before, once for each value of
+ * `asleep`. */
 static void ring_asleep(struct rpma_rt_shard *shard, uint32_t other,
 			uint32_t asleep)
 {
@@ -75,8 +78,9 @@ static void ring_asleep(struct rpma_rt_shard *shard, uint32_t other,
 
 static uint32_t asleep_of(const struct rpma_rt_shard *shard, uint32_t other)
 {
-	/* acquire: wants, stored before it; the caller's fence orders it behind
-	 * what was handed over [SHARD-4] */
+	/* acquire: pairs with the release in count_asleep(), run.c: `wants` was
+	 * stored before; the caller's fence orders the look behind everything
+	 * handed over [SHARD-4] */
 	return atomic_load_explicit(&shard->set->shards[other].asleep,
 				    memory_order_acquire);
 }
@@ -89,7 +93,8 @@ void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other)
 		ring_asleep(shard, other, asleep);
 }
 
-/* Likewise, if the other wants room in its lane to the shard. */
+/* Wakes the other shard if that shard sleeps, and wants room in its lane to
+ * this shard. */
 static void ring_for_room(struct rpma_rt_shard *shard, uint32_t other)
 {
 	uint32_t asleep = asleep_of(shard, other);
@@ -98,7 +103,7 @@ static void ring_for_room(struct rpma_rt_shard *shard, uint32_t other)
 	if (likely((asleep & 1) == 0))
 		return;
 	lane = shard->set->lanes[other * shard->count + shard->index];
-	/* relaxed: asleep carries it */
+	/* relaxed: the acquire of `asleep` makes `wants` visible */
 	if (atomic_load_explicit(&lane->wants, memory_order_relaxed))
 		ring_asleep(shard, other, asleep);
 }
@@ -131,7 +136,8 @@ static struct rt_shard_lane *make(struct rpma_rt_shards *set, uint32_t from,
 		return *lane;
 	*lane = rt_shard_lane_new(set->lane_size);
 	if (*lane != NULL)
-		/* release [SHARD-1]: the lane */
+		/* release [SHARD-1]: pairs with the acquire in
+		 * look_for_lanes(): the lane */
 		atomic_fetch_or_explicit(&set->shards[to].met,
 					 rt_shard_bit(from),
 					 memory_order_release);
@@ -148,7 +154,7 @@ static void open_out(struct rpma_rt_shard *shard, struct rt_shard_out *out,
 	rt_shard_lane_set_free(out);
 }
 
-/* The lane to that shard, and, for requests, the one of the answers.
+/* Opens the lane to the shard and, for requests, makes the lane of the answers.
  * ERRORS: RPMA_E_NOMEM */
 static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 {
@@ -175,7 +181,7 @@ static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 
 /* --------------------------------------------------------- sending --- */
 
-/* What comes behind the words of a message. */
+/* Returns the word behind the words of a message. */
 static inline uint64_t place_of(const struct rpma_rt_shard *shard,
 				uint32_t code, enum rpma_rt_shard_kind kind)
 {
@@ -186,11 +192,12 @@ static inline uint64_t place_of(const struct rpma_rt_shard *shard,
 #endif
 }
 
-#define FETCHED 8 /* messages of a batch whose lines are worth fetching */
+/* least number of messages in a batch for which fetching lines pays */
+#define FETCHED 8
 
-/* Fetches the lines that the next batch will be written to, should the batch
- * have as many messages: the receiver has the lines, and the stores of a batch,
- * and the fence, wait for them. */
+/* Fetches the lines to which the next batch will be written, if that batch has
+ * as many messages: the receiver has the lines, and the stores of a batch, and
+ * the fence, would wait for the lines. */
 static void fetch(const struct rt_shard_out *out, uint32_t count)
 {
 	const struct rt_shard_lane *lane = out->lane;
@@ -215,15 +222,17 @@ static inline void copy(struct rpma_rt_shard_message *slots,
 	for (; words != end; words += 2, to += 2) {
 		to[0] = words[0];
 		to[1] = words[1];
-		/* keeps the compiler from making a memcpy() of it */
+		/* keeps the compiler from turning the loop into a call of
+		 * memcpy() */
 		__asm__ __volatile__("" ::: "memory");
 	}
 }
 
 /*
- * Sender: copies what is staged into the slots, and publishes it; how many that
- * were. All at once: the receiver has the slots' lines, and the processor
- * fetches them side by side as long as little else is written between.
+ * Copies the staged messages into the slots and publishes the messages; returns
+ * their number. Sender. All copies are made at once: the receiver has the lines
+ * of the slots, and the processor fetches several lines at a time as long as
+ * little else is written between.
  */
 static inline uint32_t copy_staged(struct rt_shard_out *out)
 {
@@ -233,7 +242,8 @@ static inline uint32_t copy_staged(struct rt_shard_out *out)
 	uint32_t at = out->published & (size - 1);
 	uint32_t straight = size - at;
 
-	/* no store for nothing: the receiver has the line */
+	/* nothing is stored without messages, because the receiver has the
+	 * line */
 	if (count == 0)
 		return 0;
 	if (straight > count)
@@ -243,7 +253,8 @@ static inline uint32_t copy_staged(struct rt_shard_out *out)
 	out->published += count;
 	out->place = lane->staged;
 	rt_shard_lane_set_free(out);
-	/* release [SHARD-2]: the messages */
+	/* release [SHARD-2]: pairs with the acquire in rt_shard_lane_tail():
+	 * the messages */
 	atomic_store_explicit(&lane->tail, out->published,
 			      memory_order_release);
 	if (count >= FETCHED)
@@ -268,14 +279,15 @@ static inline void put(struct rpma_rt_shard *shard, uint32_t to,
 	shard->touched |= out->bit;
 }
 
-/* A request takes a credit. */
+/* Takes a credit for a request. */
 static inline void ask(struct rpma_rt_shard *shard, uint32_t to)
 {
 	shard->out[to].unanswered++;
 	rt_stat_add(&shard->counters.requested, 1);
 }
 
-/* No room, by what the sender knows; want: what it is refused for. */
+/* Refuses a message for want of room, as far as the sender knows. want: what is
+ * missing. */
 static int refuse(struct rpma_rt_shard *shard, uint32_t to,
 		  enum rt_shard_want want)
 {
@@ -284,14 +296,16 @@ static int refuse(struct rpma_rt_shard *shard, uint32_t to,
 	out->wants |= (uint8_t)want;
 	shard->wants |= rt_shard_bit(to);
 	if (want == RT_SHARD_WANT_ROOM)
-		/* relaxed: asleep, released behind it, carries it */
+		/* relaxed: the release of `asleep`, stored later, publishes the
+		 * wish */
 		atomic_store_explicit(&out->lane->wants, true,
 				      memory_order_relaxed);
 	rt_stat_add(&shard->counters.refused, 1);
 	return RPMA_E_AGAIN;
 }
 
-/* There is room, or there is an error. */
+/* Finds out why a message found no room, and makes the lanes if needed. Returns
+ * 0 if there is room, otherwise the error. */
 __attribute__((noinline)) static int find_room(struct rpma_rt_shard *shard,
 					       uint32_t to, bool is_request)
 {
@@ -319,7 +333,7 @@ __attribute__((noinline)) static int find_room(struct rpma_rt_shard *shard,
 	return 0;
 }
 
-/* Is it the shard's thread that calls, and is there such a shard? */
+/* Checks that the shard's thread calls, and that the other shard exists. */
 static inline int check(const struct rt_log_place *place,
 			const struct rpma_rt_shard *shard, uint32_t to)
 {
@@ -334,8 +348,9 @@ static inline int check(const struct rt_log_place *place,
 	return 0;
 }
 
-/* Will check() find nothing? A function that asks this, and leaves all else to
- * another one, saves no registers. */
+/* Returns whether check() will find nothing wrong. A function that asks this
+ * question, and leaves all other cases to another function, saves no
+ * registers. */
 static inline bool is_right(const struct rpma_rt_shard *shard, uint32_t to)
 {
 	return shard != NULL &&
@@ -343,7 +358,8 @@ static inline bool is_right(const struct rpma_rt_shard *shard, uint32_t to)
 	       rt_context_check(shard->rt) == 0 && to < shard->count;
 }
 
-/* Whatever post or request has to do first, or why it may not. */
+/* Sends a post or a request that needs other steps first, or finds out why the
+ * message is refused. */
 __attribute__((noinline)) static int
 send_slowly(const struct rt_log_place *place, struct rpma_rt_shard *shard,
 	    uint32_t to, const struct rpma_rt_shard_message *message,
@@ -417,10 +433,10 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 				 "late",
 				 shard->index);
 	if (unlikely(out->lane == NULL))
-		/* the request made the lane, so this finds it */
+		/* cannot fail: the request made the lane */
 		open_lanes(shard, to, false);
-	/* also where it sends nothing but answers: what it knows of the room is
-	 * never older than a lane */
+	/* looked at also in a shard that sends only answers: the known head is
+	 * never older than the ring is long */
 	if (unlikely(rt_shard_lane_used(out) >= 2 * out->lane->limit))
 		rt_shard_lane_look(out);
 	/* reserved by the request */
@@ -435,7 +451,8 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 
 /* ------------------------------------------------- at a turn's end --- */
 
-/* Takes the lowest bit out of a word that has one: its index. */
+/* Takes the lowest bit out of a word that is not 0; returns the index of the
+ * bit. */
 static inline uint32_t take_bit(uint64_t *bits)
 {
 	uint32_t index = (uint32_t)__builtin_ctzll(*bits);
@@ -464,8 +481,9 @@ void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
 	drained = shard->drained & ~published;
 	if ((published | drained) == 0)
 		return;
-	/* [SHARD-4]: tails and heads before asleep; without it both this
-	 * shard and the sleeper may read what was before */
+	/* [SHARD-4]: tails and heads are stored before the look at `asleep`;
+	 * without the fence both this shard and the sleeper might read old
+	 * values */
 	rt_fence_dekker();
 	while (published != 0)
 		rt_shard_ring(shard, take_bit(&published));
@@ -477,7 +495,8 @@ void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
 
 /* --------------------------------------------------------- refused --- */
 
-/* Is what the shard was refused for there again? */
+/* Returns whether the room or credit is there again for which the shard was
+ * refused. */
 static bool is_eased(struct rt_shard_out *out)
 {
 	if (out->wants & RT_SHARD_WANT_ROOM) {
@@ -515,7 +534,7 @@ int rt_shard_send_tell(struct rpma_rt_shard *shard)
 
 		if (!is_eased(out))
 			continue;
-		/* relaxed: one ring too many does no harm */
+		/* relaxed: a needless ring does no harm */
 		if (out->wants & RT_SHARD_WANT_ROOM)
 			atomic_store_explicit(&out->lane->wants, false,
 					      memory_order_relaxed);

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * shard.h -- a shard and the set that it is one of, and what the files of this
- * room have for one another. The memory of a shard is written by the thread
- * that runs it, but for the lines that say otherwise. doc/protocols/shard.md.
+ * shard.h -- a shard, the set of shards, and what the files of this folder
+ * share. The thread that runs a shard writes the shard's memory, but for the
+ * lines that say otherwise. doc/protocols/shard.md.
  */
 
 #ifndef RT_SHARD_SHARD_H
@@ -29,55 +29,61 @@
 /* ----------------------------------------------------------------- lane --- */
 
 /*
- * A lane: a ring of messages from one shard to another, single producer, single
- * consumer. And the two ends of it, each in the memory of the shard whose end
- * it is. doc/protocols/shard.md.
+ * A lane: a ring of messages from a shard to another shard, single producer,
+ * single consumer. Each of the two ends of a lane is in the memory of its
+ * shard. doc/protocols/shard.md.
  */
 
-/* messages that wait for the turn's end, a lane; a power of two */
+/* most messages of a lane that wait for the turn's end; a power of two */
 #define RT_SHARD_STAGED 32
 
 struct rt_shard_lane {
-	uint32_t limit; /* immutable; the ring has twice as many */
-	/* the sender's */
+	uint32_t limit; /* immutable; the ring has twice as many slots */
+	/* written by the sender */
 	alignas(RT_APART) _Atomic uint32_t tail;
-	/* it was refused, and waits for room; a line of its own, which the
-	 * receiver reads only when the sender sleeps */
+	/* written by the sender: a message was refused, and the sender waits
+	 * for room. A line of its own, which the receiver reads only when the
+	 * sender sleeps */
 	alignas(RT_APART) _Atomic bool wants;
-	/* the receiver's */
+	/* written by the receiver */
 	alignas(RT_APART) _Atomic uint32_t head;
-	/* the sender's own: messages that are not in their slots yet */
+	/* used by the sender only: messages that are not in their slots yet */
 	alignas(RT_APART) struct rpma_rt_shard_message staged[RT_SHARD_STAGED];
-	/* the sender's up to tail */
+	/* written by the sender, up to tail */
 	alignas(RT_APART) struct rpma_rt_shard_message slots[];
 };
 _Static_assert(sizeof(struct rpma_rt_shard_message) == 32, "two a line");
 
-/* what a sender was refused for: bits */
+/* bits: what was missing when a message was refused */
 enum rt_shard_want { RT_SHARD_WANT_ROOM = 1, RT_SHARD_WANT_CREDIT = 2 };
 
-/* the sender's end, in its memory */
+/* the sender's end of a lane, in the sender's memory */
 struct rt_shard_out {
-	struct rt_shard_lane *lane; /* NULL: not made */
-	/* where the next message is staged; messages before end, but for
-	 * answers, are staged without a look. Answers may be beyond end */
+	struct rt_shard_lane *lane; /* NULL: the lane is not made */
+	/* place: where the next message is staged. Messages before `end` are
+	 * staged without a look at the room; answers may also be staged beyond
+	 * `end` */
 	struct rpma_rt_shard_message *place;
 	const struct rpma_rt_shard_message *end;
-	uint64_t bit;	    /* immutable: that of the receiver */
-	uint32_t room;	    /* the lane's limit; 0: not made, or stopped */
-	uint32_t published; /* tail */
+	uint64_t bit; /* immutable: the bit of the receiver */
+	/* the lane's limit; 0: the lane is not made, or the shard is stopped */
+	uint32_t room;
+	uint32_t published; /* the value of tail */
 	uint32_t head_seen;
-	uint32_t credits;    /* requests that may be sent; 0: see paired */
-	uint32_t unanswered; /* requests sent whose credits are not back */
-	uint32_t owed;	     /* requests of the other, to be answered */
-	uint32_t rung;	     /* the last sleep of the other that was rung */
-	uint8_t wants;	     /* bits of enum rt_shard_want */
-	bool is_paired;	     /* the lane of the answers is made */
+	/* requests that may be unanswered; 0: see is_paired */
+	uint32_t credits;
+	uint32_t unanswered; /* sent requests whose credits are not back */
+	/* requests of the other shard that have to be answered */
+	uint32_t owed;
+	/* the last sleep of the other shard for which this shard rang */
+	uint32_t rung;
+	uint8_t wants;	/* bits of enum rt_shard_want */
+	bool is_paired; /* the lane of the answers is made */
 };
 static_assert(sizeof(struct rt_shard_out) == RT_CACHE_LINE,
 	      "one is found by a shift");
 
-/* the receiver's end, in its memory */
+/* the receiver's end of a lane, in the receiver's memory */
 struct rt_shard_in {
 	struct rt_shard_lane *lane;
 	uint32_t head;
@@ -87,37 +93,39 @@ struct rt_shard_in {
 struct rpma_rt_shard;
 struct rpma_rt_shards;
 
-/* Sender: messages that wait for the turn's end. */
+/* Returns the number of messages that wait for the turn's end. Sender. */
 static inline uint32_t rt_shard_lane_staged(const struct rt_shard_out *out)
 {
 	return (uint32_t)(out->place - out->lane->staged);
 }
 
-/* Sender: where the next message goes in the lane. */
+/* Returns the index in the lane of the next message. Sender. */
 static inline uint32_t rt_shard_lane_next(const struct rt_shard_out *out)
 {
 	return out->published + rt_shard_lane_staged(out);
 }
 
-/* Sender: may one more message that is no answer be staged at once? */
+/* Returns whether another message that is no answer may be staged at once.
+ * Sender. */
 static inline bool rt_shard_lane_is_free(const struct rt_shard_out *out)
 {
 	return out->place < out->end;
 }
 
-/* Sender: messages in the lane, by what it knows. */
+/* Returns the number of messages in the lane, as far as the sender knows. */
 static inline uint32_t rt_shard_lane_used(const struct rt_shard_out *out)
 {
 	return rt_shard_lane_next(out) - out->head_seen;
 }
 
-/* Sender: has the lane room for one, by what it knows? */
+/* Returns whether the lane has room for a message, as far as the sender
+ * knows. */
 static inline bool rt_shard_lane_has_room(const struct rt_shard_out *out)
 {
 	return rt_shard_lane_used(out) < out->room;
 }
 
-/* Sender: after a change of room, head_seen or published. */
+/* Computes `end` after a change of room, head_seen or published. Sender. */
 static inline void rt_shard_lane_set_free(struct rt_shard_out *out)
 {
 	uint32_t used = out->published - out->head_seen;
@@ -127,31 +135,32 @@ static inline void rt_shard_lane_set_free(struct rt_shard_out *out)
 							     : RT_SHARD_STAGED];
 }
 
-/* Sender: looks at the room again. */
+/* Reads the room again. Sender. */
 static inline void rt_shard_lane_look(struct rt_shard_out *out)
 {
-	/* acquire [SHARD-3]: the receiver is through with the slots */
+	/* acquire [SHARD-3]: pairs with the release in rt_shard_lane_advance():
+	 * the receiver is done with the slots */
 	out->head_seen =
 		atomic_load_explicit(&out->lane->head, memory_order_acquire);
 	rt_shard_lane_set_free(out);
 }
 
-/* Sender: is enough room back for one that was refused? */
+/* Returns whether enough room is back after a refusal. Sender. */
 static inline bool rt_shard_lane_is_eased(const struct rt_shard_out *out)
 {
 	return rt_shard_lane_used(out) <= out->lane->limit / 2;
 }
 
-/* Sender: are as many staged as may be? */
+/* Returns whether the largest number of messages is staged. Sender. */
 static inline bool rt_shard_lane_is_full(const struct rt_shard_out *out)
 {
 	return rt_shard_lane_staged(out) == RT_SHARD_STAGED;
 }
 
 /*
- * Sender: writes a message where it is staged; place: its code, its sender, its
- * kind. What the caller has just written is read in words; a wide load would
- * wait for it.
+ * Stages a message. Sender. place: code, sender and kind. The message, which
+ * the caller has just written, is read word by word, because a wide load would
+ * wait for the caller's stores.
  */
 static inline void
 rt_shard_lane_stage(struct rt_shard_out *out,
@@ -166,14 +175,15 @@ rt_shard_lane_stage(struct rt_shard_out *out,
 	out->place++;
 }
 
-/* Receiver: up to where there are messages. */
+/* Returns up to where there are messages. Receiver. */
 static inline uint32_t rt_shard_lane_tail(const struct rt_shard_in *in)
 {
-	/* acquire [SHARD-2]: the messages */
+	/* acquire [SHARD-2]: pairs with the release in copy_staged(): the
+	 * messages */
 	return atomic_load_explicit(&in->lane->tail, memory_order_acquire);
 }
 
-/* Receiver: are there messages? */
+/* Returns whether there are messages. Receiver. */
 static inline bool rt_shard_lane_has_some(const struct rt_shard_in *in)
 {
 	/* relaxed: rt_shard_lane_tail() follows before a message is read */
@@ -181,26 +191,27 @@ static inline bool rt_shard_lane_has_some(const struct rt_shard_in *in)
 	       in->head;
 }
 
-/* Receiver: has taken all up to head. */
+/* Takes all messages up to `head`. Receiver. */
 static inline void rt_shard_lane_advance(struct rt_shard_in *in, uint32_t head)
 {
 	in->head = head;
-	/* release [SHARD-3]: we have read the slots */
+	/* release [SHARD-3]: pairs with the acquire in rt_shard_lane_look():
+	 * the receiver has read the slots */
 	atomic_store_explicit(&in->lane->head, head, memory_order_release);
 }
 
 /* ---------------------------------------------------------------- shard --- */
 
-/* in a turn, at most: completions of a round, messages of a lane, items, timers
- */
+/* the most of each in a turn: completions of a round, messages of a lane,
+ * items, timers */
 #define RT_SHARD_BATCH 64
 
-/* how far a shard has got in a stop */
+/* the phases of a shard in a stop */
 enum rt_shard_phase {
 	RT_SHARD_RUNS = 0,
-	RT_SHARD_QUIET = 1,   /* it sends nothing by itself */
-	RT_SHARD_DRAINED = 2, /* no post and no request comes to it */
-	RT_SHARD_ENDED = 3    /* nothing does */
+	RT_SHARD_QUIET = 1,   /* the shard sends nothing by itself */
+	RT_SHARD_DRAINED = 2, /* no post and no request comes to the shard */
+	RT_SHARD_ENDED = 3    /* nothing comes to the shard */
 };
 
 struct rt_shard_counters {
@@ -211,58 +222,64 @@ struct rt_shard_counters {
 	_Atomic uint64_t timers;
 	_Atomic uint64_t sleeps;
 	_Atomic uint64_t rings;
-	_Atomic uint64_t answered;   /* answers that came to its requests */
-	_Atomic uint64_t requested;  /* requests that it sent */
-	_Atomic uint64_t asked;	     /* requests that came */
-	_Atomic uint64_t replied;    /* answers that it sent */
-	_Atomic uint64_t timers_set; /* now */
+	/* answers that came to the shard's requests */
+	_Atomic uint64_t answered;
+	_Atomic uint64_t requested;  /* requests that the shard sent */
+	_Atomic uint64_t asked;	     /* requests that came to the shard */
+	_Atomic uint64_t replied;    /* answers that the shard sent */
+	_Atomic uint64_t timers_set; /* timers that are set now */
 };
 
 struct rpma_rt_shard {
 	/* immutable after new */
 	alignas(RT_APART) struct rpma_rt_shards *set;
 	struct rpma_rt *rt;
-	struct rt_poller *poller;    /* of the same index */
+	/* the poller with the index of the shard */
+	struct rt_poller *poller;
 	struct rpma_rt_queue *queue; /* NULL: deleted */
 	void *arg;
-	/* what stands behind the words of a message, by its kind */
+	/* the word behind the words of a message, without the code, by the
+	 * message's kind */
 	uint64_t places[RPMA_RT_SHARD_WRITABLE];
 	uint32_t index;
-	uint32_t count; /* of shards */
-	int epfd;	/* of the next, the queue's fd and the poller's */
+	uint32_t count; /* number of shards */
+	/* epoll set of the eventfd, the queue's fd and the poller's fd */
+	int epfd;
 	int eventfd;
 
-	/* what runs it, see enter() in run.c */
-	alignas(RT_APART) _Atomic uint64_t runner; /* inside; 0: none */
-	/* the thread that ran it last, by its number; 0: none. Written by that
-	 * thread, inside */
+	/* the thread that runs the shard, see enter() in run.c */
+	/* number of the thread inside; 0: no thread */
+	alignas(RT_APART) _Atomic uint64_t runner;
+	/* number of the thread that ran the shard last; 0: no thread. Written
+	 * by that thread, inside */
 	_Atomic uint64_t thread;
 
-	/* turns */
+	/* used in turns: */
 	uint64_t touched;   /* bits: lanes with messages to publish */
 	uint64_t published; /* bits: lanes whose receivers were not rung */
-	uint64_t drained;   /* bits: senders of the messages taken */
-	uint64_t wants;	    /* bits: lanes in which it was refused */
-	uint64_t known;	    /* bits of met that in[] has */
+	uint64_t drained;   /* bits: senders of the taken messages */
+	uint64_t wants;	    /* bits: lanes that refused a message */
+	uint64_t known;	    /* bits of `met` that are in in[] */
 	uint32_t in_count;
 	bool is_rung;	     /* the eventfd may have been written */
 	bool is_poller_over; /* the runtime is stopped */
 	bool is_queue_over;
-	bool has_ended; /* its phase is ENDED */
-	/* the least phase of all others, seen before the turn's look at the
-	 * lanes */
+	bool has_ended; /* the phase is ENDED */
+	/* the least phase of all other shards, seen before the turn's look at
+	 * the lanes */
 	enum rt_shard_phase others;
 	struct rt_heap timers;
 	struct rt_shard_counters counters;
 	struct rt_shard_in in[RPMA_RT_MAX_POLLERS];
 	struct rt_shard_out out[RPMA_RT_MAX_POLLERS];
 
-	/* written by the shard, read by all */
-	alignas(RT_APART) _Atomic uint32_t asleep; /* odd: it is, or may be */
-	_Atomic uint32_t phase;			   /* enum rt_shard_phase */
+	/* written by the shard, read by all shards */
+	/* odd: the shard sleeps, or may sleep */
+	alignas(RT_APART) _Atomic uint32_t asleep;
+	_Atomic uint32_t phase; /* enum rt_shard_phase */
 
-	/* written by senders under the set's lock, once each */
-	alignas(RT_APART) _Atomic uint64_t met; /* bits: lanes to this one */
+	/* written by senders under the set's lock, once by each sender */
+	alignas(RT_APART) _Atomic uint64_t met; /* bits: lanes to this shard */
 };
 
 struct rpma_rt_shards {
@@ -278,19 +295,20 @@ struct rpma_rt_shards {
 
 	alignas(RT_APART) _Atomic bool stopping; /* set once */
 
-	/* in the runtime's list, for its dump */
+	/* in the runtime's list, for the runtime's dump */
 	struct cds_list_head listed;
 
-	/* for the lanes, each made once: by from * count + to; NULL: not yet */
+	/* for the lanes, each made once; index from * count + to; NULL: not
+	 * made yet */
 	alignas(RT_APART) pthread_mutex_t lock;
 	struct rt_shard_lane **lanes;
 };
 
-/* Returns the number of the thread that ran the shard last; 0: none. */
+/* Returns the number of the thread that ran the shard last; 0: no thread. */
 static inline uint64_t rt_shard_thread(const struct rpma_rt_shard *shard)
 {
-	/* relaxed: compared with the calling thread's own number only, which
-	 * that thread alone stores */
+	/* relaxed: compared only with the number of the calling thread, which
+	 * only that thread stores */
 	return atomic_load_explicit(&shard->thread, memory_order_relaxed);
 }
 
@@ -305,7 +323,7 @@ static inline bool rt_shard_is_stopping(const struct rpma_rt_shards *set)
 	return atomic_load_explicit(&set->stopping, memory_order_acquire);
 }
 
-/* The same as a first look, of each turn. */
+/* Returns rt_shard_is_stopping() as a hint, for each turn. */
 static inline bool rt_shard_may_be_stopping(const struct rpma_rt_shards *set)
 {
 	/* relaxed: rt_shard_is_stopping() follows */
@@ -315,33 +333,37 @@ static inline bool rt_shard_may_be_stopping(const struct rpma_rt_shards *set)
 static inline enum rt_shard_phase
 rt_shard_phase_of(const struct rpma_rt_shard *shard)
 {
-	/* acquire [SHARD-5]: what it sent before */
+	/* acquire [SHARD-5]: pairs with the release in enter_phase(): messages
+	 * that the shard sent before are visible */
 	return (enum rt_shard_phase)atomic_load_explicit(&shard->phase,
 							 memory_order_acquire);
 }
 
-/* May the calling thread make this call of the shard? Before its first run any
- * may. ERRORS, logged: RPMA_E_INVAL, RPMA_RT_E_FORKED */
+/* Checks that the calling thread may make this call of the shard. Before the
+ * shard's first run any thread may. ERRORS, logged: RPMA_E_INVAL,
+ * RPMA_RT_E_FORKED */
 int rt_shard_refuse_thread(const struct rt_log_place *place,
 			   const struct rpma_rt_shard *shard);
 
 /* ------------------------------------------------------- in a turn --- */
 
-/* Publishes what was sent; the hand-over follows. */
+/* Publishes the sent messages; the hand-over follows. */
 void rt_shard_send_publish(struct rpma_rt_shard *shard);
-/* Publishes what was sent, and wakes shards that sleep on that, or on room. */
+/* Publishes the sent messages, and wakes sleeping shards that wait for messages
+ * or for room. */
 void rt_shard_send_hand_over(struct rpma_rt_shard *shard);
-/* Tells the shard's function where room came back; how often. */
+/* Reports to the shard's function where room came back; returns how often. */
 int rt_shard_send_tell(struct rpma_rt_shard *shard);
-/* Is there any such room? */
+/* Returns whether there is room to report. */
 bool rt_shard_send_is_eased(struct rpma_rt_shard *shard);
-/* No posts and requests any more. */
+/* Refuses posts and requests from here on. */
 void rt_shard_send_close(struct rpma_rt_shard *shard);
 
-/* The shard goes: its timers are set nowhere, and none is called. */
+/* Ends the timers of a shard that is deleted: no timer is set, or called, any
+ * more. */
 void rt_shard_timer_end(struct rpma_rt_shard *shard);
 
-/* The set stops; any thread. */
+/* Begins the stop of the set; any thread. */
 void rt_shard_end_begin(struct rpma_rt_shards *set);
 
 /* ---------------------------------------------------------------- sleep --- */
@@ -351,8 +373,8 @@ void rt_shard_sleep_fini(struct rpma_rt_shard *shard);
 
 /* ----------------------------------------------------------------- ring --- */
 
-/* Behind the caller's fence: wakes the other if it sleeps and was not rung
- * for that. */
+/* Wakes the other shard if that shard sleeps and was not rung for this sleep.
+ * Behind the caller's fence. */
 void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other);
 /* Writes the eventfd. */
 void rt_shard_ring_wake(const struct rpma_rt_shard *shard);
