@@ -3,7 +3,8 @@
 
 /*
  * feed.c -- receive queues that are low while their pool is empty: the poller
- * asks, whoever gives the next slot back answers. doc/protocols/pool.md.
+ * asks, and the thread that gives the next slot back answers.
+ * doc/protocols/pool.md.
  */
 
 #include "pool/feed.h"
@@ -19,7 +20,7 @@ static void become_low(struct rt_feeder *feeder)
 {
 	struct rpma_rt_pool *pool = feeder->pool;
 
-	/* relaxed, these: statistics, which order nothing */
+	/* relaxed, the following: statistics, which order nothing */
 	atomic_store_explicit(&feeder->low_ms, rt_now_ms() | 1,
 			      memory_order_relaxed);
 	if (atomic_fetch_add_explicit(&pool->lows, 1, memory_order_relaxed))
@@ -47,22 +48,26 @@ static void list_hungry(struct rt_feed *feed)
 
 /* --------------------------------------------------------------- asking --- */
 
-/* False: the bit was there still, and nobody will answer. */
+/* Clears the feeder's bit. Returns false if the bit was still set, so that no
+ * thread will answer. */
 static bool is_answered(struct rt_feeder *feeder)
 {
-	/* seq_cst [POOL-2]: of two takers one gets it */
+	/* seq_cst [POOL-2]: pairs with the exchange in rt_feed_answer_mt():
+	 * exactly one of two takers gets the bit */
 	return !(atomic_fetch_and_explicit(&feeder->pool->asking, ~feeder->bit,
 					   memory_order_seq_cst) &
 		 feeder->bit);
 }
 
-/* Asks for a message with the next slot. False: there is one already. */
+/* Asks for a message with the next slot. Returns false if there is a slot
+ * already. */
 static bool ask(struct rt_feeder *feeder)
 {
 	if (feeder->asked)
 		return true;
-	/* seq_cst [POOL-2]: before the second look; pairs with the giver's
-	 * look at it after its push: one of the two sees the other */
+	/* seq_cst [POOL-2]: before the second look at the list; pairs with the
+	 * giver's look at `asking` after the push: at least one of the two sees
+	 * the other */
 	atomic_fetch_or_explicit(&feeder->pool->asking, feeder->bit,
 				 memory_order_seq_cst);
 	feeder->asked = rt_pool_is_empty(feeder->pool) || is_answered(feeder);
@@ -82,7 +87,7 @@ static void unlist_hungry(struct rt_feed *feed)
 	/* relaxed, both: statistics, which order nothing */
 	atomic_store_explicit(&feeder->low_ms, 0, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&feeder->pool->lows, 1, memory_order_relaxed);
-	/* else its message is on its way */
+	/* if the bit was taken, the message is on its way */
 	if (feeder->asked && !is_answered(feeder))
 		feeder->asked = false;
 }
@@ -99,9 +104,9 @@ bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry)
 	return true;
 }
 
-/* Slots were given back: as many of the hungry as these are enough for, the
- * one that waits longest first. Each posts a slot at least, or is hungry no
- * more, so this ends. */
+/* Fills hungry queues, as many as there are slots for, the longest waiting
+ * queue first, when slots were given back. Each queue posts a slot at least or
+ * is hungry no more, so the loop ends. */
 static void fill_hungry(struct rt_msg *msg, void *owner)
 {
 	struct rt_feeder *feeder = RT_FROM(struct rt_feeder, msg, msg);
@@ -109,7 +114,7 @@ static void fill_hungry(struct rt_msg *msg, void *owner)
 	struct rt_feed *feed;
 
 	(void)owner;
-	/* the message is free; the bit is clear */
+	/* the message is free, and the bit is clear */
 	feeder->asked = false;
 	do {
 		while (!cds_list_empty(hungry) &&
@@ -125,7 +130,8 @@ static void fill_hungry(struct rt_msg *msg, void *owner)
 
 void rt_feed_answer_mt(struct rpma_rt_pool *pool)
 {
-	/* seq_cst [POOL-2]: each bit has one taker, who sends its message */
+	/* seq_cst [POOL-2]: pairs with ask(). Each bit has a single taker, who
+	 * sends the message */
 	uint64_t asking = atomic_exchange_explicit(&pool->asking, 0,
 						   memory_order_seq_cst);
 	struct rt_feeder *feeder;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * life.c -- the life of a pool: its memory, its number in this process, who
- * uses it, and its end. Made and ended by the calling thread.
- * doc/protocols/pool.md.
+ * life.c -- the life of a pool: the memory, the number in this process, the
+ * users, futures of the next slot, and the end. Made and ended by the calling
+ * thread. doc/protocols/pool.md.
  */
 
 #include "pool/pool.h"
@@ -28,8 +28,8 @@
 
 /*
  * Futures of the next free slot: a source that the runtime's first poller
- * serves. Whoever gives back a slot that a future waits for asks the poller to
- * look. doc/protocols/pool.md.
+ * serves. A thread that gives back a slot for which a future waits asks the
+ * poller to look. doc/protocols/pool.md.
  */
 
 static struct rt_poller *home_of(const struct rpma_rt *rt)
@@ -37,7 +37,7 @@ static struct rt_poller *home_of(const struct rpma_rt *rt)
 	return &rt->pollers[0];
 }
 
-/* The poller: makes the lease of a free slot the next item. */
+/* Makes the lease of a free slot the next item. On the poller. */
 static bool fetch(void *owner, struct rpma_rt_completion *item)
 {
 	struct rpma_rt_pool *pool = owner;
@@ -58,7 +58,7 @@ static bool fetch(void *owner, struct rpma_rt_completion *item)
 	return true;
 }
 
-/* Makes the source of futures of slots. 0 or RPMA_E_NOMEM */
+/* Makes the source of futures of slots. Returns 0 or RPMA_E_NOMEM. */
 static int rt_pool_make_waits(struct rpma_rt_pool *pool, uint32_t futures)
 {
 	struct rpma_rt *rt = pool->rt;
@@ -80,7 +80,8 @@ static int rt_pool_make_waits(struct rpma_rt_pool *pool, uint32_t futures)
 	return 0;
 }
 
-/* Drops the source and gives its block back. NULL waits: nothing. */
+/* Drops the source and gives the source's block back. waits NULL: does
+ * nothing. */
 static void rt_pool_drop_waits(struct rpma_rt_pool *pool)
 {
 	rt_source_drop_mt(pool->waits);
@@ -103,7 +104,7 @@ static int end_on_poller(void *arg)
 	return 0;
 }
 
-/* No pool is made or deleted any more: the list is ours. */
+/* no pool is made or deleted any more, so no other thread uses the list */
 void rt_pool_end_all(struct rpma_rt *rt)
 {
 	struct cds_list_head *link;
@@ -133,7 +134,7 @@ static void pool_free(struct rpma_rt_pool *pool)
 
 static void name_pool(struct rpma_rt_pool *pool, const char *name)
 {
-	/* relaxed: just a number */
+	/* relaxed: only the uniqueness of the number matters */
 	uint32_t number = 1 + atomic_fetch_add_explicit(&last_name, 1,
 							memory_order_relaxed);
 
@@ -160,7 +161,7 @@ static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 	pool->count = cfg->count;
 	pool->receives = cfg->count - cfg->sends;
 	pool->slot_size = cfg->slot_size;
-	/* a line is written by one slot's holder only */
+	/* whole lines: a line is written by the holder of a single slot */
 	pool->stride = ((uint64_t)cfg->slot_size + RT_CACHE_LINE - 1) /
 		       RT_CACHE_LINE * RT_CACHE_LINE;
 	size = (pool->stride * pool->count + PAGE - 1) / PAGE * PAGE;
@@ -173,7 +174,7 @@ static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 		pool_free(pool);
 		return RPMA_E_NOMEM;
 	}
-	/* what was in it before is not for peers */
+	/* peers must not see the former content of the memory */
 	memset(pool->memory, 0, size);
 	rt_pool_list_init(&pool->head, pool->next, 0, pool->receives);
 	rt_pool_list_init(&pool->head_of_sends, pool->next, pool->receives,
@@ -192,8 +193,9 @@ static int take_number(struct rpma_rt_pool *pool)
 
 	for (i = 0; i < RT_POOL_POOLS; i++) {
 		none = NULL;
-		/* release: pairs with nothing that reads before it has a
-		 * completion; relaxed: it is another's */
+		/* release: a thread reads the entry only after a completion of
+		 * the pool, which comes later; relaxed: the entry belongs to
+		 * another pool */
 		if (!atomic_compare_exchange_strong_explicit(
 			    &rt_pool_table[i], &none, pool,
 			    memory_order_release, memory_order_relaxed))
@@ -208,7 +210,8 @@ static int take_number(struct rpma_rt_pool *pool)
 
 static void return_number(struct rpma_rt_pool *pool)
 {
-	/* release: what we did with the pool is over for the next one there */
+	/* release: pairs with the exchange in take_number() of the next pool in
+	 * this entry: this thread's use of the pool is over */
 	atomic_store_explicit(&rt_pool_table[pool->number], NULL,
 			      memory_order_release);
 }
@@ -235,7 +238,7 @@ static int pool_make(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 		pool_free(pool);
 		return ret;
 	}
-	/* relaxed: a count, read under no order */
+	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_context_list(rt, &rt->listed_pools, &pool->listed);
 	*pool_ptr = pool;
@@ -302,7 +305,7 @@ void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives)
 	if (pool == NULL)
 		return;
 	/* seq_cst, both [POOL-4]: pairs with rt_pool_take_or_await(): either
-	 * this thread sees AWAITED, or the poller sees the 0 */
+	 * this thread sees AWAITED, or the poller sees that `fills` is 0 */
 	if (atomic_fetch_sub_explicit(&pool->fills, receives,
 				      memory_order_seq_cst) == receives &&
 	    (atomic_load_explicit(&pool->head_of_sends, memory_order_seq_cst) &
@@ -350,7 +353,7 @@ void rt_pool_unref(struct rpma_rt_pool *pool)
 void rt_pool_announce_unref(struct rpma_rt_pool *pool)
 {
 	if (pool != NULL)
-		/* relaxed: CLOSED, which is published after it, carries it */
+		/* relaxed: the later publication of CLOSED orders the store */
 		atomic_fetch_add_explicit(&pool->leaving, 1,
 					  memory_order_relaxed);
 }
@@ -359,22 +362,22 @@ void rt_pool_unref_announced(struct rpma_rt_pool *pool)
 {
 	if (pool == NULL)
 		return;
-	/* relaxed: under the lock */
+	/* relaxed: changed under the lock */
 	atomic_fetch_sub_explicit(&pool->leaving, 1, memory_order_relaxed);
 	rt_pool_unref(pool);
 }
 
 /* --------------------------------------------------------------- ending --- */
 
-/* Waits for users whose CLOSED was written: they are about to go. How many are
- * left. */
+/* Waits for users whose CLOSED was written, because such users are about to go.
+ * Returns the number of remaining users. */
 static uint32_t await_users(struct rpma_rt_pool *pool)
 {
 	struct rt_wait wait = {0};
 	uint32_t users;
 
 	pthread_mutex_lock(&pool->rt->lock);
-	/* relaxed: a caller that has seen CLOSED sees the stores before it */
+	/* relaxed: a caller that has seen CLOSED sees the earlier stores */
 	while (pool->users > 0 &&
 	       pool->users == atomic_load_explicit(&pool->leaving,
 						   memory_order_relaxed))
@@ -390,10 +393,10 @@ static int nothing(void *arg)
 	return 0;
 }
 
-/* Waits for each poller, the poller of the futures of slots last: behind the
- * messages in the inboxes (of feeders, and no further message follows, as no
- * receive queue is hungry; of dropped futures and handles, whose leases go
- * back), and behind a give in which a poller is. */
+/* Waits for each poller, for the poller of the futures of slots last. Then the
+ * messages in the inboxes have been run (of feeders: no further message
+ * follows, because no receive queue is hungry; of dropped futures and handles,
+ * whose leases go back), and no poller is inside a give. */
 static void run_pollers(const struct rpma_rt *rt)
 {
 	struct rt_call calls[RPMA_RT_MAX_POLLERS];
@@ -406,15 +409,16 @@ static void run_pollers(const struct rpma_rt *rt)
 	rt_poller_call(&rt->pollers[0], nothing, NULL);
 }
 
-/* has_pollers: the pollers of the runtime run. */
+/* Refuses to delete a pool in use. has_pollers: the pollers of the runtime
+ * run. */
 static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 {
 	uint32_t users = await_users(pool);
 	uint32_t before = 0;
 	uint32_t out = 0;
 
-	/* again where the last lease came back meanwhile: a poller may still be
-	 * inside the give, and a future may get the slot */
+	/* looks again if the last lease came back meanwhile: a poller may still
+	 * be inside the give, and a future may get the slot */
 	while (users == 0) {
 		before = rt_pool_out(pool, pool->count);
 		if (has_pollers)
@@ -440,7 +444,8 @@ static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 			 pool->name, out);
 }
 
-/* A message may be in the inbox of a poller that has stopped. */
+/* Keeps the memory of a deleted pool: a message of the pool may be in the inbox
+ * of a poller that has stopped. */
 static void keep_ended(struct rpma_rt_pool *pool)
 {
 	pthread_mutex_lock(&pool->rt->lock);
@@ -459,7 +464,8 @@ void rt_pool_free_ended(struct rpma_rt *rt)
 	}
 }
 
-/* has_pollers: the pollers run, and no message of the pool is in an inbox. */
+/* Frees the pool. has_pollers: the pollers run, and no message of the pool is
+ * in an inbox. */
 static int finish(struct rpma_rt_pool *pool, bool has_pollers)
 {
 	int ret;

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * slots.c -- taking slots and giving them back: a list of the free ones, linked
- * by their numbers, from which any thread takes and to which any gives. Of a
- * slot the generation says whether it is out, and which lease of it is valid.
- * doc/protocols/pool.md.
+ * slots.c -- taking slots and giving slots back: a list of the free slots,
+ * linked by their numbers; any thread takes from the list and gives back to the
+ * list. The generation of a slot says whether the slot is out, and which lease
+ * of the slot is valid. doc/protocols/pool.md.
  */
 
 #include "pool/pool.h"
@@ -27,12 +27,13 @@ static uint32_t generation_of(uint64_t cookie)
 
 static uint32_t generation_at(const _Atomic uint64_t *lease)
 {
-	/* relaxed: whoever needs an order has it, see the callers */
+	/* relaxed: a caller that needs an order has the order, see the
+	 * callers */
 	return (uint32_t)(atomic_load_explicit(lease, memory_order_relaxed) >>
 			  RT_POOL_LEASE_SHIFT);
 }
 
-/* The word of a slot that the program alone holds. */
+/* Returns the word of a slot that only the program holds. */
 static uint64_t word_of(uint32_t generation)
 {
 	return (uint64_t)generation << RT_POOL_LEASE_SHIFT | RT_POOL_PROGRAM;
@@ -48,7 +49,7 @@ static bool has_holders(uint64_t word)
 	return word & (RT_POOL_PROGRAM | RT_POOL_SENDS_MASK);
 }
 
-/* The word of a slot that is free, of the next generation. */
+/* Returns the word of a slot that is free, with the next generation. */
 static uint64_t free_word(uint32_t generation)
 {
 	return (uint64_t)((generation + 1) & RT_POOL_GEN_MASK)
@@ -57,15 +58,16 @@ static uint64_t free_word(uint32_t generation)
 
 /* --------------------------------------------------------------- taking --- */
 
-/* Out of the list, so the caller's alone: it gets the next generation. */
+/* Begins a lease with the next generation. The slot is out of the list, so only
+ * the caller uses the slot. */
 static inline uint64_t begin_lease(struct rpma_rt_pool *pool, uint32_t at)
 {
 	_Atomic uint64_t *lease = &pool->leases[at];
 	uint32_t generation = generation_at(lease) + 1;
 
 	assert(generation & 1);
-	/* relaxed, as in generation_at(): [POOL-1] brought the former one, and
-	 * the lease carries this one on */
+	/* relaxed, as in generation_at(): [POOL-1] ordered the former
+	 * generation, and the hand-over of the lease orders this generation */
 	atomic_store_explicit(lease, word_of(generation), memory_order_relaxed);
 	return rt_pool_cookie(pool, at, generation);
 }
@@ -89,12 +91,13 @@ uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 	return take_from(pool, &pool->head, cookies, max, 0);
 }
 
-/* May the program have slots for receives? Where no receive can want them:
- * nothing was kept for sends, or no receive queue is filled from the pool. */
+/* Returns whether the program may have slots for receives: no receive can want
+ * such a slot, because no slots were kept for sends, or no receive queue is
+ * filled from the pool. */
 static bool has_receives_to_spare(const struct rpma_rt_pool *pool)
 {
-	/* seq_cst [POOL-4]: after AWAITED; pairs with rt_pool_disuse(). A
-	 * receive queue that comes meanwhile waits for the next give */
+	/* seq_cst [POOL-4]: after AWAITED was set; pairs with rt_pool_disuse().
+	 * A receive queue that comes meanwhile waits for the next give */
 	return pool->receives == pool->count ||
 	       atomic_load_explicit(&pool->fills, memory_order_seq_cst) == 0;
 }
@@ -107,7 +110,8 @@ static bool take_to_send(struct rpma_rt_pool *pool, uint64_t *cookie)
 		take_from(pool, &pool->head, cookie, 1, RT_POOL_AWAITED) == 1);
 }
 
-/* False: the list is empty, and whoever gives a slot there wakes us. */
+/* Takes a slot. Returns false if the list is empty: the thread that gives the
+ * next slot wakes the caller. */
 static bool take_or_mark(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
 			 uint64_t *cookie)
 {
@@ -172,15 +176,16 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 
 	if (!(cmpl->flags & RPMA_RT_C_LEASE))
 		return false;
-	/* relaxed: it was there before the receive was posted, and stays while
-	 * the lease is out */
+	/* relaxed: the entry was stored before the receive was posted, and
+	 * stays while the lease is out */
 	pool = atomic_load_explicit(
 		&rt_pool_table[cmpl->context >>
 			       (RT_POOL_AT_BITS + RT_POOL_GEN_BITS)],
 		memory_order_relaxed);
 	if (pool == NULL)
 		return false;
-	/* of a write the data is elsewhere, and its length, too */
+	/* the data of a write is not in the slot, so the length does not
+	 * count */
 	fill_lease(pool, cmpl->context,
 		   cmpl->opcode == IBV_WC_RECV ? cmpl->byte_len : 0, lease);
 	return true;
@@ -203,14 +208,14 @@ static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
 		return;
 	}
 	push(pool, &pool->head, at);
-	/* seq_cst [POOL-2]: after the push; pairs with ask() */
+	/* seq_cst [POOL-2]: after the push; pairs with ask(), feed.c */
 	if (unlikely(atomic_load_explicit(&pool->asking,
 					  memory_order_seq_cst) != 0))
 		rt_feed_answer_mt(pool);
 }
 
-/* let_go() where the word is not what the holder expected: others hold the
- * slot, or the holder does not. */
+/* Does let_go() where the word is not the expected word: others hold the slot,
+ * too, or the holder does not hold the slot. */
 __attribute__((noinline)) static bool let_go_shared(struct rpma_rt_pool *pool,
 						    uint32_t at, uint64_t from,
 						    uint32_t generation,
@@ -223,8 +228,9 @@ __attribute__((noinline)) static bool let_go_shared(struct rpma_rt_pool *pool,
 		to = from - holder;
 		if (!has_holders(to))
 			to = free_word(generation);
-		/* acq_rel [POOL-3]: what each holder did to the slot's bytes is
-		 * over for the last, whose push publishes that */
+		/* acq_rel [POOL-3]: the accesses of each holder to the slot's
+		 * bytes come before the last holder's push, which publishes
+		 * them */
 		if (!atomic_compare_exchange_weak_explicit(
 			    &pool->leases[at], &from, to, memory_order_acq_rel,
 			    memory_order_relaxed))
@@ -236,18 +242,18 @@ __attribute__((noinline)) static bool let_go_shared(struct rpma_rt_pool *pool,
 	return false;
 }
 
-/* A holder is through with that lease of the slot; holder is the holder's part
- * of the word: RT_POOL_PROGRAM, or 1 for a send. The last holder gives the slot
- * back. False: there is no such holder. */
+/* Ends a hold on the lease of the slot. holder: the holder's part of the word,
+ * RT_POOL_PROGRAM for the program or 1 for a send. The last holder gives the
+ * slot back. Returns false if there is no such holder. */
 static inline __attribute__((always_inline)) bool
 let_go(struct rpma_rt_pool *pool, uint32_t at, uint32_t generation,
        uint64_t holder)
 {
-	/* the only holder, as a rule */
+	/* mostly there is no other holder */
 	uint64_t from = (uint64_t)generation << RT_POOL_LEASE_SHIFT | holder;
 
-	/* acquire [POOL-3]: what the holders before did to the slot's bytes is
-	 * over for the last, whose push publishes that */
+	/* acquire [POOL-3]: the accesses of earlier holders to the slot's bytes
+	 * come before the push, which publishes them */
 	if (unlikely(!atomic_compare_exchange_strong_explicit(
 		    &pool->leases[at], &from, free_word(generation),
 		    memory_order_acquire, memory_order_relaxed)))
@@ -286,8 +292,9 @@ bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
 	const uint64_t change = keeps ? 1 : 1 - RT_POOL_PROGRAM;
 	uint64_t word = word_of(lease->generation);
 
-	/* relaxed on failure: the word is looked at again. Release [POOL-3]: a
-	 * caller that gives the lease away is through with the bytes */
+	/* relaxed on failure: the word is checked again. release [POOL-3]: a
+	 * caller that gives the lease away has finished its accesses to the
+	 * bytes */
 	while (!atomic_compare_exchange_weak_explicit(
 		word_at(lease), &word, word + change, memory_order_release,
 		memory_order_relaxed)) {
@@ -300,7 +307,7 @@ bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
 
 void rt_pool_undo_send(const struct rpma_rt_lease *lease, bool keeps)
 {
-	/* relaxed: the caller held the lease before, and goes on with that */
+	/* relaxed: the caller held the lease before, and keeps the lease */
 	atomic_fetch_sub_explicit(word_at(lease),
 				  keeps ? 1 : 1 - RT_POOL_PROGRAM,
 				  memory_order_relaxed);
@@ -370,7 +377,7 @@ uint32_t rt_pool_out(const struct rpma_rt_pool *pool, uint32_t count)
 	uint32_t out = 0;
 	uint32_t i;
 
-	/* relaxed: a count; exact where the caller orders it */
+	/* relaxed: a count; exact where the caller orders the gives */
 	for (i = 0; i < count; i++)
 		out += generation_at(&pool->leases[i]) & 1;
 	return out;

@@ -29,29 +29,30 @@
 
 /* ---------------------------------------------------------------- limit --- */
 
-/* Control thread. A device that has no limit leaves it armed for ever: the
- * poller watches all the same. */
+/* Arms the limit, on the control thread. With a device that has no limit,
+ * `armed` stays set for ever, and the poller watches all the same. */
 static void arm_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, arm_msg, msg);
 	struct ibv_srq_attr attr = {.srq_limit = srq->cfg.limit};
 
 	(void)owner;
-	/* acq_rel: pairs with the exchange in arm_if_due(): from here on it
-	 * may be sent again */
+	/* acq_rel: pairs with the exchange in arm_if_due(), post.c: from here
+	 * on the message may be sent again */
 	atomic_exchange_explicit(&srq->arm_sent, false, memory_order_acq_rel);
 	ibv_modify_srq(srq->ibv_srq, &attr, IBV_SRQ_LIMIT);
 }
 
-/* Control thread: the SRQ takes nobody new, those that it has close, and its
- * queue is told. */
+/* Fails the SRQ, on the control thread: the SRQ takes no new users, the
+ * connections close, and the queue gets SRQ_FAILED. */
 static void fail_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, fail_msg, msg);
 	struct rpma_rt *rt = owner;
 
 	pthread_mutex_lock(&rt->lock);
-	/* relaxed: under the lock, to those who take it for a connection */
+	/* relaxed: under the lock, which is also held by threads that make a
+	 * connection */
 	atomic_store_explicit(&srq->failed, true, memory_order_relaxed);
 	rt_cq_pool_fail_srq(srq->poller, srq->number);
 	pthread_mutex_unlock(&rt->lock);
@@ -63,13 +64,13 @@ static void fail_message(struct rt_msg *msg, void *owner)
 
 void rt_srq_fail_mt(struct rpma_rt_srq *srq)
 {
-	/* relaxed: only the first caller matters; the inbox orders the rest */
+	/* relaxed: only the first caller sends; the inbox orders the rest */
 	if (!atomic_exchange_explicit(&srq->fail_sent, true,
 				      memory_order_relaxed))
 		rt_inbox_push_mt(&srq->device->control.inbox, &srq->fail_msg);
 }
 
-/* Event thread. */
+/* Handles an asynchronous event, on the event thread. */
 static void async_event(struct rt_async_object *self, enum ibv_event_type type)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, async, self);
@@ -92,7 +93,7 @@ static void srq_free(struct rpma_rt_srq *srq)
 	free(srq);
 }
 
-/* The receives of a pool stand in no line. */
+/* Returns the places of the line. Receives of a pool stand in no line. */
 static uint32_t places_of(const struct rpma_rt_srq_cfg *cfg)
 {
 	return cfg->pool != NULL ? 0
@@ -130,7 +131,7 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	for (i = 0; i < cfg->srq_size; i++)
 		srq->returned[i] = i;
 	srq->count = cfg->srq_size;
-	/* relaxed: nobody knows it yet */
+	/* relaxed, both: no other thread knows the SRQ yet */
 	atomic_store_explicit(&srq->retired, cfg->srq_size,
 			      memory_order_relaxed);
 	atomic_store_explicit(&srq->retired_ms, rt_now_ms(),
@@ -141,7 +142,7 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 	return 0;
 }
 
-/* The device's. */
+/* Makes the device's SRQ. */
 static int verbs_new(struct rpma_rt_srq *srq)
 {
 	struct rpma_srq_cfg *cfg;
@@ -152,7 +153,8 @@ static int verbs_new(struct rpma_rt_srq *srq)
 		return ret;
 	rpma_srq_cfg_set_rq_size(cfg, srq->cfg.srq_size);
 	rpma_srq_cfg_set_max_sge(cfg, srq->cfg.max_sge);
-	rpma_srq_cfg_set_rcq_size(cfg, 0); /* completes on connections' CQs */
+	/* receives complete on the connections' CQs */
+	rpma_srq_cfg_set_rcq_size(cfg, 0);
 	ret = rpma_srq_new(srq->peer, cfg, &srq->srq);
 	rpma_srq_cfg_delete(&cfg);
 	if (ret)
@@ -203,7 +205,8 @@ static int begin_on_poller(void *arg)
 	return 0;
 }
 
-/* The poller: a receive may be posted in the place of a message. */
+/* Notes that a message left the list, on the poller: a receive may be posted in
+ * its place. */
 static void taken(void *owner)
 {
 	struct rpma_rt_srq *srq = owner;
@@ -211,7 +214,8 @@ static void taken(void *owner)
 	rt_deliver_touch_number(srq->poller, srq->number);
 }
 
-/* Messages that no queue gets are futures. REQUIRES: the runtime's lock */
+/* Makes the source of messages that no queue gets. REQUIRES: the runtime's
+ * lock */
 static int make_messages(struct rpma_rt_srq *srq)
 {
 	const struct rt_source_cfg cfg = {
@@ -229,8 +233,8 @@ static int make_messages(struct rpma_rt_srq *srq)
 	return srq->messages != NULL ? 0 : RPMA_E_NOMEM;
 }
 
-/* A place in its queue, and one for messages that no queue gets.
- * REQUIRES: the runtime's lock */
+/* Reserves places in the SRQ's queue, and makes the source of messages that no
+ * queue gets. REQUIRES: the runtime's lock */
 static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
 {
 	int ret = make_messages(srq);
@@ -245,9 +249,9 @@ static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
 	return ret;
 }
 
-/* Takes a number and its places, lists it, sends it to the poller, in the order
- * of reservations in its lanes.
- * REQUIRES: the runtime's lock */
+/* Takes a number and the places, lists the SRQ, and sends the SRQ to the
+ * poller, in the order of the reservations in the lanes. REQUIRES: the
+ * runtime's lock */
 static int register_locked(struct beginning *beginning)
 {
 	struct rpma_rt_srq *srq = beginning->srq;
@@ -266,7 +270,7 @@ static int register_locked(struct beginning *beginning)
 	rt->srqs = srq;
 	rt_pool_ref(srq->cfg.pool);
 	rt_pool_use(srq->cfg.pool, srq->cfg.srq_size);
-	/* relaxed: a count, read under no order */
+	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_context_list(rt, &rt->listed_srqs, &srq->listed);
 	rt_poller_call_send(srq->poller, &beginning->call, begin_on_poller,
@@ -293,7 +297,7 @@ static int make(struct rpma_rt_srq *srq)
 	return 0;
 }
 
-/* srq_size 0: as the header says. */
+/* Replaces srq_size 0 by the default that the public header names. */
 static int resolve_size(struct rpma_rt_srq_cfg *cfg)
 {
 	if (cfg->srq_size == 0)
@@ -381,7 +385,7 @@ static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
 	*link = srq->next;
 }
 
-/* Its place in its queue. REQUIRES: the runtime's lock */
+/* Gives back the places in the SRQ's queue. REQUIRES: the runtime's lock */
 static void release_queue(struct rpma_rt_srq *srq)
 {
 	if (srq->queue == NULL)
@@ -390,8 +394,8 @@ static void release_queue(struct rpma_rt_srq *srq)
 	rt_queue_unref_announced(srq->queue);
 }
 
-/* keeps_messages: those that nobody has stay, until the handle goes. Afterwards
- * only the record is left. REQUIRES: the SRQ has no users. */
+/* Ends the SRQ; afterwards only the record is left. keeps_messages: listed
+ * messages stay until the handle goes. REQUIRES: the SRQ has no users. */
 static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 {
 	struct rpma_rt *rt = srq->rt;
@@ -399,22 +403,24 @@ static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 
 	rt_turn_close(&srq->turn);
 	rt_turn_await(&srq->turn, RT_TURN_HELD);
-	/* from here on nobody says that it failed */
+	/* from here on no thread finds the SRQ to report a failure */
 	pthread_mutex_lock(&rt->lock);
 	unlist(rt, srq);
 	pthread_mutex_unlock(&rt->lock);
 	rt_async_disown(&srq->async);
-	/* behind an arm message, which names the device's SRQ, and a failure */
+	/* waits for an arm message, which names the device's SRQ, and for a
+	 * failure message */
 	rt_call_sync(rt, &srq->device->control.inbox, nothing, NULL);
 	ret = verbs_delete(srq);
-	/* behind a limit message, and that it failed */
+	/* after a limit message and a failure message on the poller */
 	while (rt_poller_call(srq->poller, end_on_poller, srq))
-		; /* the poller does other things between two parts */
+		; /* the poller does other work between two parts */
 	if (!keeps_messages)
-		rt_source_drop_mt(srq->messages); /* before its pool may go */
+		rt_source_drop_mt(srq->messages); /* before the pool may go */
 	pthread_mutex_lock(&rt->lock);
 	srq->poller->numbers_taken[srq->number] = false;
-	/* relaxed: a delete of the queue takes the directory's lock after it */
+	/* relaxed: a thread that deletes the queue takes the directory's lock
+	 * afterwards */
 	atomic_store_explicit(&srq->is_over, true, memory_order_relaxed);
 	release_queue(srq);
 	rt_pool_disuse(srq->cfg.pool, srq->cfg.srq_size);
@@ -428,7 +434,8 @@ void rt_srq_finish_all(struct rpma_rt *rt)
 	struct rpma_rt_srq *srq;
 
 	for (;;) {
-		/* nobody makes or deletes one any more: the list is ours */
+		/* no thread makes or deletes an SRQ any more, so no other
+		 * thread uses the list */
 		pthread_mutex_lock(&rt->lock);
 		srq = rt->srqs;
 		pthread_mutex_unlock(&rt->lock);
@@ -438,15 +445,15 @@ void rt_srq_finish_all(struct rpma_rt *rt)
 	}
 }
 
-/* Bars further users, unless there are some; waits for users whose CLOSED has
- * been written: they are about to go. */
+/* Bars further users, unless the SRQ has users; waits for users whose CLOSED
+ * has been written, because such users are about to go. */
 static int close_to_users(struct rpma_rt_srq *srq)
 {
 	struct rt_wait wait = {0};
 	int ret = 0;
 
 	pthread_mutex_lock(&srq->rt->lock);
-	/* relaxed: a caller that has seen CLOSED sees the stores before it */
+	/* relaxed: a caller that has seen CLOSED sees the earlier stores */
 	while (srq->users > 0 &&
 	       srq->users == atomic_load_explicit(&srq->leaving,
 						  memory_order_relaxed))
@@ -459,9 +466,9 @@ static int close_to_users(struct rpma_rt_srq *srq)
 	return ret;
 }
 
-/* A thread that was inside a post while the runtime stopped may have sent the
- * message, which nobody runs before the runtime is deleted. REQUIRES: the
- * runtime's lock */
+/* Frees the SRQ, or keeps the SRQ for the runtime's end: a thread that was
+ * inside a post while the runtime stopped may have sent the look message, which
+ * no thread runs before the runtime is deleted. REQUIRES: the runtime's lock */
 static void free_or_leave(struct rpma_rt_srq *srq)
 {
 	/* relaxed: no thread posts any more */
@@ -505,7 +512,7 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 		if (!is_used)
 			ret = finish(srq, false);
 		rt_context_unref(rt);
-	} else { /* the stop ends it */
+	} else { /* the stop ends the SRQ */
 		rt_context_wait_stopped(rt);
 		ret = close_to_users(srq);
 		is_used = ret != 0;
@@ -520,7 +527,8 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 				 "uses it");
 	}
 	rt_context_unlist(rt, &srq->listed);
-	rt_source_drop_mt(srq->messages); /* of one that the stop ended */
+	/* messages of an SRQ that the stop ended */
+	rt_source_drop_mt(srq->messages);
 	pthread_mutex_lock(&rt->lock);
 	rt_future_block_return(srq->messages);
 	free_or_leave(srq);
@@ -536,7 +544,7 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 void rt_srq_unref_announced(struct rpma_rt_srq *srq)
 {
 	srq->users--;
-	/* relaxed: under the lock */
+	/* relaxed: changed under the lock */
 	atomic_fetch_sub_explicit(&srq->leaving, 1, memory_order_relaxed);
 	pthread_cond_broadcast(&srq->left);
 }

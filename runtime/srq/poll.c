@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * poll.c -- the poller's side of shared receive queues: the route that a
- * completion belongs to, returned slots, lanes over their limit, refills by the
- * program and from a pool. Runs on the poller. doc/protocols/srq.md, pool.md.
+ * poll.c -- the poller's side of shared receive queues: the route of a
+ * completion, returned slots, lanes over their limit, refills by the program
+ * and from a pool. Runs on the poller. doc/protocols/srq.md, pool.md.
  */
 
 #include "srq/srq.h"
@@ -20,7 +20,8 @@
 #include "queue/lane.h"
 #include "queue/queue.h"
 
-/* of an SRQ's end, in a round: slots looked at, items given back */
+/* the most that an ending SRQ does in a round: slots looked at, items given
+ * back */
 #define END_SLOTS 4096
 #define END_ITEMS 64
 
@@ -31,7 +32,7 @@ static void touch(struct rpma_rt_srq *srq)
 
 /* ---------------------------------------------------------- completions --- */
 
-/* The route that the receives of that queue pair take, 0: none. */
+/* Returns the route for the receives of the queue pair, 0: no route. */
 static uint32_t find_route(struct rt_poller *poller, const struct rt_cq *cq,
 			   uint32_t qp_num)
 {
@@ -39,12 +40,12 @@ static uint32_t find_route(struct rt_poller *poller, const struct rt_cq *cq,
 
 	if (route != 0)
 		return route;
-	/* what binds it may be in the inbox still */
+	/* the message that binds the queue pair may still be in the inbox */
 	rt_inbox_run_owner(&poller->inbox, poller);
 	return rt_qp_table_find(cq->qps, qp_num);
 }
 
-/* A slot that is out comes back, to be given out again after the batch. */
+/* Returns a slot that is out, to be given out again after the batch. */
 static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
 			uint64_t *context)
 {
@@ -61,7 +62,8 @@ static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
 	return true;
 }
 
-/* Of no connection: back to the SRQ's own queue, marked, or to its pool. */
+/* Gives back a receive that belongs to no connection: to the SRQ's own queue,
+ * marked, or to the SRQ's pool. */
 static void give_back(struct rpma_rt_srq *srq, uint64_t context, uint8_t flags)
 {
 	const struct rpma_rt_completion item = {
@@ -83,7 +85,7 @@ static void give_back(struct rpma_rt_srq *srq, uint64_t context, uint8_t flags)
 static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 			   const struct ibv_wc *wc)
 {
-	/* first: it may run the inbox, in which an SRQ may end */
+	/* first, because this may run the inbox, in which an SRQ may end */
 	uint32_t route = find_route(poller, cq, wc->qp_num);
 	struct rpma_rt_srq *srq =
 		poller->reserved[rt_wr_id_route(wc->wr_id)].arg;
@@ -122,12 +124,12 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 
 /* ------------------------------------------------------ a batch's end --- */
 
-/* A lane over its limit holds the SRQ up. */
+/* Holds the SRQ up: a lane is over its limit. */
 static void held(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
-	/* relaxed [SRQ-2]: the release of retired carries it */
+	/* relaxed [SRQ-2]: the release of retired publishes the flag */
 	if (srq->held++ == 0)
 		atomic_store_explicit(&srq->behind, true, memory_order_relaxed);
 }
@@ -136,26 +138,29 @@ static void publish(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
-	/* relaxed, both: statistics, order nothing */
+	/* relaxed, both: statistics, which order nothing */
 	atomic_store_explicit(&srq->retired_ms, rt_poller_tick(srq->poller),
 			      memory_order_relaxed);
 	atomic_store_explicit(&srq->messages_listed, rt_srq_listed_poller(srq),
 			      memory_order_relaxed);
-	/* release [SRQ-1]: the slots below it, and the flag */
+	/* release [SRQ-1]: pairs with the acquire in room(), post.c: the slots
+	 * below `count`, and the flag */
 	atomic_store_explicit(&srq->retired, srq->count, memory_order_release);
 }
 
-/* No lane holds the SRQ up any more; the batch's end answers its posters. */
+/* Lets the SRQ go on: no lane holds the SRQ up any more; the batch's end
+ * answers the posters. */
 static void let_go_on(struct rpma_rt_srq *srq)
 {
-	/* release [SRQ-2]: a poster that sees it clear sees the room too */
+	/* release [SRQ-2]: pairs with the acquire in is_behind(), post.c: a
+	 * poster that sees the flag clear sees the room, too */
 	atomic_store_explicit(&srq->behind, false, memory_order_release);
 	srq->refill_due |= srq->refill_waits;
 	srq->refill_waits = false;
 	touch(srq);
 }
 
-/* A lane that held the SRQ up is under its limit again. */
+/* Notes that a lane that held the SRQ up is under its limit again. */
 static void eased(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
@@ -166,10 +171,12 @@ static void eased(void *arg)
 
 /* -------------------------------------------------- refills and posters --- */
 
-/* The number of receives out, with those that posters are handing over. */
+/* Returns the number of receives that are out, with the receives that posters
+ * are handing over. */
 static uint32_t count_out(const struct rpma_rt_srq *srq)
 {
-	/* relaxed: it was stored before the device had what we count back */
+	/* relaxed: stored before the device had the receives that are counted
+	 * back here */
 	uint32_t out = srq->cfg.srq_size - srq->count +
 		       atomic_load_explicit(&srq->posted, memory_order_relaxed);
 
@@ -177,28 +184,30 @@ static uint32_t count_out(const struct rpma_rt_srq *srq)
 	return out;
 }
 
-/* Without a function: is SRQ_LIMIT due? */
+/* Returns whether SRQ_LIMIT is due, for an SRQ without a refill function. */
 static bool pass_limit(struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-3]: pairs with watch(), to count what was posted */
+	/* acquire [SRQ-3]: pairs with the release in watch(), post.c, to count
+	 * what was posted */
 	if (srq->cfg.limit == 0 || srq->cfg.refill != NULL ||
 	    !atomic_load_explicit(&srq->armed, memory_order_acquire) ||
 	    count_out(srq) >= srq->cfg.limit)
 		return false;
-	/* relaxed: the fence orders it */
+	/* relaxed: the fence orders the store */
 	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
-	/* pairs with the one in watch(): a poster that found the flag set
-	 * still is counted now [SRQ-3] */
+	/* pairs with the fence in watch(), post.c: the receives of a poster
+	 * that still found the flag set are counted now [SRQ-3] */
 	rt_fence_dekker();
 	if (count_out(srq) < srq->cfg.limit)
 		return true;
-	/* relaxed: what was posted is known to us */
+	/* relaxed: this thread has counted what was posted */
 	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
 	return false;
 }
 
-/* How many more may be posted. Messages that nobody has count as receives that
- * are out: so many wait at most, and then peers do. */
+/* Returns how many more receives may be posted. Listed messages count as
+ * receives that are out: at most that many messages wait, then the peers
+ * wait. */
 static uint32_t room_of(const struct rpma_rt_srq *srq)
 {
 	uint32_t used = count_out(srq) + rt_srq_listed_poller(srq);
@@ -215,12 +224,13 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 
 	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
 		return;
-	if (srq->refill_refused) { /* in the batch that gives these back */
+	/* the batch that gives the refused receives back comes first */
+	if (srq->refill_refused) {
 		srq->refill_refused = false;
 		return;
 	}
 	srq->refill_due = false;
-	/* relaxed: a poster that posts after it may arm the device again */
+	/* relaxed: a poster that posts later may arm the device again */
 	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
 	if (room == 0) /* another poster was faster, or messages are listed */
 		return;
@@ -253,7 +263,8 @@ static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
 	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
-/* To its queue, if it has one, and behind all messages that have come. */
+/* Writes the end to the SRQ's queue, if there is a queue, and behind all listed
+ * messages. */
 static void write_end(struct rpma_rt_srq *srq,
 		      const struct rpma_rt_completion *item)
 {
@@ -263,14 +274,15 @@ static void write_end(struct rpma_rt_srq *srq,
 		rt_deliver_write(srq->poller, srq->lane, item);
 }
 
-/* Writes SRQ_LIMIT and WRITABLE, if due, to the SRQ's queue; they wait while
- * its lane is over its limit. Posts may go on unless a lane holds the SRQ up.
- */
+/* Writes SRQ_LIMIT and WRITABLE, if due, to the SRQ's queue; both wait while
+ * the queue's lane is over its limit. Posts may go on unless a lane holds the
+ * SRQ up. */
 static void answer_wants(struct rpma_rt_srq *srq)
 {
 	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
 
-	if (srq->lane == NULL) /* only its pool posts, and wants nothing */
+	/* only the SRQ's pool posts, and needs no answer */
+	if (srq->lane == NULL)
 		return;
 	if (rt_lane_is_backlogged(srq->lane)) {
 		rt_lane_wait_poller(srq->lane, srq->waiter);
@@ -280,26 +292,26 @@ static void answer_wants(struct rpma_rt_srq *srq)
 		srq->limit_pending = false;
 		write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
 	}
-	if (rt_srq_places(srq) == 0) /* the next one that completes */
+	if (rt_srq_places(srq) == 0) /* the next completion answers */
 		wants &= ~(uint32_t)RT_WANT_CREDIT;
-	/* relaxed: ordered by the batch's fence, which pairs with the one
-	 * between the poster's store and its second look */
+	/* relaxed: ordered by the batch's fence, which pairs with the fence
+	 * between the poster's store and the poster's second look */
 	if (!(atomic_load_explicit(&srq->want, memory_order_relaxed) & wants))
 		return;
-	/* acq_rel: of two takers one gets it */
+	/* acq_rel: exactly one of two takers gets the bits */
 	if (atomic_fetch_and_explicit(&srq->want, ~wants,
 				      memory_order_acq_rel) &
 	    wants)
 		write_own(srq, RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ);
 }
 
-/* After the fence: posters that may go on, and refills. */
+/* Answers posters that may go on, and refills. After the fence. */
 static void answer(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
 	srq->limit_pending |= pass_limit(srq);
-	/* what stands in line goes first; relaxed: as below */
+	/* the line goes first. relaxed: ordered by the batch's fence */
 	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
 	    RT_WANT_LINE)
 		rt_srq_hold_poller(srq);
@@ -307,8 +319,7 @@ static void answer(void *arg)
 	refill_if_due(srq);
 }
 
-/* The lane of the SRQ's own queue, which the SRQ waited for, is under its limit
- * again. */
+/* Notes that the lane of the SRQ's own queue is under its limit again. */
 static void own_eased(void *arg)
 {
 	touch(arg);
@@ -316,7 +327,8 @@ static void own_eased(void *arg)
 
 /* ---------------------------------------------------- slots of a pool --- */
 
-/* Posts slots; how many were posted. Those that were not go back. */
+/* Posts slots; returns how many were posted. The other slots go back to the
+ * pool. */
 static uint32_t post_slots(struct rpma_rt_srq *srq, const uint64_t *cookies,
 			   uint32_t n)
 {
@@ -340,7 +352,7 @@ static uint32_t post_slots(struct rpma_rt_srq *srq, const uint64_t *cookies,
 	return posted;
 }
 
-/* True: there was no slot left before there were so many. */
+/* Posts up to `room` receives. Returns true if the pool had too few slots. */
 static bool fill_room(struct rpma_rt_srq *srq, uint32_t room, uint32_t *posted)
 {
 	uint64_t cookies[RT_FEED_CHUNK];
@@ -355,13 +367,15 @@ static bool fill_room(struct rpma_rt_srq *srq, uint32_t room, uint32_t *posted)
 			return true;
 		done = post_slots(srq, cookies, n);
 		*posted += done;
-		if (done < n) /* what was in the way has the refill called */
+		/* whatever stood in the way makes the poller call the refill
+		 * again */
+		if (done < n)
 			return false;
 	}
 	return false;
 }
 
-/* The refill of an SRQ with a pool; a kind of rpma_rt_refill_fn. */
+/* Refills an SRQ from its pool; an rpma_rt_refill_fn. */
 static void fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	uint32_t size = srq->cfg.srq_size;
@@ -376,7 +390,7 @@ static void fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 		&srq->feed, is_empty && rt_feed_is_low(out + posted, size)));
 }
 
-/* Slots were given back. */
+/* Refills a hungry SRQ when slots were given back. */
 static void fill_hungry(struct rt_feed *feed)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, feed, feed);
@@ -390,11 +404,12 @@ static void fill_hungry(struct rt_feed *feed)
 
 /* --------------------------------------------------------- its messages --- */
 
-/* Receives that the device refused: their slots were never out, and come back
- * in the order of their posts. False: there are none. */
+/* Gives back receives that the device refused, in the order of their posts:
+ * their slots were never out. Returns false if there are no such receives. */
 static bool return_refused(struct rpma_rt_srq *srq)
 {
-	/* acquire: pairs with refuse() in post.c; the slots */
+	/* acquire: pairs with the release in refuse_last(), post.c: the
+	 * slots */
 	uint32_t at = atomic_exchange_explicit(&srq->refused, 0,
 					       memory_order_acquire);
 	uint32_t first = 0;
@@ -415,29 +430,29 @@ static bool return_refused(struct rpma_rt_srq *srq)
 	return first != 0;
 }
 
-/* The device says that the limit was passed, or refused a receive; receives
- * were published and are not posted; places came back. */
+/* Looks at the SRQ: the device passed the limit or refused a receive, receives
+ * were published and are not posted, or places came back. */
 static void look_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, look_msg, msg);
 
 	(void)owner;
-	/* acq_rel: pairs with the exchange of the sender: from here on it may
-	 * be sent again */
+	/* acq_rel: pairs with the exchange in rt_srq_look_mt(): from here on
+	 * the message may be sent again */
 	atomic_exchange_explicit(&srq->look_sent, false, memory_order_acq_rel);
-	/* of a thread that was inside a post while the SRQ ended */
+	/* a message of a thread that was inside a post while the SRQ ended */
 	if (srq->poller->reserved[srq->number].arg != srq)
 		return;
 	rt_srq_hold_poller(srq);
-	/* their places are free again, so over its limit the lane holds the SRQ
-	 * up */
+	/* the places of the refused receives are free again, so a lane over its
+	 * limit holds the SRQ up */
 	if (return_refused(srq) && srq->lane != NULL)
 		rt_deliver_mark_lane(srq->lane, srq->number);
 	srq->refill_due = true;
 	touch(srq);
 }
 
-/* The SRQ has failed: says so in its queue. */
+/* Writes SRQ_FAILED to the SRQ's queue. */
 static void told_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, told_msg, msg);
@@ -446,7 +461,8 @@ static void told_message(struct rt_msg *msg, void *owner)
 
 	(void)owner;
 	item.status = RPMA_RT_REASON_DEVICE;
-	/* once, and it has its place in the lane: no need to wait for room */
+	/* written once, and has a place in the lane: no need to wait for
+	 * room */
 	write_end(srq, &item);
 }
 
@@ -494,7 +510,8 @@ static void let_go(struct rpma_rt_srq *srq)
 	srq->waiter = NULL;
 }
 
-/* The context of the next receive in line; false: none is left. */
+/* Takes the context of the next receive in line. Returns false if the line is
+ * empty. */
 static bool take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
 {
 	const struct rt_line_recv *slot;
@@ -510,8 +527,8 @@ static bool take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
 	return true;
 }
 
-/* Gives back the next slots that are out, then what stands in line; how many
- * are left to look at, about. */
+/* Gives back the next slots that are out, then the line. Returns about how many
+ * are left to look at. */
 static uint32_t give_back_some(struct rpma_rt_srq *srq)
 {
 	struct rt_srq_slot *slot;
@@ -542,7 +559,8 @@ bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 	const struct rpma_rt_completion last =
 		own_item(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
 
-	/* what it was touched for is done, so nothing of it is listed */
+	/* does everything for which the number was touched, so the number is
+	 * listed nowhere */
 	srq->cfg.refill = NULL;
 	if (srq->cfg.pool != NULL)
 		rt_feed_end_poller(&srq->feed, false);

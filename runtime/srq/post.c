@@ -3,9 +3,8 @@
 
 /*
  * post.c -- posting to a shared receive queue from any thread, by turns, as to
- * a connection (poller/post.h). The number of a receive is known to the thread
- * that posts it only.
- * doc/protocols/srq.md, ledger.md.
+ * a connection (poller/post.h). Only the thread that posts a receive knows the
+ * receive's number. doc/protocols/srq.md, ledger.md.
  */
 
 #include "srq/srq.h"
@@ -21,35 +20,38 @@
 #include "poller/poller.h"
 #include "poller/post.h"
 
-/* a thread's hold of the right */
+/* a hold of the right by a thread */
 struct hold {
 	struct rpma_rt_srq *srq;
-	int err;	 /* of the device, which refused a receive; 0 */
+	/* error of the device, which refused a receive; or 0 */
+	int err;
 	bool has_places; /* slots of the line were given back */
 };
 
 /* --------------------------------------------------------------- places --- */
 
-/* The holder: slots that may be taken. */
+/* Returns how many slots may be taken. Called by the holder of the right. */
 static uint32_t room(const struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-1]: pairs with publish() in poll.c; the slots, and with
-	 * their credit the flag that a lane holds us */
+	/* acquire [SRQ-1]: pairs with the release in publish(), poll.c; the
+	 * slots are visible, and with their credit the flag that a lane holds
+	 * the SRQ up */
 	return atomic_load_explicit(&srq->retired, memory_order_acquire) -
 	       srq->taken;
 }
 
 static bool is_behind(const struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-2]: pairs with the clear in let_go_on(); that a set flag
-	 * is seen comes from the acquire of the place before this */
+	/* acquire [SRQ-2]: pairs with the release in let_go_on(), poll.c; the
+	 * earlier acquire of the place makes a set flag visible */
 	return atomic_load_explicit(&srq->behind, memory_order_acquire);
 }
 
 void rt_srq_look_mt(struct rpma_rt_srq *srq)
 {
-	/* acq_rel: pairs with the exchange in look_message() in poll.c: either
-	 * that sees what this thread left, or the message is sent again */
+	/* acq_rel: pairs with the exchange in look_message(), poll.c: either
+	 * that exchange sees what this thread left, or the message is sent
+	 * again */
 	if (!atomic_exchange_explicit(&srq->look_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
@@ -57,10 +59,11 @@ void rt_srq_look_mt(struct rpma_rt_srq *srq)
 
 /* --------------------------------------------------------------- limits --- */
 
-/* Are as many receives out as the limit, or more? */
+/* Returns whether at least `limit` receives are out. */
 static bool is_limit_out(const struct rpma_rt_srq *srq)
 {
-	/* relaxed, both: what this thread posted is among them */
+	/* relaxed, both: receives posted by this thread are counted in any
+	 * case */
 	return srq->cfg.limit != 0 &&
 	       srq->cfg.srq_size -
 			       (atomic_load_explicit(&srq->retired,
@@ -71,49 +74,54 @@ static bool is_limit_out(const struct rpma_rt_srq *srq)
 }
 
 /*
- * As many are out now, or will be in a moment: before the device has them, so
- * that the poller never counts more back than out.
+ * Publishes how many receives are out, or will be out in a moment. Stored
+ * before the device has the receives, so that the poller never counts more
+ * receives back than out.
  */
 static void publish(struct rpma_rt_srq *srq)
 {
-	/* relaxed: the device's completion, which the poller counts against
-	 * it, comes after */
+	/* relaxed: the device's completion, which the poller subtracts from
+	 * this count, comes later */
 	atomic_store_explicit(&srq->posted, srq->taken, memory_order_relaxed);
 }
 
-/* Without a function: so many were published; is SRQ_LIMIT to follow? Before
- * the device has them, too: what completes then finds the flag. */
+/* Arms SRQ_LIMIT if it is due after `count` published receives, without a
+ * refill function. Called before the device has the receives, too: a completion
+ * then finds the flag. */
 static void watch(struct rpma_rt_srq *srq, uint32_t count)
 {
 	if (srq->cfg.refill != NULL || srq->cfg.limit == 0)
 		return;
-	/* either we see that the poller cleared the flag, or it counts what
-	 * we post [SRQ-3] */
+	/* either this thread sees that the poller cleared the flag, or the
+	 * poller counts what this thread posts [SRQ-3] */
 	rt_fence_dekker();
-	/* relaxed: ordered by the fence */
+	/* relaxed: the fence orders the look */
 	if (atomic_load_explicit(&srq->armed, memory_order_relaxed))
 		return;
 	srq->since += count;
 	if (srq->since < srq->cfg.limit && !is_limit_out(srq))
 		return;
 	srq->since = 0;
-	/* release [SRQ-3]: what is posted, to pass_limit() */
+	/* release [SRQ-3]: publishes the posted receives to pass_limit(),
+	 * poll.c */
 	atomic_store_explicit(&srq->armed, true, memory_order_release);
 }
 
-/* Enough is out again: arms the device's limit, which is passed sooner than
- * the poller sees it; a hint for the refill, no more. The holder: the SRQ's end
- * waits for that, and for the message. */
+/* Arms the device's limit if enough receives are out again: the device passes
+ * the limit before the poller sees it; only a hint for the refill. Called by
+ * the holder of the right: the SRQ's end waits for the right, and for the
+ * message. */
 static void arm_if_due(struct rpma_rt_srq *srq)
 {
-	/* relaxed: the poller clears it before it calls the refill */
+	/* relaxed: the poller clears the flag before calling the refill
+	 * function */
 	if (srq->cfg.refill == NULL || !is_limit_out(srq) ||
 	    atomic_load_explicit(&srq->armed, memory_order_relaxed))
 		return;
-	/* relaxed: the holder's, but for the poller */
+	/* relaxed: only the holder sets the flag, only the poller clears it */
 	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
-	/* acq_rel: pairs with the exchange of the receiver: the message is
-	 * free again */
+	/* acq_rel: pairs with the exchange in arm_message(), life.c: finding
+	 * false means that the message is free again */
 	if (!atomic_exchange_explicit(&srq->arm_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(&srq->device->control.inbox, &srq->arm_msg);
@@ -121,8 +129,8 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 
 /* ------------------------------------------------------------- the verb --- */
 
-/* Chains n receives whose wr_ids are contexts, and gives each the next slot, of
- * which its wr_id is the number from here on. */
+/* Chains n receives whose wr_ids are contexts, and gives each receive the next
+ * slot, whose number is the receive's wr_id from here on. */
 static void take_numbers(struct rpma_rt_srq *srq, struct rpma_recv_wr *chain,
 			 uint32_t n)
 {
@@ -147,7 +155,8 @@ static void take_numbers(struct rpma_rt_srq *srq, struct rpma_recv_wr *chain,
 	srq->taken = taken + n;
 }
 
-/* The last so many were refused: the poller gives them back. */
+/* Hands the last `count` receives, which the device refused, to the poller,
+ * which gives them back. */
 __attribute__((cold)) static void refuse_last(struct rpma_rt_srq *srq,
 					      uint32_t count)
 {
@@ -156,19 +165,20 @@ __attribute__((cold)) static void refuse_last(struct rpma_rt_srq *srq,
 
 	for (; count > 0; count--) {
 		place = srq->returned[(srq->taken - count) & srq->mask];
-		/* relaxed: the exchange compares it */
+		/* relaxed: the compare-and-swap compares the head */
 		head = atomic_load_explicit(&srq->refused,
 					    memory_order_relaxed);
 		do {
 			srq->slots[place].next = head;
-			/* release: the slot, to return_refused() */
+			/* release: pairs with the acquire in return_refused(),
+			 * poll.c: the slot */
 		} while (!atomic_compare_exchange_weak_explicit(
 			&srq->refused, &head, place + 1, memory_order_release,
 			memory_order_relaxed));
 	}
 }
 
-/* Gives n receives, whose wr_ids are contexts, to the device: there is room. */
+/* Gives n receives, whose wr_ids are contexts, to the device. There is room. */
 static inline void give(struct hold *hold, struct rpma_recv_wr *chain,
 			uint32_t n)
 {
@@ -211,7 +221,8 @@ static uint32_t post_run(struct rt_turn *turn, void *arg)
 	rt_turn_leave_line(turn, (uint16_t)n);
 	/* relaxed: see rt_srq_limit() */
 	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
-	/* as in conn/hold.c: a message may have come before */
+	/* as in conn/hold.c: the poller may have handled a message before the
+	 * slots were given back */
 	hold->has_places = true;
 	return n;
 }
@@ -229,7 +240,8 @@ static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
 	const struct rpma_rt_srq *srq = hold->srq;
 
 	(void)turn;
-	/* acquire [SRQ-1]; relaxed: at least what this thread stored */
+	/* acquire [SRQ-1]: pairs with the release in publish(), poll.c;
+	 * relaxed: this thread sees its own store at least */
 	return atomic_load_explicit(&srq->retired, memory_order_acquire) -
 		       atomic_load_explicit(&srq->shown,
 					    memory_order_relaxed) >=
@@ -251,30 +263,32 @@ static const struct rt_turn_ops ops = {
 	.say = say,
 };
 
-/* Are we inside its refill function? */
+/* Returns whether the caller is inside the SRQ's refill function. */
 static bool is_refilling(const struct rpma_rt_srq *srq)
 {
 	return rt_self_poller() == srq->poller && srq->refilling;
 }
 
-/* Slots were given back: whoever was refused for want of places may go on. */
+/* Tells the poller that slots were given back: a poster that was refused for
+ * want of places may go on. */
 static void show_places(struct rpma_rt_srq *srq)
 {
-	/* pairs with the one in refuse() [LEDGER-2] */
+	/* pairs with the fence in refuse() [LEDGER-2] */
 	rt_fence_dekker();
-	/* relaxed: behind the fence */
+	/* relaxed: after the fence */
 	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
 	    RT_WANT_CREDIT)
 		rt_srq_look_mt(srq);
 }
 
-/* Nothing is held any more; is_left: the poller goes on. */
+/* Ends a hold, when nothing is held any more. is_left: the poller goes on. */
 static void finish(const struct hold *hold, bool is_left)
 {
 	struct rpma_rt_srq *srq = hold->srq;
 	char words[RT_FAILURE_WORDS];
 
-	/* else a device that refuses all would have it called for ever */
+	/* otherwise a device that refuses everything would make the poller call
+	 * the refill function for ever */
 	if (unlikely(hold->err) && is_refilling(srq))
 		srq->refill_refused = true;
 	if (is_left || unlikely(hold->err))
@@ -340,8 +354,8 @@ static int check(struct rt_post *post)
 	return 0;
 }
 
-/* Fills a chain with those before end, their contexts in place of numbers;
- * returns how many there are. */
+/* Fills a chain with the receives before `end`, with contexts in place of
+ * numbers; returns their number. */
 static uint32_t fill_chain(struct rt_post *post, int end,
 			   struct rpma_recv_wr *chain, struct ibv_sge *sge)
 {
@@ -366,7 +380,7 @@ static uint32_t fill_chain(struct rt_post *post, int end,
 	return n;
 }
 
-/* Gives those before end to the device, and the right back. */
+/* Gives the receives before `end` to the device, and gives the right back. */
 static void give_alone(struct rt_post *post, uint64_t seen, int end)
 {
 	struct rpma_rt_srq *srq = srq_of(post);
@@ -397,7 +411,7 @@ static uint32_t limit(const struct rt_post *post)
 	return rt_srq_limit(srq_of(post));
 }
 
-/* Receives of an SRQ have no links, routes or futures. */
+/* Checks the backlog. Receives of an SRQ have no links, routes or futures. */
 static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
 {
 	(void)seen;
@@ -430,7 +444,7 @@ static void tell_places(const struct rt_post *post)
 	show_places(srq_of(post));
 }
 
-/* A refill function is called again instead of an event. */
+/* Refuses a post. A refill function is called again in place of an event. */
 static int refuse(const struct rt_post *post)
 {
 	struct rpma_rt_srq *srq = srq_of(post);
@@ -440,11 +454,12 @@ static int refuse(const struct rt_post *post)
 		srq->refill_waits |= reason == RPMA_RT_AGAIN_BACKLOG;
 		return rt_want_again(reason);
 	}
-	/* relaxed: the fence orders it */
+	/* relaxed: the fence orders the bit */
 	atomic_fetch_or_explicit(&srq->want, rt_want_of(reason),
 				 memory_order_relaxed);
-	/* pairs with flush_once() and the retry of spills [LEDGER-2]: either
-	 * those see want, or this look what they have published */
+	/* pairs with the fences in publish() of deliver.c and in retry_spill()
+	 * [LEDGER-2]: either the poller sees `want`, or this look sees what the
+	 * poller published */
 	rt_fence_dekker();
 	if (reason == RPMA_RT_AGAIN_CREDIT ? rt_srq_places(srq) > 0
 					   : !is_behind(srq))
@@ -478,7 +493,7 @@ static int alone(struct rt_post *post, uint64_t seen)
 	if (unlikely((uint32_t)(end - begin) > most))
 		end = rt_post_end_of_room(post, &post_ops, srq->cfg.srq_size,
 					  most);
-	/* behind the look at the room [SRQ-2] */
+	/* after the look at the room [SRQ-2] */
 	if (unlikely(end > begin && is_behind(srq))) {
 		rt_post_refuse_backlog(post, NULL);
 		end = begin;
