@@ -10,18 +10,7 @@
 # Replaces without one. Provides has one, so that what needs
 # "librpma0 (>= 1.2)" has it.
 
-set(CPACK_PACKAGE_VENDOR "the rpma authors")
-set(CPACK_PACKAGE_CONTACT "the rpma authors")
-set(CPACK_COMPONENTS_ALL librpma runtime loopback dev)
-set(CPACK_STRIP_FILES ON)
-set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
-	OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
-	WORLD_READ WORLD_EXECUTE)
-set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/deb_check.cmake)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/deb_compress.cmake)
-# what the project's own file looks at
-set(CPACK_RPMA_PREFIX ${CMAKE_INSTALL_PREFIX})
-
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -83,5 +72,3 @@ package(dev rpma-dev
 	PROVIDES "librpma-dev (= ${version})"
 	CONFLICTS librpma-dev
 	REPLACES librpma-dev)
-
-include(CPack)
