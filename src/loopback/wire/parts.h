@@ -241,7 +241,7 @@ static inline void lb_parts_fence(void)
 
 static inline enum lb_link_state lb_parts_state(const struct lb_link *link)
 {
-	/* acquire: pairs with the release in link.c */
+	/* acquire: pairs with the release in set_state() */
 	return (enum lb_link_state)atomic_load_explicit(&link->state,
 							memory_order_acquire);
 }
@@ -252,7 +252,42 @@ static inline void lb_parts_name(char name[LB_PARTS_NAME], unsigned number)
 	snprintf(name, LB_PARTS_NAME, "rpma-loopback.%u", number);
 }
 
-/* --- link.c: for the link thread */
+/* --- link.c, put.c, drain.c, mail.c: for each other */
+
+/* Notes whether `sleep` is even. */
+void lb_link_set_awake(struct lb_link *link, bool is_awake);
+/* Notes a wrong record or word, so that nothing more is taken; under in. */
+void lb_link_spoil(struct lb_link *link, const char *what);
+/*
+ * Rings the peer. Either lock is held, so that the socket stays open. Returns
+ * true if the bell was heard, or is not needed.
+ */
+bool lb_link_ring(struct lb_link *link);
+/* Notes an owed bell, which the link thread repeats; under out. */
+void lb_link_ring_later(struct lb_link *link);
+/* Rings a peer that sleeps, after a tail was published; under out. */
+void lb_link_ring_sleeper(struct lb_link *link);
+/* Publishes `want`; under out. */
+void lb_link_set_want(struct lb_link *link, uint32_t want);
+/*
+ * Asks for another bell: a bell for the present value may have come too early,
+ * for a head covered before some had to wait. [WIRE-4]
+ */
+void lb_link_renew_want(struct lb_link *link);
+/* Puts the held acknowledgement; under in. */
+void lb_link_put_held(struct lb_link *link);
+/*
+ * Covers requests up to `behind`: the requests were executed, and their answers
+ * taken. Returns NULL, or the fault.
+ */
+const char *lb_link_cover(struct lb_link *link, struct lb_run *run);
+/* Calls lb_nic_ops.room once for each waiter. No lock held but in. */
+void lb_link_tell(struct lb_link *link, struct lb_run *run);
+/* Drains everything present at the beginning; under in. Returns true if there
+ * was a record. */
+bool lb_link_drain_all(struct lb_link *link, struct lb_run *run);
+
+/* --- and for the link thread */
 
 /* Raises a link: the link takes the results of the handshake. */
 void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
