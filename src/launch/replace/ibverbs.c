@@ -19,6 +19,7 @@
 	"device has no provider"
 
 #define DEVICE(name, node)	   REPLACE_DEVICE(name, node)
+#define ALSO(name, node)	   REPLACE_OLD_NAME(device_##name, name, node);
 #define INSIDE_CODE(name, node)	   INSIDE_OF(name, node, EOPNOTSUPP)
 #define INSIDE_POINTER(name, node) INSIDE_OF(name, node, 0)
 #define INSIDE_NOTHING(name, node) INSIDE_OF(name, node, 0)
@@ -50,6 +51,7 @@
 #include "ibverbs_names.h"
 
 #undef DEVICE
+#undef ALSO
 #undef INSIDE_CODE
 #undef INSIDE_POINTER
 #undef INSIDE_NOTHING
@@ -59,6 +61,7 @@
 #undef SILENT
 #undef DATA
 #define DEVICE(name, node) {#name, &to_##name},
+#define ALSO(name, node)
 #define INSIDE_CODE(name, node)
 #define INSIDE_POINTER(name, node)
 #define INSIDE_NOTHING(name, node)

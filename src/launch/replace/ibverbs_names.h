@@ -2,9 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ibverbs_names.h -- the exports of Debian's libibverbs.so.1, by version node,
- * and the kind of each replacement. ibverbs.c defines the macros and includes
- * the list. Exports missing here are in ibverbs_words.c.
+ * ibverbs_names.h -- the exports of libibverbs.so.1 up to rdma-core 65, by
+ * version node, and the kind of each replacement. ibverbs.c defines the macros
+ * and includes the list. Exports missing here are in ibverbs_words.c, and the
+ * private nodes of newer releases have only the name that programs use.
  */
 
 /* clang-format off */
@@ -133,6 +134,33 @@ DEVICE(ibv_unimport_dm, "IBVERBS_1.13")
 /* IBVERBS_1.14 */
 DEVICE(ibv_query_qp_data_in_order, "IBVERBS_1.14")
 
+/* IBVERBS_1.15: rdma-core 59 */
+DEVICE(ibv_alloc_dmah, "IBVERBS_1.15")
+DEVICE(ibv_dealloc_dmah, "IBVERBS_1.15")
+DEVICE(ibv_reg_mr_ex, "IBVERBS_1.15")
+
+/* IBVERBS_1.16: rdma-core 62 */
+DEVICE(ibv_dm_export_dmabuf_fd, "IBVERBS_1.16")
+DEVICE(ibv_query_port_speed, "IBVERBS_1.16")
+
+/* IBVERBS_1.17: rdma-core 64 */
+DEVICE(ibv_alloc_buf, "IBVERBS_1.17")
+DEVICE(ibv_free_buf, "IBVERBS_1.17")
+DEVICE(ibv_reg_buf_mr, "IBVERBS_1.17")
+
+/* IBVERBS_1.18: rdma-core 65 */
+DEVICE(_ibv_query_comp_cntr_caps, "IBVERBS_1.18")
+DEVICE(ibv_create_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_destroy_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_export_buf_dmabuf_fd, "IBVERBS_1.18")
+DEVICE(ibv_inc_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_inc_err_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_qp_attach_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_read_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_read_err_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_set_comp_cntr, "IBVERBS_1.18")
+DEVICE(ibv_set_err_comp_cntr, "IBVERBS_1.18")
+
 /* IBVERBS_PRIVATE_34 */
 INSIDE_NOTHING(__ioctl_final_num_attrs, "IBVERBS_PRIVATE_34")
 INSIDE_NOTHING(__verbs_log, "IBVERBS_PRIVATE_34")
@@ -206,3 +234,14 @@ INSIDE_POINTER(verbs_open_device, "IBVERBS_PRIVATE_34")
 SILENT(verbs_register_driver_34, "IBVERBS_PRIVATE_34")
 INSIDE_NOTHING(verbs_set_ops, "IBVERBS_PRIVATE_34")
 INSIDE_NOTHING(verbs_uninit_context, "IBVERBS_PRIVATE_34")
+
+/* of tools of other releases */
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_57")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_58")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_59")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_60")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_61")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_62")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_63")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_64")
+ALSO(ibv_query_gid_type, "IBVERBS_PRIVATE_65")

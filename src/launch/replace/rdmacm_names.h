@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * rdmacm_names.h -- the exports of Debian's librdmacm.so.1, by version node,
- * and the kind of each replacement. rdmacm.c defines the macros and includes
- * the list. Exports missing here are in rdmacm_words.c.
+ * rdmacm_names.h -- the exports of librdmacm.so.1 up to rdma-core 65, by
+ * version node, and the kind of each replacement. rdmacm.c defines the macros
+ * and includes the list. Exports missing here are in rdmacm_words.c.
  */
 
 /* clang-format off */
@@ -83,3 +83,13 @@ DEVICE(rdma_init_qp_attr, "RDMACM_1.2")
 DEVICE(rdma_get_remote_ece, "RDMACM_1.3")
 DEVICE(rdma_reject_ece, "RDMACM_1.3")
 DEVICE(rdma_set_local_ece, "RDMACM_1.3")
+
+/* RDMACM_1.4 */
+DEVICE(rdma_query_addrinfo, "RDMACM_1.4")
+DEVICE(rdma_resolve_addrinfo, "RDMACM_1.4")
+DEVICE(rdma_write_cm_event, "RDMACM_1.4")
+
+/* RDMACM_1.5 */
+SOCKET(repoll_create, "RDMACM_1.5")
+SOCKET(repoll_ctl, "RDMACM_1.5")
+SOCKET(repoll_wait, "RDMACM_1.5")

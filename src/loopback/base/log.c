@@ -8,11 +8,13 @@
 
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "base/cancel.h"
 #include "base/process.h"
 #include "rpma_loopback.h"
@@ -39,6 +41,25 @@ void lb_log(int level, const char *fmt, ...)
 	va_start(ap, fmt);
 	say("", fmt, ap);
 	va_end(ap);
+}
+
+int lb_log_refuse(int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	/* relaxed: an option */
+	if (atomic_load_explicit(&lb.log, memory_order_relaxed) < 2)
+		return err;
+	va_start(ap, fmt);
+	say("refused: ", fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+int lb_log_refuse_verb(const char *verb)
+{
+	return lb_error(
+		lb_log_refuse(EOPNOTSUPP, "%s(): not on this device", verb));
 }
 
 void lb_log_misuse(const char *fmt, ...)

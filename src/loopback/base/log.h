@@ -18,6 +18,16 @@
 void lb_log(int level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/*
+ * Says why a call is refused, if the log level is 2: the asked value and the
+ * limit. Returns err.
+ */
+int lb_log_refuse(int err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Refuses a verb that the device lacks: returns EOPNOTSUPP, in errno too. */
+int lb_log_refuse_verb(const char *verb);
+
 /* Complain about a misuse: nothing, a line, or abort. */
 void lb_log_misuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static inline bool lb_is_strict(void)

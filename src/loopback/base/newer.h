@@ -41,6 +41,10 @@
 #define LB_CAPS_ATOMIC_WRITE 0
 #endif
 
+/* events of rdma_cm that headers of release 44 lack */
+#define LB_CM_USER     18
+#define LB_CM_INTERNAL 19
+
 /* the rights to flush, by the kernel's numbers, as a queue pair has them */
 #define LB_RIGHT_FLUSH_GLOBAL	  (1u << 8)
 #define LB_RIGHT_FLUSH_PERSISTENT (1u << 9)

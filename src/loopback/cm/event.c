@@ -22,6 +22,7 @@
 #include "base/hook.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/newer.h"
 #include "base/service.h"
 #include "cm/channel.h"
 #include "cm/cm.h"
@@ -52,6 +53,8 @@ static const char *const fault_names[] = {
 	[RDMA_CM_EVENT_MULTICAST_ERROR] = "cm.multicast_error",
 	[RDMA_CM_EVENT_ADDR_CHANGE] = "cm.addr_change",
 	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = "cm.timewait_exit",
+	[LB_CM_USER] = "cm.user",
+	[LB_CM_INTERNAL] = "cm.internal",
 };
 
 /* To the application, the answer to a request with a QP is ESTABLISHED. */
@@ -189,6 +192,35 @@ LB_EXPORT int rpma_loopback_raise_cm(int event_type, int status,
 	lb_cm_unlock();
 	lb_cm_flush();
 	return is_made ? 0 : -EINVAL;
+}
+
+/*
+ * Puts an event of the program into the channel of an identifier, behind the
+ * events there: exported by rdma-core since release 44. The reader finds arg
+ * in the event's first parameter.
+ */
+LB_EXPORT int rdma_write_cm_event(struct rdma_cm_id *cm_id,
+				  enum rdma_cm_event_type type, int status,
+				  uint64_t arg)
+{
+	struct lb_cm_id *id = lb_cm_enter("rdma_write_cm_event", cm_id);
+	struct lb_cm_event *event;
+	int err = EINVAL;
+
+	if (!id)
+		return -1;
+	if ((int)type != LB_CM_USER && (int)type != LB_CM_INTERNAL)
+		return lb_cm_leave(cm_id, lb_cm_err(EINVAL));
+	lb_cm_lock();
+	if (id->channel) {
+		event = lb_cm_event_new(id, type, status, NULL, 0);
+		if (event)
+			memcpy(&event->ev.param, &arg, sizeof(arg));
+		err = 0;
+	}
+	lb_cm_unlock();
+	lb_cm_flush();
+	return lb_cm_leave(cm_id, err ? lb_cm_err(err) : 0);
 }
 
 /* ---- delivering --------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/log.h"
 #include "cm/cm.h"
 #include "fault/fault.h"
 
@@ -173,4 +174,27 @@ LB_EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *res)
 		free(res->ai_dst_addr);
 		free(res);
 	}
+}
+
+/* --- names resolved by a service of the subnet, which the device lacks */
+
+static int no_service(const char *verb)
+{
+	return lb_cm_err(lb_log_refuse(
+		EOPNOTSUPP, "%s(): no subnet resolves names here", verb));
+}
+
+LB_EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
+				    const char *service,
+				    const struct rdma_addrinfo *hints)
+{
+	(void)id, (void)node, (void)service, (void)hints;
+	return no_service("rdma_resolve_addrinfo");
+}
+
+LB_EXPORT int rdma_query_addrinfo(struct rdma_cm_id *id,
+				  struct rdma_addrinfo **info)
+{
+	(void)id, (void)info;
+	return no_service("rdma_query_addrinfo");
 }

@@ -10,6 +10,9 @@
 
 #include <infiniband/verbs.h>
 
+/* 100 Gbit/s, of a port of 4 lanes of EDR, in units of 100 Mbit/s */
+#define LB_PORT_SPEED 1000
+
 int lb_query_device_ex(struct ibv_context *context,
 		       const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/base.h"
+#include "base/log.h"
 #include "cq/cq.h"
 #include "exec/post.h"
 #include "memory/mw.h"
@@ -19,9 +20,9 @@
 #include "verbs/ops.h"
 #include "verbs/qp_ex.h"
 
-static void *no_pointer(void)
+static void *no_pointer(const char *verb)
 {
-	errno = EOPNOTSUPP;
+	lb_log_refuse_verb(verb);
 	return NULL;
 }
 
@@ -56,7 +57,7 @@ LB_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 			   void *addr, size_t length, int access)
 {
 	(void)mr, (void)flags, (void)pd, (void)addr, (void)length, (void)access;
-	errno = EOPNOTSUPP;
+	lb_log_refuse_verb("ibv_rereg_mr");
 	return IBV_REREG_MR_ERR_INPUT; /* nothing was changed */
 }
 
@@ -66,7 +67,7 @@ LB_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 {
 	(void)pd, (void)offset, (void)length, (void)iova, (void)fd;
 	(void)access;
-	return no_pointer();
+	return no_pointer("ibv_reg_dmabuf_mr");
 }
 
 /* --- datagrams */
@@ -76,7 +77,7 @@ LB_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 					  uint8_t eth_mac[6], uint16_t *vid)
 {
 	(void)context, (void)attr, (void)eth_mac, (void)vid;
-	return lb_error(EOPNOTSUPP);
+	return lb_log_refuse_verb("ibv_resolve_eth_l2_from_gid");
 }
 
 /* --- queue pairs */
@@ -93,7 +94,7 @@ LB_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 LB_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp, (void)ece;
-	return lb_error(EOPNOTSUPP);
+	return lb_log_refuse_verb("ibv_set_ece");
 }
 
 /* The last 8 bytes go last, the others in any order: not what this asks. */
@@ -109,14 +110,14 @@ LB_EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp,
 LB_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	(void)cmd_fd;
-	return no_pointer();
+	return no_pointer("ibv_import_device");
 }
 
 LB_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context,
 				       uint32_t pd_handle)
 {
 	(void)context, (void)pd_handle;
-	return no_pointer();
+	return no_pointer("ibv_import_pd");
 }
 
 LB_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
@@ -127,7 +128,7 @@ LB_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
 LB_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
 	(void)pd, (void)mr_handle;
-	return no_pointer();
+	return no_pointer("ibv_import_mr");
 }
 
 LB_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
@@ -139,7 +140,7 @@ LB_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context,
 				       uint32_t dm_handle)
 {
 	(void)context, (void)dm_handle;
-	return no_pointer();
+	return no_pointer("ibv_import_dm");
 }
 
 LB_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
@@ -191,6 +192,6 @@ LB_EXPORT int ibv_read_ibdev_sysfs_file(char *buf, size_t size,
 LB_EXPORT int rsocket(int domain, int type, int protocol)
 {
 	(void)domain, (void)type, (void)protocol;
-	errno = EOPNOTSUPP;
+	lb_log_refuse_verb("rsocket");
 	return -1;
 }
