@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * answer.c -- WRITABLE: a refused post may be tried again. The thread that
- * clears a bit of want owns it: it writes exactly one WRITABLE for it.
+ * answer.c -- WRITABLE: a refused post may be tried again. A thread that clears
+ * a bit of `want` owns the bit, and writes a single WRITABLE.
  */
 
 #include "conn/conn.h"
@@ -16,7 +16,7 @@
 #include "poller/poller.h"
 #include "queue/lane.h"
 
-/* Calls each function of the connection with one of these wants: WRITABLE. */
+/* Calls each function of the connection with WRITABLE that has such a want. */
 static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 			  int side, uint32_t wants)
 {
@@ -30,15 +30,15 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
 			continue;
 		opened->wants &= (uint8_t)~wants;
 		if (rt_side_is_healthy(
-			    &conn->side[side])) /* else CLOSED answers */
+			    &conn->side[side])) /* otherwise CLOSED answers */
 			rt_deliver_call(poller, &opened->callback, &item);
 	}
 }
 
 /*
- * While the connection's own queue is over its limit, WRITABLE waits for the
- * backlog to ease, or WRITABLEs that nobody takes would fill the spill. False:
- * the queue is not over its limit.
+ * Makes WRITABLE wait while the connection's own queue is over its limit:
+ * otherwise WRITABLEs would fill the spill of a queue without a consumer.
+ * Returns false if the queue is not over its limit.
  */
 static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
 			      const struct rt_side *side)
@@ -52,9 +52,10 @@ static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
 	return true;
 }
 
-/* While the side is not open, or all places are taken, WRITABLE would be for
- * nothing: the opening answers, the batch that gives a place back, or whoever
- * gives one back unposted. */
+/* Returns the wants with an answer. While the side is not open, or all places
+ * are taken, a WRITABLE for CREDIT would be useless: the opening answers later,
+ * or the batch that gives a place back, or the thread that gives a slot back
+ * unposted. */
 static uint32_t answerable(const struct rpma_rt_conn *conn, int side,
 			   uint32_t wants)
 {
@@ -76,11 +77,12 @@ static void answer(struct rt_side *side, struct rt_poller *poller,
 		return;
 	wants = answerable(conn, side->which, wants);
 	in_call = wants << RT_WANT_IN_CALL;
-	/* relaxed: the caller's look [LEDGER-2] */
+	/* relaxed: ordered by the batch's fence, as the caller's look is
+	 * [LEDGER-2] */
 	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) &&
 	    wait_for_own_lane(conn, side))
 		wants = 0; /* no queue is in the way of a function */
-	/* acq_rel: of two takers one gets it */
+	/* acq_rel: exactly one of two takers gets the bits */
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
 					  memory_order_acq_rel);
 	if (taken & wants) {
@@ -100,11 +102,12 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		return; /* CLOSED answers */
 	if (rt_side_wants(side, RT_WANT_RETIRED))
 		rt_owing_look_poller(side);
-	if (rt_side_wants(side, RT_WANT_POOL)) { /* it has no other poster */
+	/* the side has no other poster */
+	if (rt_side_wants(side, RT_WANT_POOL)) {
 		rt_fill_poller(conn);
 		return;
 	}
-	/* what stands in line goes first */
+	/* the line goes first */
 	if (rt_side_wants(side, RT_WANT_LINE))
 		rt_hold_poller(conn, (enum rpma_rt_side)side->which);
 	answer(side, poller, wants);
@@ -122,7 +125,7 @@ void rt_answer_eased_poller(void *arg)
 
 /* ------------------------------------------------------------- looking --- */
 
-/* Lists the route with its lane, if that is over its limit. */
+/* Lists the route with its lane, if the lane is over its limit. */
 static bool list(struct rpma_rt_route *route)
 {
 	struct rt_lane *lane = rt_route_lane(route);
@@ -134,11 +137,12 @@ static bool list(struct rpma_rt_route *route)
 	return true;
 }
 
-/* Lists the routes whose lanes are over their limit. Returns whether there was
- * a route whose lane is not: the refused post to that may be tried again. */
+/* Lists the awaited routes whose lanes are over their limit. Returns whether
+ * the lane of an awaited route is below the limit, so that the refused post may
+ * be tried again. */
 static bool list_awaited(struct rpma_rt_conn *conn, int side)
 {
-	/* acquire: pairs with await_lane() in post.c */
+	/* acquire: pairs with the release in await_lane(), post.c */
 	uint32_t number = atomic_exchange_explicit(&conn->side[side].awaited, 0,
 						   memory_order_acquire);
 	struct rpma_rt_route *route = conn->poll.routes;
@@ -156,7 +160,7 @@ static bool list_awaited(struct rpma_rt_conn *conn, int side)
 		if (number != RT_LOOK_MANY)
 			return is_eased;
 	}
-	/* the route is closed by now: whoever posts to it learns that */
+	/* the route is closed by now, which the next post learns */
 	return is_eased || number != RT_LOOK_MANY;
 }
 
@@ -178,12 +182,13 @@ void rt_answer_look(struct rt_msg *msg, void *owner)
 	int i;
 
 	(void)owner;
-	/* acq_rel: pairs with the exchange in rt_look_send(): either this sees
-	 * what that thread left, or that thread sends the message again */
+	/* acq_rel: pairs with the exchange in rt_look_send(): either this
+	 * exchange sees what the sender left, or the sender sends the message
+	 * again */
 	atomic_exchange_explicit(&conn->look_sent, false, memory_order_acq_rel);
 	for (i = 0; i < 2; i++) {
-		/* before the first completion of a new side there is nothing
-		 * to look at, after the first failure CLOSED answers */
+		/* before a side's first completion there is nothing to look at;
+		 * after the first failure CLOSED answers */
 		if (rt_side_is_healthy(&conn->side[i]))
 			look_at(conn, i);
 	}

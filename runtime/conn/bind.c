@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * bind.c -- the poller's side of a connection's way to established, and of its
- * end: its routes in the CQ's table, its queue pair's number, the items that
- * open its sides; the last items. Runs on the connection's poller only.
- * doc/protocols/connection.md, srq.md.
+ * bind.c -- the poller's side of a connection's begin and end: routes in the
+ * CQ's table, the queue pair's number, the items that open the sides; the last
+ * items. Runs on the connection's poller only. doc/protocols/connection.md,
+ * srq.md.
  */
 
 #include "conn/conn.h"
@@ -23,7 +23,8 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 
-/* That side's gate is open: refused posters get WRITABLE after the event. */
+/* Writes the event that opens a side. Refused posters get WRITABLE after the
+ * event. */
 static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		       enum rpma_rt_side side)
 {
@@ -54,13 +55,14 @@ void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 		   RPMA_RT_RECV_SIDE);
 	if (part != NULL && part->lane == NULL)
 		rt_listener_poller_offer(part, conn);
-	if (part != NULL) /* the listener may end behind it */
+	if (part != NULL) /* the listener may end afterwards */
 		rt_listener_poller_requested(part);
 }
 
 /* ------------------------------------ its number and its SRQ's receives --- */
 
-/* Stops waiting for a reused QP number: it is free now, or conn dies. */
+/* Ends the wait for a reused number: the number is free now, or the connection
+ * dies. */
 static void end_qp_num_wait(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn **link = &rt_slots_of(conn->poller)->late;
@@ -101,8 +103,8 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn)
 
 /* -------------------------------------------------------- its routes --- */
 
-/* It has no queue: nothing is to come there, and if a device makes something up
- * it goes nowhere. */
+/* Drops an item of a connection without a queue: no item should come, and an
+ * item that a device invents goes nowhere. */
 static void forget(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	(void)cmpl;
@@ -111,7 +113,7 @@ static void forget(const struct rpma_rt_completion *cmpl, void *arg)
 
 static struct rt_callback nowhere = {.fn = forget};
 
-/* Futures that get its messages if it has no queue, or NULL. */
+/* Returns the futures for messages of a connection without a queue, or NULL. */
 static struct rt_futures *messages_of(const struct rpma_rt_conn *conn)
 {
 	return rt_conn_srq(conn) != NULL ? conn->from.srq->messages
@@ -139,13 +141,14 @@ static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
 	return entry;
 }
 
-/* What work requests with a lease complete to: the pool of the lease. */
+/* Returns the entry for work requests with a lease, which leads to the pool of
+ * the lease. */
 static struct rt_route_entry *lease_entry(const struct rpma_rt_conn *conn)
 {
 	return &conn->cq->routes[conn->own[RPMA_RT_SEND_SIDE].leases];
 }
 
-/* Replaces the QP table of conn's CQ with a larger one. */
+/* Replaces the table of queue pairs of the CQ by a larger table. */
 static void take_qp_table(struct rpma_rt_conn *conn)
 {
 	struct rt_qp_table *qps = conn->poll.brought.qps;
@@ -187,8 +190,9 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE].number;
 }
 
-/* Completions of the SRQ find conn by its QP number, unless a former user of
- * the number may have some left. */
+/* Enters the connection in the table: completions of the SRQ find the
+ * connection by the queue pair's number. Waits if a former user of the number
+ * may have completions left. */
 static void enter_qp_table(struct rpma_rt_conn *conn)
 {
 	struct rt_slots *slots = rt_slots_of(conn->poller);
@@ -228,16 +232,18 @@ void rt_bind_established_poller(struct rpma_rt_conn *conn)
 /* ------------------------------------------------------------------ end --- */
 
 /*
- * ROUTE_CLOSED wherever the connection had a route to, then CLOSED. A
- * connection may have tens of thousands of routes: they are closed a few in
- * each round. A mark in the lane says that the connection has written there
- * already. Connections that need several rounds end one after the other, each
- * with a mark of its own, or they would overwrite each other's.
+ * The end: ROUTE_CLOSED in every place to which the connection had a route,
+ * then CLOSED. A connection may have tens of thousands of routes, so a few
+ * routes are closed in each round. A mark in the lane says that the connection
+ * has written ROUTE_CLOSED there already. Connections that need several rounds
+ * end one after the other, each with a mark of its own, because otherwise they
+ * would overwrite each other's marks.
  */
 
 static int end(struct rt_task *task, struct rt_poller *poller);
 
-/* Marks the lane; true: this is the first route of the connection to it. */
+/* Marks the lane. Returns true if this is the connection's first route to the
+ * lane. */
 static bool mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
 {
 	uint64_t *marked = &lane->marks[conn->poll.is_long];
@@ -255,9 +261,9 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	struct rt_route_entry *entry = &conn->cq->routes[route->number];
 	struct rt_lane *lane = rt_route_lane(route);
 
-	/* a route that is closed has no ROUTE_CLOSED to come, and no waiter.
-	 * Of the others each function is called for it, each lane has it once;
-	 * CLOSED comes to the connection's own, if it has a queue */
+	/* a closed route gets no further ROUTE_CLOSED, and has no waiter. Of
+	 * the open routes each function is called, and each lane gets a single
+	 * ROUTE_CLOSED; the own queue, if there is a queue, gets CLOSED */
 	if (!rt_route_is_closed(route) && !route->is_own &&
 	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);
@@ -270,9 +276,9 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	route->waiter = NULL;
 }
 
-/* Closes the next routes, up to max; how many. A consumer that takes
- * ROUTE_CLOSED may delete the queue: every route has announced its leave by
- * then. */
+/* Closes the next routes, up to max; returns their number. Every route
+ * announces its leave first, because a consumer that takes ROUTE_CLOSED may
+ * delete the queue. */
 static int close_routes(struct rpma_rt_conn *conn, int max)
 {
 	struct rpma_rt_route *route;
@@ -295,12 +301,12 @@ static int close_routes(struct rpma_rt_conn *conn, int max)
 static void end_finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 {
 	if (rt_conn_srq(conn) != NULL)
-		/* relaxed: CLOSED, which is published after it, carries it */
+		/* relaxed: the later publication of CLOSED orders the store */
 		atomic_fetch_add_explicit(&conn->from.srq->leaving, 1,
 					  memory_order_relaxed);
 	rt_pool_announce_unref(rt_fill_pool(conn));
 	rt_futures_closing_poller(conn);
-	/* functions have returned when CLOSED is seen */
+	/* functions have returned before CLOSED is visible */
 	rt_deliver_flush(poller);
 	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)
 		rt_item_write_event(conn, RPMA_RT_EVENT_CLOSED);
@@ -311,7 +317,7 @@ static void end_finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 	rt_conn_tell_control(conn, RT_CTL_DONE);
 }
 
-/* The next of the connections whose end takes several rounds. */
+/* Makes the next connection ready whose end takes several rounds. */
 static void end_next(struct rt_poller *poller)
 {
 	struct rt_slots *slots = rt_slots_of(poller);
@@ -336,7 +342,7 @@ static int end(struct rt_task *task, struct rt_poller *poller)
 		rt_schedule_ready(poller, task);
 		return n;
 	}
-	end_finish(conn, poller); /* it may be gone */
+	end_finish(conn, poller); /* the connection may be freed */
 	if (is_long)
 		end_next(poller);
 	return n;
@@ -347,12 +353,12 @@ void rt_end_begin_poller(struct rpma_rt_conn *conn)
 	struct rt_poller *poller = conn->poller;
 	struct rt_slots *slots = rt_slots_of(poller);
 
-	/* while its own routes lead to its queue still */
+	/* while the own routes still lead to the queue */
 	rt_futures_end_poller(conn);
 	conn->poll.to_announce = conn->poll.routes;
 	conn->poll.to_close = conn->poll.routes;
 	conn->poll.mark = ++slots->marks;
-	/* each route is gone through twice */
+	/* the end walks over each route twice */
 	conn->poll.is_long = 2 * conn->poll.routes_count > RT_SCHEDULE_UNITS;
 	rt_task_init(&conn->poll.dying, end);
 	if (conn->poll.is_long && slots->is_ending) {

@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * calls.c -- the calls of an application on a connection, from any thread:
- * make, connect, reject, close, reference, get. The control thread (control.c)
- * does the work.
+ * calls.c -- public calls on a connection, from any thread: make, connect,
+ * reject, close, reference, get. The control thread (control.c) does the work.
  */
 
 #include "conn/conn.h"
@@ -82,15 +81,17 @@ release_runtime:
 	return RT_REFUSED(ret, what);
 }
 
-/* Has its queue pair been made? */
+/* Returns whether the queue pair has been made. */
 static bool is_ready(const struct rpma_rt_conn *conn)
 {
-	/* acquire: pairs with the release in rt_conn_qp_is_made_control() */
+	/* acquire: pairs with the release in rt_conn_qp_is_made_control(),
+	 * control.c */
 	return (atomic_load_explicit(&conn->reached, memory_order_acquire) &
 		RT_REACHED_READY) != 0;
 }
 
-/* connect, accept or reject, once; keeps the private data for it */
+/* Does connect, accept or reject, once for a connection; keeps the private
+ * data. */
 static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 		  const struct rpma_conn_private_data *pdata, uint32_t bit)
 {
@@ -109,7 +110,7 @@ static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 		return rt_refuse(place, RPMA_RT_E_CLOSED,
 				 "\"%s\" is closing or closed",
 				 rt_name_of(conn));
-	/* relaxed: only the first caller matters */
+	/* relaxed: only the first caller goes on, and only the bit decides */
 	if (atomic_fetch_or_explicit(&conn->reached, RT_REACHED_DECISION,
 				     memory_order_relaxed) &
 	    RT_REACHED_DECISION)
@@ -140,7 +141,8 @@ int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
 }
 
-/* the end that is begun here is no request of a listener */
+/* Checks that the connection is a request of a listener, not begun at this
+ * end. */
 static int check_request(const struct rt_log_place *place,
 			 const struct rpma_rt_conn *conn, const char *instead)
 {
@@ -199,11 +201,11 @@ int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
 	return 0;
 }
 
-/* One holder of the application's more, or less. What nobody holds is used
- * after the last put: told as long as the runtime still has the record. */
+/* Adds `by` to the count of the application's holders. A handle that no thread
+ * holds any more is refused, as long as the runtime still has the record. */
 static int change_held(struct rpma_rt_conn *conn, int by)
 {
-	/* relaxed, also below: target.count has the order */
+	/* relaxed, all: target.count orders the accesses */
 	uint32_t held = atomic_load_explicit(&conn->held, memory_order_relaxed);
 
 	while (held > 0) {
@@ -257,7 +259,7 @@ void rt_conn_drop_item(const struct rpma_rt_completion *item)
 	    item->opcode != RPMA_RT_EVENT_REQUEST)
 		return;
 	conn = (struct rpma_rt_conn *)(uintptr_t)item->context;
-	/* nobody can answer it */
+	/* no thread can answer the request */
 	rt_conn_close_for(conn, RT_CTL_CLOSE);
 	rpma_rt_conn_unref(&conn);
 }
@@ -274,7 +276,8 @@ int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 		return ret;
 	pdata->ptr = NULL;
 	pdata->len = 0;
-	/* acquire: pairs with the release in rt_conn_keep_private_data() */
+	/* acquire: pairs with the release in rt_conn_keep_private_data(),
+	 * conn.c */
 	if (atomic_load_explicit(&conn->pdata_valid, memory_order_acquire)) {
 		pdata->ptr = (void *)(uintptr_t)(conn->pdata_in != NULL
 							 ? conn->pdata_in
@@ -321,7 +324,7 @@ int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user)
 		ret = RT_REFUSE_NULL(user);
 	if (ret)
 		return ret;
-	/* relaxed: the application orders its own pointer */
+	/* relaxed: the application orders its pointer */
 	*user = atomic_load_explicit(&conn->user, memory_order_relaxed);
 	return 0;
 }

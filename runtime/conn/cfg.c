@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * cfg.c -- the configuration of a connection, and what the device has of what
- * the configuration asks for.
+ * cfg.c -- the configuration of a connection, compared with the limits of the
+ * device.
  */
 
 #include "conn/cfg.h"
@@ -22,7 +22,7 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 
-/* Copies one value by its getter and setter. */
+/* Copies a value by its getter and setter. */
 #define COPY(from, to, name, type)                      \
 	do {                                            \
 		type value;                             \
@@ -48,7 +48,7 @@ static void copy_values(const struct rpma_conn_cfg *from,
 	COPY(from, to, tos, int);
 }
 
-/* Does verbs name CQs or channels, which the runtime chooses? */
+/* Returns whether cfg names CQs or channels, which only the runtime chooses. */
 static bool names_ours(const struct rpma_conn_cfg *cfg)
 {
 	struct rpma_cq *cq;
@@ -67,7 +67,7 @@ static bool names_ours(const struct rpma_conn_cfg *cfg)
 	return cq || rcq || channel || cm || srq || shared;
 }
 
-/* from NULL: the defaults */
+/* Makes a copy of `from`, or of the defaults if `from` is NULL. */
 static int values_new(const struct rpma_conn_cfg *from,
 		      struct rpma_conn_cfg **to_ptr)
 {
@@ -78,7 +78,8 @@ static int values_new(const struct rpma_conn_cfg *from,
 	return ret;
 }
 
-/* Takes more's values, then those that have a field of their own. */
+/* Takes the values of `more`, then the values that have a field of their
+ * own. */
 static int read_verbs(const struct rpma_rt_conn_cfg *given,
 		      struct rpma_conn_cfg **verbs_ptr)
 {
@@ -105,7 +106,8 @@ static int read_verbs(const struct rpma_rt_conn_cfg *given,
 	return 0;
 }
 
-/* One of each poller at most, known by its index. */
+/* Reads the SRQs: at most a single SRQ for each poller, found by the poller's
+ * index. */
 static int read_srqs(const struct rpma_rt_conn_cfg *given,
 		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
 {
@@ -263,9 +265,9 @@ void rt_conn_cfg_unref(const struct rt_conn_cfg *cfg)
 
 /* --------------------------------------------------------------- limits --- */
 
-/* A configuration that the device cannot meet is refused where it is given,
- * with its field, its value and what the device has: a listener would refuse
- * each of its clients. */
+/* Checks of limits. A configuration that the device cannot meet is refused
+ * where the program gives the configuration, with the field, the value and the
+ * device's limit: a listener would refuse each of its clients. */
 
 #define CFG	   "rpma_rt_conn_cfg"
 #define CFG_MORE   "rpma_rt_conn_cfg.more"
@@ -288,7 +290,8 @@ struct rt_limits rt_limits_of(const struct rt_conn_cfg *cfg)
 	return limits;
 }
 
-/* What is posted on both sides completes in one CQ. */
+/* Checks the size of the CQ: work requests of both sides complete in the same
+ * CQ. */
 static int check_cq(const struct rt_limits *limits,
 		    const struct ibv_device_attr *attr)
 {
@@ -322,7 +325,7 @@ static int check_queues(const struct rt_limits *limits,
 	return check_cq(limits, attr);
 }
 
-/* Reads and atomics under way. */
+/* Checks the numbers of outstanding reads and atomics. */
 static int check_atomics(const struct rpma_conn_cfg *verbs,
 			 const struct ibv_device_attr *attr)
 {
@@ -369,11 +372,12 @@ static struct ibv_srq *first_srq(const struct rt_conn_cfg *cfg)
 	return NULL;
 }
 
-/* 0, or the errno with which the device refuses. */
+/* Tries to make a queue pair. Returns 0, or the errno of the device. */
 static int try_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 		  uint32_t max_inline)
 {
-	struct ibv_qp_init_attr asked = *init; /* the device writes to it */
+	/* a copy, because the device writes to the struct */
+	struct ibv_qp_init_attr asked = *init;
 	struct ibv_qp *qp;
 
 	asked.cap.max_inline_data = max_inline;
@@ -385,7 +389,8 @@ static int try_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 	return 0;
 }
 
-/* The most that the device takes, below a number that it does not. */
+/* Returns the largest size that the device takes, below a size that the device
+ * refuses. */
 static uint32_t find_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 			    uint32_t refused)
 {

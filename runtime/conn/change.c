@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * change.c -- what an application may change of a connection: its user pointer,
- * its own queue, routes more and routes less. The calling thread reserves under
- * the runtime's lock, the poller takes it over while the caller waits without
- * it. doc/protocols/connection.md, "Changes"; route.md.
+ * change.c -- changes of a connection by the application: the user pointer, the
+ * own queue, additional routes, closed routes. The calling thread reserves
+ * under the runtime's lock; the poller takes the result over while the caller
+ * waits without the lock. doc/protocols/connection.md, "Changes"; route.md.
  */
 
 #include "conn/conn.h"
@@ -26,20 +26,25 @@
 #include "queue/lane.h"
 #include "queue/queue.h"
 
-/* one change, in two steps; the caller's, who waits for each */
+/* a change of where completions go, in two steps; belongs to the caller, who
+ * waits for each step */
 struct rt_redirect {
 	struct rpma_rt_conn *conn;
-	/* a route that is closed, and the one that gets what it owes */
+	/* a route that is closed, and the route that gets the owed
+	 * completions */
 	struct rpma_rt_route *route;
 	struct rpma_rt_route *to;
-	/* or, by side, what only says where the own routes shall lead */
+	/* or, by side, a route that only says where the own route has to
+	 * lead */
 	struct rpma_rt_route *own_to[2];
-	/* of the route, or of both own ones, until the first step; NULL: it led
-	 * to a function */
+	/* queue and lane of the closed route, or of both own routes, before the
+	 * first step; NULL: the route led to a function */
 	struct rpma_rt_queue *from;
 	struct rt_lane *from_lane;
-	/* between the two, by the caller: none can be posted any more. What is
-	 * known of those that were: whether any is out, and until when */
+	/* set by the caller between the two steps, when no post can name the
+	 * route any more. is_known: ledger and line were looked at; is_out: a
+	 * work request is outstanding; last_retired: until so many entries have
+	 * retired */
 	bool is_known;
 	bool is_out;
 	uint32_t last_retired;
@@ -47,9 +52,10 @@ struct rt_redirect {
 
 struct change {
 	struct rpma_rt_conn *conn;
-	void *user;		     /* to come */
-	struct rpma_rt_route *route; /* likewise */
-	struct rpma_rt_route *to[2]; /* only where the own ones shall lead */
+	void *user;		     /* the new user pointer */
+	struct rpma_rt_route *route; /* the new route */
+	/* routes that only say where the own routes have to lead */
+	struct rpma_rt_route *to[2];
 	struct rt_spill *spill[2];
 	struct rt_redirect redirect;
 	struct rt_call call;
@@ -57,13 +63,14 @@ struct change {
 
 /* -------------------------------------------------------- on the poller --- */
 
-/* Has it begun to die? Then its routes are final. */
+/* Returns whether the connection has begun to die: then its routes are
+ * final. */
 static bool is_dying(const struct rpma_rt_conn *conn)
 {
 	return conn->poll.state != RT_PS_HEALTHY;
 }
 
-/* Its SRQ's receives take the route of that number from here on. */
+/* Leads the receives of the SRQ to the route with that number from here on. */
 static void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route)
 {
 	if (conn->poll.bind == RT_BIND_DONE)
@@ -71,7 +78,7 @@ static void rt_bind_redirect_poller(struct rpma_rt_conn *conn, uint32_t route)
 	conn->poll.srq_route = route;
 }
 
-/* One more route; its lane has got its spill. */
+/* Adds a route, whose lane has got its spill. */
 static void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 				     struct rpma_rt_route *route)
 {
@@ -95,7 +102,7 @@ static void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 	rt_owing_list_poller(conn, route);
 }
 
-/* Its user pointer is another from here on. */
+/* Stores the new user pointer in the routes' entries. */
 static void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *route;
@@ -107,38 +114,42 @@ static void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
 }
 
 /*
- * Where a living connection's completions go is changed: its own queue is
- * another, or a route is closed and another gets what it owes. In two steps.
+ * A change of where a living connection's completions go: the own queue is
+ * replaced, or a route is closed and another route gets the owed completions. A
+ * change has two steps.
  *
- * The first step: from here on all goes there. ROUTE_CLOSED is its last item
- * where it led before. Nothing is changed if it is refused. ERRORS:
- * RPMA_RT_E_CLOSED (the connection is dying), RPMA_RT_E_BUSY (route: the
- * consumer of what gets it is behind)
+ * After the first step all completions go to the new place. ROUTE_CLOSED is the
+ * last item in the former place. A refused first step changes nothing. ERRORS:
+ * RPMA_RT_E_CLOSED (the connection is dying), RPMA_RT_E_BUSY (a closed route:
+ * the consumer of the new place is behind)
  *
- * Posters look at a route's lane while that changes: it is one word, and
- * whoever waited in the former lane is answered behind the change.
+ * Posters read a route's lane during the change: the lane is a single word, and
+ * posters that waited for the former lane are answered after the change.
  */
 
 /* ------------------------------------------------------- what is posted --- */
 
-/* waiter: the route's from here on; NULL: it has none. */
+/* Shows posters the new lane. waiter: the route's waiter from here on; NULL: no
+ * waiter. */
 static void show_posters(struct rpma_rt_route *route,
 			 const struct rpma_rt_route *to,
 			 struct rt_waiter *waiter)
 {
 	rt_waiter_delete(route->waiter);
 	route->waiter = waiter;
-	/* release: the lane may have been made for this. Before any credit of
-	 * what completes there is given back [LANE-5] */
+	/* release: pairs with the acquire in rt_route_lane(): the lane may have
+	 * been made for this change. Stored before any credit of a completion
+	 * in the new lane is given back [LANE-5] */
 	atomic_store_explicit(&route->lane, rt_route_lane(to),
 			      memory_order_release);
 }
 
-/* Those who wait for the former lane look again, at another. */
+/* Answers posters that wait for the former lane: they look again, at another
+ * lane. */
 static void answer_waiters(struct rt_side *side, bool was_behind)
 {
-	/* an answer that was put off, as the own lane was over its limit. A
-	 * poster that leaves what it wants later sends a message */
+	/* was_behind: an answer was put off, because the own lane was over its
+	 * limit. A poster that leaves its want later sends a message */
 	if (was_behind || rt_side_wants(side, RT_WANT_BACKLOG))
 		rt_answer_eased_poller(side);
 }
@@ -150,14 +161,15 @@ static struct rt_route_entry *entry_of(const struct rpma_rt_route *route)
 	return &route->conn->cq->routes[route->number];
 }
 
-/* The root of the closed routes that lead to an open route. */
+/* Returns the root of the closed routes that lead to an open route. */
 static struct rt_led **followers_of(struct rpma_rt_route *route)
 {
 	return route->is_own ? &route->conn->side[route->side].followers
 			     : &rt_route_opened(route)->followers;
 }
 
-/* Leads a route that is closed, and all that leads to it, where `to` leads. */
+/* Leads a closed route, and all routes that lead to the closed route, where
+ * `to` leads. */
 static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
 {
 	struct rt_led *led = &rt_route_opened(route)->led;
@@ -174,14 +186,16 @@ static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
 	entry->is_led = true;
 }
 
-/* Does an open route of the connection lead there, its own included? */
+/* Returns whether an open route of the connection, own routes included, leads
+ * to the lane. */
 static bool leads_there(const struct rpma_rt_conn *conn,
 			const struct rt_lane *lane)
 {
 	return lane == rt_conn_lane(conn) || rt_owing_has_lane(conn, lane);
 }
 
-/* The connection's last item there. */
+/* Writes ROUTE_CLOSED, the connection's last item in the lane, unless another
+ * route leads there. */
 static void write_closed(struct rpma_rt_conn *conn, struct rt_lane *lane)
 {
 	struct rpma_rt_completion item =
@@ -193,16 +207,16 @@ static void write_closed(struct rpma_rt_conn *conn, struct rt_lane *lane)
 
 /* ------------------------------------------------------------ own queue --- */
 
-/* Nothing was posted, and it was not connected: whoever takes from the former
- * queue was not told that it is a consumer of this connection. */
+/* Returns whether nothing was posted and the connection was not connected: the
+ * consumer of the former queue then does not know of this connection. */
 static bool is_early(const struct rpma_rt_conn *conn)
 {
-	/* relaxed: what completed was posted, and connected, before */
+	/* relaxed: a completion comes after its post, and after the connect */
 	return !(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 		 (RT_REACHED_DECISION | RT_REACHED_POST));
 }
 
-/* The first step, of the own routes. */
+/* Does the first step, for the own routes. */
 static int rt_redirect_own_poller(struct rt_redirect *redirect)
 {
 	struct rpma_rt_conn *conn = redirect->conn;
@@ -215,8 +229,8 @@ static int rt_redirect_own_poller(struct rt_redirect *redirect)
 	redirect->from_lane = rt_conn_lane(conn);
 	was_behind = rt_lane_is_backlogged(rt_conn_lane(conn));
 	for (i = 0; i < 2; i++) {
-		/* here, not by the caller: the connection may die before that
-		 * goes on */
+		/* done here and not by the caller, because the connection may
+		 * die before the caller goes on */
 		show_posters(&conn->own[i], redirect->own_to[i],
 			     redirect->own_to[i]->waiter);
 		redirect->own_to[i]->waiter = NULL;
@@ -236,8 +250,9 @@ static int rt_redirect_own_poller(struct rt_redirect *redirect)
 
 /* --------------------------------------------------------- other routes --- */
 
-/* What a post inside its function was refused for is answered in the
- * connection's queue: the function is not called any more. */
+/* Hands the wants of a function over to the connection's queue: a post that was
+ * refused inside the function is answered in the queue, because the function is
+ * not called any more. */
 static void hand_wants_over(struct rt_route_opened *route)
 {
 	struct rpma_rt_conn *conn = route->route.conn;
@@ -246,7 +261,7 @@ static void hand_wants_over(struct rt_route_opened *route)
 	for (i = 0; i < 2; i++) {
 		if (!(route->wants & RT_WANTS(i)))
 			continue;
-		/* relaxed: posters inside functions are this thread */
+		/* relaxed: only this thread posts inside functions */
 		atomic_fetch_or_explicit(&conn->side[i].want, RT_WANT_CREDIT,
 					 memory_order_relaxed);
 		rt_deliver_touch_side(conn->poller, &conn->side[i]);
@@ -275,25 +290,25 @@ static void end_lane(struct rt_redirect *redirect)
 	write_closed(route->conn, redirect->from_lane);
 }
 
-/* The first step, of a route that is closed. */
+/* Does the first step, for a route that is closed. */
 static int rt_redirect_route_poller(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
 	struct rpma_rt_conn *conn = redirect->conn;
 	const struct rt_route_entry *to = entry_of(redirect->to);
 
-	/* functions that are due are called while the route is open */
+	/* due functions are called while the route is open */
 	rt_deliver_flush(conn->poller);
 	if (is_dying(conn))
 		return RPMA_RT_E_CLOSED;
-	/* its room is for what its own posts may bring: those are refused */
+	/* the room of `to` is for the posts of `to`, which are refused then */
 	if (!to->is_callback && rt_lane_is_backlogged(to->lane))
 		return RPMA_RT_E_BUSY;
 	redirect->from = route->queue;
 	redirect->from_lane = rt_route_lane(route);
 	route->queue = NULL;
 	rt_owing_unhash_poller(rt_route_opened(route));
-	/* relaxed: a poster that goes on is waited for [ROUTE-1] */
+	/* relaxed: a poster that misses the store is waited for [ROUTE-1] */
 	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
 			      memory_order_relaxed);
 	show_posters(route, redirect->to, NULL);
@@ -310,7 +325,7 @@ static int rt_redirect_route_poller(struct rt_redirect *redirect)
 
 /* ------------------------------------------------------ the second step --- */
 
-/* No post names it any more. */
+/* Finishes a closed route: no post names the route any more. */
 static void finish_route(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
@@ -324,7 +339,8 @@ static void finish_route(struct rt_redirect *redirect)
 		rt_owing_bury_poller(route);
 }
 
-/* The second step: nobody is inside a post that saw what was before. */
+/* Does the second step: no thread is inside a post that saw the former
+ * routes. */
 static void rt_redirect_finish_poller(struct rt_redirect *redirect)
 {
 	if (redirect->route != NULL)
@@ -333,7 +349,8 @@ static void rt_redirect_finish_poller(struct rt_redirect *redirect)
 
 /* ------------------------------------------------- one change at a time --- */
 
-/* May the caller wait for the poller of conn? 0, or the error. */
+/* Checks that the caller may wait for the poller of the connection. Returns 0,
+ * or the error. */
 static int check_at(const struct rt_log_place *place,
 		    const struct rpma_rt_conn *conn, const char *name)
 {
@@ -344,7 +361,7 @@ static int check_at(const struct rt_log_place *place,
 }
 #define check_wait(conn) check_at(RT_LOG_HERE, conn, "conn")
 
-/* Is side one of the two? */
+/* Checks that `side` is one of the two sides. */
 static int check_side(const struct rt_log_place *place, enum rpma_rt_side side)
 {
 	if (side == RPMA_RT_SEND_SIDE || side == RPMA_RT_RECV_SIDE)
@@ -362,9 +379,10 @@ static bool is_busy(const struct rpma_rt_conn *conn)
 }
 
 /*
- * Locks the runtime for a change of a connection: one at a time, and none of
- * one that is DONE. Until end_change() the connection is not DONE, so its
- * control thread and its poller go on; the lock may be let go of meanwhile.
+ * Locks the runtime for a change of a connection: a single change at a time,
+ * and no change of a DONE connection. Until end_change() the connection does
+ * not become DONE, so control thread and poller go on; the lock may be released
+ * meanwhile.
  */
 static int begin_change(struct rpma_rt_conn *conn)
 {
@@ -382,7 +400,7 @@ static int begin_change(struct rpma_rt_conn *conn)
 	return 0;
 }
 
-/* REQUIRES: the runtime's lock, which it unlocks */
+/* Ends a change. REQUIRES: the runtime's lock, which end_change() unlocks */
 static void end_change(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
@@ -405,8 +423,8 @@ bool rt_change_close_control(struct rpma_rt_conn *conn)
 	return !busy;
 }
 
-/* The poller's answer: requested under the runtime's lock, in the order of
- * reservations, and awaited without it. */
+/* Asks the poller, and returns its answer. Sent under the runtime's lock, in
+ * the order of the reservations, and awaited without the lock. */
 static int ask_poller(struct change *change, int (*fn)(void *arg))
 {
 	struct rpma_rt_conn *conn = change->conn;
@@ -423,11 +441,12 @@ static int set_user_on_poller(void *arg)
 {
 	struct change *change = arg;
 
-	/* here, so that of its items all before this have the former pointer
-	 * and all after it the new one: CLOSED may be written already */
+	/* stored here, so that the connection's earlier items have the former
+	 * pointer and its later items the new pointer: CLOSED may be written
+	 * already */
 	if (is_dying(change->conn))
 		return RPMA_RT_E_CLOSED;
-	/* relaxed: the application orders its own pointer */
+	/* relaxed: the application orders its pointer */
 	atomic_store_explicit(&change->conn->user, change->user,
 			      memory_order_relaxed);
 	rt_bind_set_user_poller(change->conn);
@@ -443,7 +462,7 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 
 	if (ret)
 		return ret;
-	/* relaxed: the calling thread's own doing */
+	/* relaxed: the calling thread set the bit */
 	if (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 	    RT_REACHED_DECISION)
 		return RT_REFUSE(RPMA_E_INVAL,
@@ -458,8 +477,8 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 	return RT_REFUSED(ret, what);
 }
 
-/* Room that a change has reserved stays with the lanes even if the change
- * fails: others may rely on the larger spill already. */
+/* Gives reserved spills to the lanes, even if the change fails: other
+ * reservations may rely on the larger spill already. */
 static void take_spills_on_poller(struct change *change)
 {
 	struct rpma_rt_route *const routes[] = {
@@ -476,9 +495,10 @@ static void take_spills_on_poller(struct change *change)
 
 /* -------------------------------------------------- where it all goes --- */
 
-/* Behind a redirection's first step: nobody is inside who began before, and
- * whoever has not published yet looks at the routes again. Of a route that is
- * closed ledger and line hold all that it owes, then: nothing more comes. */
+/* Passes the gate, after the first step of a redirection: no thread that began
+ * before is inside any more, and a thread that has not published yet looks at
+ * the routes again. Ledger and line then hold everything that a closed route
+ * owes: no further work request comes. */
 static void pass_gate(struct rt_redirect *redirect, int side)
 {
 	struct rpma_rt_conn *conn = redirect->conn;
@@ -486,10 +506,10 @@ static void pass_gate(struct rt_redirect *redirect, int side)
 	struct rt_gate *gate = &conn->gate[side];
 
 	rt_gate_pause(gate);
-	/* before ledger and line are looked at: what names the route as it was
+	/* before ledger and line are looked at: a post with the former routes
 	 * is published by now, or never */
 	rt_turn_move_routes(&gate->turn);
-	/* one that is closed may be handed over */
+	/* the ledger of a closed gate may be handed over */
 	if (route != NULL && !rt_gate_is_closed(gate)) {
 		redirect->is_out = rt_hold_find_last(
 			conn, (enum rpma_rt_side)side, route->number,
@@ -508,7 +528,8 @@ static int finish_on_poller(void *arg)
 	return 0;
 }
 
-/* The rest of it. REQUIRES: the runtime's lock, which it releases meanwhile */
+/* Finishes a redirection. REQUIRES: the runtime's lock, which is released
+ * meanwhile */
 static void finish_redirect(struct rt_redirect *redirect)
 {
 	struct rpma_rt_conn *conn = redirect->conn;
@@ -532,7 +553,7 @@ static int set_queue_on_poller(void *arg)
 	return rt_redirect_own_poller(&change->redirect);
 }
 
-/* REQUIRES: begin_change() */
+/* Moves the own routes to the queue. REQUIRES: begin_change() */
 static int move_own(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue)
 {
 	struct change change = {.conn = conn, .redirect.conn = conn};
@@ -583,7 +604,7 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 	ret = begin_change(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);
-	/* it changes inside a change only */
+	/* the queue changes only inside a change */
 	if (conn->own[RPMA_RT_SEND_SIDE].queue != queue)
 		ret = move_own(conn, queue);
 	end_change(conn);
@@ -597,7 +618,7 @@ static int close_route_on_poller(void *arg)
 	return rt_redirect_route_poller(&change->redirect);
 }
 
-/* REQUIRES: begin_change() */
+/* Closes a route. REQUIRES: begin_change() */
 static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
 {
 	struct rpma_rt_conn *conn = route->conn;
@@ -607,7 +628,7 @@ static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
 	struct rt_redirect *redirect = &change.redirect;
 	int ret;
 
-	/* both change inside a change only */
+	/* both change only inside a change */
 	if (rt_route_is_closed(route) || rt_route_is_closed(to))
 		return RPMA_RT_E_CLOSED;
 	ret = rt_numbers_let_poller(&conn->cq->numbers);
@@ -664,7 +685,7 @@ static int add_route_on_poller(void *arg)
 	return 0;
 }
 
-/* A route to the queue, or, where that is NULL, to the function. */
+/* Opens a route to the queue or, if queue is NULL, to the function. */
 static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		      struct rpma_rt_queue *queue, rpma_rt_route_fn *fn,
 		      void *arg, struct rpma_rt_route **route_ptr)
@@ -677,7 +698,7 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	ret = begin_change(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);
-	/* futures are led there when their credit is back, too */
+	/* a future may be led to the route after its credit came back */
 	entries += rt_futures_count(conn, side);
 	ret = rt_route_new(conn, side, queue, entries, &change.route,
 			   &change.spill[0]);
@@ -695,7 +716,8 @@ end:
 	return RT_REFUSED(ret, what);
 }
 
-/* Messages of a pool come to the connection's own queue. */
+/* Refuses a receive route with a pool: messages of a pool come to the
+ * connection's own queue. */
 static int check_pool(const struct rt_log_place *place,
 		      const struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * conn.c -- what a connection is called, who its peer is, private data, the
- * items it writes about itself, and messages between its threads. Any thread,
- * but where a section says otherwise.
+ * conn.c -- a connection's name, peer, private data, items about the connection
+ * itself, and messages between its threads. Any thread, but where a section
+ * says otherwise.
  */
 
 #include "conn/conn.h"
@@ -26,10 +26,10 @@
 /* ------------------------------------------------------------- messages --- */
 
 /*
- * Messages between the threads of a connection: bits in a word of the
- * receiver's; the thread that makes it non-zero sends the one message.
- * Messages of connections that end wait for those of connections that begin:
- * thousands may end at once. doc/protocols/connection.md.
+ * Messages between the threads of a connection: bits in a word of the receiver.
+ * The thread that makes the word non-zero sends the only message. Messages of
+ * connections that end wait for messages of connections that begin, because
+ * thousands of connections may end at once. doc/protocols/connection.md.
  */
 
 void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
@@ -38,7 +38,8 @@ void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
 	struct rt_inbox *inbox =
 		bits & RT_CTL_CONNECT ? &control->inbox : &control->later;
 
-	/* release: pairs with the exchange in rt_conn_control_message() */
+	/* release: pairs with the exchange in rt_conn_control_message(),
+	 * control.c */
 	if (atomic_fetch_or_explicit(&conn->ctl_bits, bits,
 				     memory_order_release) != 0)
 		return;
@@ -49,7 +50,7 @@ void rt_conn_tell_control(struct rpma_rt_conn *conn, uint32_t bits)
 
 void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
 {
-	/* release: pairs with the exchange in rt_messages_poll() */
+	/* release: pairs with the exchange in rt_messages_poll(), drain.c */
 	if (atomic_fetch_or_explicit(&conn->poll_bits, bits,
 				     memory_order_release) == 0)
 		rt_inbox_push_mt(&conn->poller->inbox, &conn->poll_msg);
@@ -58,7 +59,7 @@ void rt_conn_tell_poller(struct rpma_rt_conn *conn, uint32_t bits)
 void rt_conn_ask_control(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	/* a connection that is not DONE keeps the control thread going, and
-	 * it becomes DONE under this lock */
+	 * becomes DONE only under this lock */
 	pthread_mutex_lock(&conn->rt->ask_lock);
 	if (!conn->is_done)
 		rt_conn_tell_control(conn, bits);
@@ -70,7 +71,8 @@ void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
 	int i;
 
 	rt_conn_set_closing(conn);
-	for (i = 0; i < 2; i++) /* the control thread waits for a holder */
+	/* the control thread waits for a holder of the right */
+	for (i = 0; i < 2; i++)
 		rt_turn_close(&conn->gate[i].turn);
 	rt_conn_ask_control(conn, bit);
 }
@@ -78,16 +80,17 @@ void rt_conn_close_for(struct rpma_rt_conn *conn, uint32_t bit)
 /* ----------------------------------------------------------------- item --- */
 
 /* Items besides completions: events about the connection itself, and WRITABLE.
- * Run on the connection's poller. */
+ * On the connection's poller. */
 
 void *rt_item_user(const struct rpma_rt_conn *conn)
 {
-	/* relaxed: the application orders its own pointer */
+	/* relaxed: the application orders its pointer */
 	return atomic_load_explicit(&conn->user, memory_order_relaxed);
 }
 
-/* If a WR failed, reports ERROR rather than DISCONNECTED: the failure may have
- * caused the disconnect, which may be seen first. */
+/* Returns the reason of the end. After a failed work request reports ERROR
+ * rather than DISCONNECTED: the failure may have caused the disconnect, which
+ * may be seen first. */
 static enum rpma_rt_reason reason_of(const struct rpma_rt_conn *conn)
 {
 	return conn->poll.failed &&
@@ -107,7 +110,7 @@ struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 		.opcode = (uint8_t)event,
 	};
 
-	/* of a route that is closed before, the reason is LOCAL */
+	/* for a route that was closed before, the reason is LOCAL */
 	if (conn->poll.state != RT_PS_HEALTHY &&
 	    (event == RPMA_RT_EVENT_CLOSED ||
 	     event == RPMA_RT_EVENT_ROUTE_CLOSED)) {
@@ -148,14 +151,14 @@ void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
 /* ----------------------------------------------------------------- name --- */
 
 /* The name of a connection in the log and in a dump. A dump reads the name
- * under the directory's lock, so it is written under that; from connect on it
- * stays. Thread: the owner of the handle. */
+ * under the directory's lock, so the name is written under that lock; from
+ * connect on the name is final. Thread: the owner of the handle. */
 
 static _Atomic uint32_t last_number;
 
 void rt_name_init(struct rpma_rt_conn *conn)
 {
-	/* relaxed: just a number */
+	/* relaxed: only the uniqueness of the number matters */
 	conn->number = atomic_fetch_add_explicit(&last_number, 1,
 						 memory_order_relaxed) +
 		       1;
@@ -170,7 +173,8 @@ void rt_name_copy(struct rpma_rt_conn *conn, char *name)
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
-/* The name goes into a line of the log and into a dump as it is. */
+/* Checks a name, which goes unchanged into a line of the log and into a
+ * dump. */
 static int check_name(const char *name, size_t len)
 {
 	size_t i;
@@ -201,7 +205,7 @@ int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name)
 		ret = RT_REFUSE_WAIT(conn->rt);
 	if (ret)
 		return ret;
-	/* relaxed: the calling thread's own doing */
+	/* relaxed: the calling thread set the bit */
 	if (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 	    RT_REACHED_DECISION)
 		return RT_REFUSE(RPMA_E_INVAL,
@@ -243,8 +247,9 @@ static bool is_nothing(const uint8_t *bytes, uint8_t len)
 	return i == len;
 }
 
-/* librdmacm pads to a fixed length: without any data there are zeros, which
- * the getter has. */
+/* Keeps private data. librdmacm pads private data to a fixed length: without
+ * data there are zeros, which the getter returns without memory of the
+ * connection. */
 void rt_conn_keep_private_data(struct rpma_rt_conn *conn,
 			       const struct rpma_cm_event *event)
 {
@@ -263,7 +268,8 @@ void rt_conn_keep_private_data(struct rpma_rt_conn *conn,
 		if (cut != NULL)
 			conn->pdata_in = cut;
 	}
-	/* release: pairs with the acquire in get_private_data() */
+	/* release: pairs with the acquire in rpma_rt_conn_get_private_data(),
+	 * calls.c */
 	atomic_store_explicit(&conn->pdata_valid, true, memory_order_release);
 }
 
@@ -329,7 +335,8 @@ int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 		ret = RT_REFUSE_FORKED(conn->rt);
 	if (ret)
 		return ret;
-	/* acquire: pairs with the release in rt_conn_qp_is_made_control() */
+	/* acquire: pairs with the release in rt_conn_qp_is_made_control(),
+	 * control.c */
 	if (!(atomic_load_explicit(&conn->reached, memory_order_acquire) &
 	      RT_REACHED_READY))
 		return RT_REFUSE(
@@ -347,7 +354,7 @@ int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 
 /* ---------------------------------------------------- the peer's memory --- */
 
-/* The connection's own copy, made by the first call. */
+/* Makes the connection's own copy of the configuration, in the first call. */
 static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
 {
 	struct rpma_peer_cfg *before = NULL;
@@ -358,7 +365,7 @@ static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
 		return ret;
 	rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write);
 	/* release: pairs with the acquire in rt_peer_apply_poster(); acquire:
-	 * the one that is there already */
+	 * pairs with the release of the thread whose copy is there already */
 	if (atomic_compare_exchange_strong_explicit(&conn->remote_cfg, &before,
 						    pcfg, memory_order_release,
 						    memory_order_acquire))

@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * control.c -- a connection's life as the control thread leads it. States and
- * the order of death: doc/protocols/connection.md. What the application asks
- * of it: calls.c.
+ * control.c -- a connection's life on the control thread. States and the order
+ * of death: doc/protocols/connection.md. Requests of the application: calls.c.
  */
 
 #include <infiniband/verbs.h>
@@ -27,12 +26,12 @@
 /* --------------------------------------------- events of its queue pair --- */
 
 /*
- * Asynchronous events of the queue pair, and which CM events are not about the
- * connection. The event thread leaves a bit, and the control thread does what
- * is to be done. doc/EVENTS.md has every event there is.
+ * Asynchronous events of the queue pair, and CM events that are not about the
+ * connection. The event thread leaves a bit, and the control thread does the
+ * work. doc/EVENTS.md has every event.
  */
 
-/* Event thread. */
+/* Handles an asynchronous event, on the event thread. */
 static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
 {
 	struct rpma_rt_conn *conn =
@@ -50,18 +49,19 @@ static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
 	case IBV_EVENT_COMM_EST:
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
-		/* relaxed: the bit publishes it */
+		/* relaxed: the bit publishes the event */
 		atomic_fetch_or_explicit(&conn->ctl.heard, UINT32_C(1) << type,
 					 memory_order_relaxed);
 		rt_conn_tell_control(conn, RT_CTL_HEARD);
 		break;
-	default: /* what it says is not waited for: doc/EVENTS.md */
+	/* the runtime does not wait for such an event: doc/EVENTS.md */
+	default:
 		break;
 	}
 }
 
-/* Control thread, and the queue pair exists: its asynchronous events come from
- * here on, until rt_async_disown(). */
+/* Begins the asynchronous events of a queue pair that exists now;
+ * rt_async_disown() ends the events. Control thread. */
 static void rt_hear_begin(struct rpma_rt_conn *conn)
 {
 	conn->ctl.async =
@@ -78,16 +78,16 @@ static void say_ignored(struct rpma_rt_conn *conn, const char *what)
 		    what);
 }
 
-/* Control thread, RT_CTL_HEARD: asynchronous events of its queue pair that end
- * nothing. */
+/* Handles RT_CTL_HEARD: asynchronous events of the queue pair that end nothing.
+ * Control thread. */
 static void rt_hear_control(struct rpma_rt_conn *conn)
 {
-	/* relaxed: the bit published it */
+	/* relaxed: the bit published the events */
 	uint32_t heard = atomic_exchange_explicit(&conn->ctl.heard, 0,
 						  memory_order_relaxed);
 
-	/* a message has come before the peer's last word of the handshake,
-	 * which may be lost: then the peer does not say it again */
+	/* a message has come before the peer's last message of the handshake,
+	 * which may be lost: the peer would not repeat that message */
 	if (heard & UINT32_C(1) << IBV_EVENT_COMM_EST && conn->passive &&
 	    conn->ctl.state == RT_CONN_CONNECTING)
 		rdma_notify(conn->setup->id, IBV_EVENT_COMM_EST);
@@ -97,24 +97,27 @@ static void rt_hear_control(struct rpma_rt_conn *conn)
 		say_ignored(conn, "its path cannot move to the other one");
 }
 
-/* Does it say something about a connection? Others are for multicast groups, or
- * only news: an address that has moved to another port of a bond. */
+/* Returns whether a CM event is about a connection. Other events are about
+ * multicast groups, or are only news: an address has moved to another port of a
+ * bond. */
 static bool is_of_connections(enum rdma_cm_event_type type)
 {
 	switch (type) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-	case RDMA_CM_EVENT_CONNECT_RESPONSE: /* without a queue pair only */
+	/* comes only without a queue pair */
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 	case RDMA_CM_EVENT_MULTICAST_ERROR:
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		return false;
-	default: /* also of a newer librdmacm */
+	/* unknown events of a newer librdmacm are not about a connection */
+	default:
 		return type <= RDMA_CM_EVENT_TIMEWAIT_EXIT;
 	}
 }
 
-/* Control thread: is a CM event of that type about the connection? If not, the
- * log says that it came. */
+/* Returns whether a CM event of the type is about the connection; logs any
+ * other event. Control thread. */
 static bool rt_hear_concerns(struct rpma_rt_conn *conn, uint32_t type)
 {
 	if (is_of_connections((enum rdma_cm_event_type)type))
@@ -144,20 +147,20 @@ int rt_conn_qp_is_made_control(struct rpma_rt_conn *conn)
 	rt_hear_begin(conn);
 	rt_conn_tell_poller(conn, RT_POLL_BIND);
 	rt_turn_open(&conn->gate[RPMA_RT_RECV_SIDE].turn);
-	/* release: pairs with the acquire in the getters of qp_num and
+	/* release: pairs with the acquires in the getters of qp_num and
 	 * peer_addr */
 	atomic_fetch_or_explicit(&conn->reached, RT_REACHED_READY,
 				 memory_order_release);
 	if (conn->poll.brought.part != NULL)
 		rt_listener_poller_expect(conn->poll.brought.part);
 	rt_conn_tell_poller(conn, RT_POLL_READY);
-	/* the program connects, accepts or rejects */
+	/* the answer comes soon: the program connects, accepts or rejects */
 	conn->device->control.expects = true;
 	return 0;
 }
 
-/* Begins to resolve setup->addr; where that fails at once, the next address of
- * the name, or the connection dies. */
+/* Begins to resolve setup->addr. If that fails at once, tries the next address
+ * of the name; without another address the connection dies. */
 static void reach(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_setup *setup = conn->setup;
@@ -175,8 +178,8 @@ static void reach(struct rpma_rt_conn *conn)
 	die(conn, why);
 }
 
-/* Returns the reason for which resolving, or making the queue pair, has just
- * returned ret. */
+/* Returns why resolving, or making the queue pair, failed; the call has just
+ * returned `ret`. */
 static struct rt_reason unresolved(const struct rpma_cm_event *event, int ret)
 {
 	switch (event->type) {
@@ -249,8 +252,8 @@ static void connect_now(struct rpma_rt_conn *conn)
 	if (conn->ctl.state != RT_CONN_READY)
 		return;
 	rt_conn_set_state(conn, RT_CONN_CONNECTING);
-	/* a failure, which is logged, destroys the queue pair: no thread may be
-	 * posting to it */
+	/* a failure is logged, and destroys the queue pair: no thread may be
+	 * posting then */
 	rpma_log_hold();
 	rt_gate_pause(rq);
 	ret = rpma_conn_req_connect(&setup->req, pdata.len ? &pdata : NULL,
@@ -285,8 +288,9 @@ static void established(struct rpma_rt_conn *conn,
 	rt_conn_tell_poller(conn, RT_POLL_ESTABLISHED);
 }
 
-/* librdmacm flushes a refused queue pair before it hands the event out, so the
- * flush may be seen first: the refusal is the reason all the same. */
+/* Replaces the reason ERROR by a refusal. librdmacm flushes a refused queue
+ * pair before handing the event out, so the flush may be seen first: the
+ * refusal is the reason all the same. */
 static void refine_reason(struct rpma_rt_conn *conn,
 			  const struct rpma_cm_event *event)
 {
@@ -307,9 +311,10 @@ static void refine_reason(struct rpma_rt_conn *conn,
 		rt_conn_keep_private_data(conn, event);
 }
 
-/* Thousands of peers may leave at once, and ending their connections takes
- * longer than reading the events: a connection that begins does not wait for
- * it. */
+/* Notes that the peer has left; the connection dies in a later message.
+ * Thousands of peers may leave at once, and ending their connections takes
+ * longer than reading the events: connections that begin do not wait for these
+ * ends. */
 static void leave(struct rpma_rt_conn *conn, const struct rpma_cm_event *event)
 {
 	struct rt_reason why;
@@ -340,7 +345,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 		resolve_further(conn, event);
 		return;
 	}
-	/* without a connection: the peer gave up before we answered */
+	/* without conn->conn the peer gave up before this end answered */
 	if (conn->conn != NULL)
 		ret = rpma_conn_handle_event(conn->conn, &bare, &conn_event);
 	if (ret == 0 && conn_event == RPMA_CONN_ESTABLISHED) {
@@ -348,7 +353,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 		return;
 	}
 	if (ret == RPMA_E_UNKNOWN)
-		return; /* an event that means nothing to a connection */
+		return; /* an event without a meaning for a connection */
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		rt_conn_keep_private_data(conn, event);
 	if (conn->ctl.state == RT_CONN_ESTABLISHED)
@@ -374,14 +379,15 @@ const struct rt_cm_ops rt_conn_cm_ops = {.event = cm_event, .unref = cm_unref};
 /* -------------------------------------------------------- the destroyer --- */
 
 /*
- * A connection's queue pair and CM id are destroyed by the device's destroyer
- * thread, as that may take as long as the device likes. The answer is a bit for
- * the control thread. From a message to its answer conn->conn and
- * conn->setup->req are the destroyer's: a dying connection handles CM events
- * without them.
+ * The destroyer thread of the device destroys a connection's queue pair and CM
+ * id, because destroying may take as long as the device likes. The answer is a
+ * bit for the control thread. From a message to its answer conn->conn and
+ * conn->setup->req belong to the destroyer: a dying connection handles CM
+ * events without them.
  */
 
-/* Destroyer; or the control thread, where the id could not be silenced. */
+/* Destroys the queue pair. On the destroyer, or on the control thread if the id
+ * could not be silenced. */
 static void destroy_qp(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
@@ -406,7 +412,7 @@ static int delete_id(struct rpma_rt_conn *conn)
 	}
 	if (setup->req == NULL)
 		return 0;
-	if (setup->is_claimed) /* not before it has a queue pair */
+	if (setup->is_claimed) /* not before the request has a queue pair */
 		rpma_conn_req_release(setup->req, conn);
 	if (conn->ctl.handshake != RT_HANDSHAKE_REJECTED ||
 	    setup->pdata_out_len == 0)
@@ -416,7 +422,7 @@ static int delete_id(struct rpma_rt_conn *conn)
 	return rpma_conn_req_reject(&setup->req, &pdata);
 }
 
-/* Destroyer. */
+/* Destroys the CM id, on the destroyer. */
 static void destroy_id(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
@@ -446,20 +452,20 @@ static int silence(const struct rpma_rt_conn *conn)
 	return ret ? ret : rt_cm_silence_control(conn->device->cm, id);
 }
 
-/* Has the queue pair destroyed; RT_CTL_DESTROYED is the answer. */
+/* Has the queue pair destroyed; RT_CTL_DESTROYED answers. */
 static void rt_destroy_qp_control(struct rpma_rt_conn *conn)
 {
-	/* librdmacm moves the queue pair of an id whose handshake is under way
-	 * when it reads an event of it, which it does on this thread. So the id
-	 * leaves the channel first; if it cannot, this thread destroys the
-	 * queue pair, as it does not read meanwhile */
+	/* during a handshake librdmacm moves the queue pair of an id while
+	 * reading an event of the id, on this thread. So the id leaves the
+	 * channel first; if the id cannot leave, this thread destroys the queue
+	 * pair, because this thread reads no event meanwhile */
 	if (conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED && silence(conn))
 		destroy_qp(&conn->ctl.destroy_msg, NULL);
 	else
 		ask_destroyer(conn, destroy_qp);
 }
 
-/* Has the CM id and what is left destroyed; RT_CTL_DELETED is the answer. */
+/* Has the CM id and the rest destroyed; RT_CTL_DELETED answers. */
 static void rt_destroy_id_control(struct rpma_rt_conn *conn)
 {
 	ask_destroyer(conn, destroy_id);
@@ -477,9 +483,9 @@ static void post_rq_marker(struct rpma_rt_conn *conn)
 		conn->ctl.markers_due |= 1u << RPMA_RT_RECV_SIDE;
 }
 
-/* Returns 0, and the marker comes behind everything that was posted, or an
- * errno. opcode: of what a queue pair in its state may be asked without the
- * peer's noticing. */
+/* Posts the SQ marker behind everything that was posted. opcode: an operation
+ * that the queue pair can do in its state and that the peer does not notice.
+ * Returns 0 or an errno. */
 static int post_sq_marker(struct rpma_rt_conn *conn, enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr wr = {
@@ -496,30 +502,36 @@ static int post_sq_marker(struct rpma_rt_conn *conn, enum ibv_wr_opcode opcode)
 	return 0;
 }
 
-/* Everything outstanding comes back, each queue's marker behind it. */
+/* Makes all outstanding work requests come back, with a marker behind them in
+ * each queue. */
 static void flush_qp(struct rpma_rt_conn *conn)
 {
 	int ret;
 
 	if (conn->ctl.qp_state != RT_QP_ALIVE)
 		return;
-	if (rt_conn_srq(conn) == NULL) /* receives in an SRQ are for others */
+	/* receives in an SRQ are for other connections */
+	if (rt_conn_srq(conn) == NULL)
 		post_rq_marker(conn);
 	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn, conn)
 			 : rpma_conn_req_qp_to_err(conn->setup->req, conn);
-	if (ret) { /* nothing flushes: destroy it, then synthesize */
+	/* nothing is flushed: the queue pair is destroyed, then completions are
+	 * synthesized */
+	if (ret) {
 		conn->ctl.markers_due = 0;
 		return;
 	}
 	if (rt_conn_srq(conn) != NULL)
 		conn->ctl.markers_due |= RT_MARK_LAST_WQE;
-	if (conn->ctl.has_marker) /* it is there, the last one in its queue */
+	/* the drain's marker is the last work request in its queue */
+	if (conn->ctl.has_marker)
 		conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
 	else
 		post_sq_marker(conn, IBV_WR_SEND);
 }
 
-/* resolve.c logs a name that has no address. */
+/* Returns whether the peer was not reached. For a name without an address
+ * resolve.c has logged already. */
 static bool is_unreached(const struct rpma_rt_conn *conn)
 {
 	return !conn->passive &&
@@ -527,8 +539,8 @@ static bool is_unreached(const struct rpma_rt_conn *conn)
 	       conn->setup->addr[0] != '\0';
 }
 
-/* A connection that fails, or that the peer does not take, is an error; the end
- * of any other is news. */
+/* Logs the end of a connection: as an error if the connection failed or the
+ * peer did not take the connection, otherwise as an information. */
 static void log_death(struct rpma_rt_conn *conn, const struct rt_reason *why)
 {
 	char name[RPMA_RT_NAME_MAX + 1];
@@ -563,7 +575,7 @@ static void die(struct rpma_rt_conn *conn, struct rt_reason why)
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
 	flush_qp(conn);
 	if (why.reason == RPMA_RT_REASON_DEVICE)
-		conn->ctl.markers_due = 0; /* they may never come */
+		conn->ctl.markers_due = 0; /* the markers may never come */
 	if (conn->conn != NULL)
 		rpma_conn_disconnect(conn->conn);
 	log_death(conn, &why);
@@ -577,8 +589,8 @@ void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 	die(conn, (struct rt_reason){.reason = reason, .detail = cm_status});
 }
 
-/* No post gets in any more; what stands in line is posted first, and the poller
- * tells when nothing is left there. */
+/* Begins a drain: no post gets in any more; the line is posted first, and the
+ * poller reports when the line is empty. */
 static void drain(struct rpma_rt_conn *conn)
 {
 	int i;
@@ -597,15 +609,15 @@ static void drain(struct rpma_rt_conn *conn)
 	rt_look_send(conn);
 }
 
-/* The marker comes when all that was posted has completed, and then the
- * connection is closed; a write of no bytes, of which the peer's program
- * notices nothing. */
+/* Posts the drain's marker. The marker completes when everything that was
+ * posted has completed; then the connection is closed. The marker is a write of
+ * no bytes, which the peer's program does not notice. */
 static void end_drain(struct rpma_rt_conn *conn)
 {
 	int err;
 
-	/* the poller may tell before the drain has been asked for: then it
-	 * tells again */
+	/* the poller may report before the drain begins, and reports again
+	 * later */
 	if (conn->ctl.state != RT_CONN_ESTABLISHED || !conn->ctl.is_draining ||
 	    conn->ctl.has_marker)
 		return;
@@ -625,18 +637,18 @@ static void end_qp(struct rpma_rt_conn *conn)
 		rt_conn_tell_poller(conn, RT_POLL_GONE);
 		return;
 	}
-	/* its number and its address may be another's from here on */
+	/* from here on number and address may belong to another queue pair */
 	rt_async_disown(&conn->ctl.async);
 	conn->ctl.qp_state = RT_QP_DESTROYED;
 	rt_destroy_qp_control(conn);
 }
 
-/* Do threads have slots that are not published? They may be inside librpma,
- * with its connection. */
+/* Returns whether threads have slots that are not published: such threads may
+ * be inside librpma, with librpma's connection. */
 static bool is_pinned(const struct rpma_rt_conn *conn)
 {
-	/* pairs with the one in rt_post_look_again(): either that sees the
-	 * closed side, or this the slots [LINE-1] */
+	/* pairs with the fence in rt_post_look_again(): either that thread sees
+	 * the closed side, or this look sees the slots [LINE-1] */
 	rt_fence_dekker();
 	return rt_freelist_used(&conn->gate[0].turn.free) > 0 ||
 	       rt_freelist_used(&conn->gate[1].turn.free) > 0;
@@ -646,13 +658,14 @@ static void end_id(struct rpma_rt_conn *conn)
 {
 	conn->ctl.is_pinned = is_pinned(conn);
 	if (conn->ctl.is_pinned)
-		return; /* whoever gives slots back tells */
+		/* the thread that gives slots back sends RT_CTL_UNPINNED */
+		return;
 	rt_conn_set_state(conn, RT_CONN_DELETING);
 	rt_destroy_id_control(conn);
 }
 
-/* The id is destroyed, and this thread, which reads and handles its events, is
- * here: so there will be no further events. */
+/* Sends the last step to the poller. The id is destroyed, and this thread reads
+ * and handles the id's events: so there are no further events. */
 static void end_last(struct rpma_rt_conn *conn)
 {
 	if (conn->ctl.id_stays)
@@ -671,8 +684,9 @@ static void done(struct rpma_rt_conn *conn)
 	rt_context_unref(rt);
 }
 
-/* An established connection goes on: only its peer's leaving is not heard. Not
- * where completions are not heard either. */
+/* Handles the loss of CM events: an established connection goes on, and does
+ * not notice when the peer leaves. If descriptors were lost, completions do not
+ * arrive either, and the connection dies. */
 static void go_deaf(struct rpma_rt_conn *conn)
 {
 	if (conn->ctl.state < RT_CONN_ESTABLISHED || rt_fds_error(conn->rt))
@@ -692,7 +706,8 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
 	if (bits & RT_CTL_STOP)
 		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
-	if (bits & RT_CTL_CONNECT) /* not if it was closed meanwhile */
+	/* connects only if the connection was not closed meanwhile */
+	if (bits & RT_CTL_CONNECT)
 		connect_now(conn);
 	if (bits & RT_CTL_HEARD)
 		rt_hear_control(conn);
@@ -701,7 +716,7 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 				    conn->ctl.cm_status);
 	if (bits & (RT_CTL_BROKEN | RT_CTL_FATAL))
 		rt_conn_die_control(conn, RPMA_RT_REASON_ERROR, 0);
-	if (bits & RT_CTL_REFUSED) /* logged where it was refused */
+	if (bits & RT_CTL_REFUSED) /* logged where the post was refused */
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
 				    (uint32_t)-rt_reason_refusal(conn));
 	if (bits & RT_CTL_EMPTY)
@@ -723,8 +738,9 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 		done(conn);
 }
 
-/* Its pool is let go last: whoever may delete that then finds that the poller
- * was asked to give back what nobody has. NULL: nothing. */
+/* Lets the connection's pool go, as the last step: a thread that may delete the
+ * pool then finds that the poller was asked to give back the unread messages.
+ * NULL: does nothing. */
 static void let_pool_go(struct rpma_rt *rt, struct rpma_rt_pool *pool)
 {
 	if (pool == NULL)
@@ -743,8 +759,8 @@ void rt_conn_control_message(struct rt_msg *msg, void *owner)
 	uint32_t bits;
 
 	(void)owner;
-	/* acquire: pairs with the release of whoever set them. The message is
-	 * ours no more: the next bit sends it again */
+	/* acquire: pairs with the releases of the threads that set bits. The
+	 * message is free: the next bit sends the message again */
 	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
 					memory_order_acquire);
 	run_bits(conn, bits);

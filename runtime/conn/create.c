@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * create.c -- creation of a connection: all that it needs is reserved under the
- * runtime's lock before its queue pair exists, and given back when it is DONE.
+ * create.c -- creation of a connection: everything that a connection needs is
+ * reserved under the runtime's lock before the queue pair exists, and given
+ * back when the connection is DONE.
  */
 
 #include "conn/conn.h"
@@ -34,20 +35,21 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 
-/* min_rnr_timer where the caller leaves it: 0.64 ms; rdma_cm's is 655 ms */
+/* min_rnr_timer where the caller leaves the default: 0.64 ms; rdma_cm's default
+ * is 655 ms */
 #define DEFAULT_MIN_RNR_TIMER 12
 
 /* -------------------------------------------------- the runtime's lists --- */
 
 /*
- * Connections that are not DONE, and those that are, as long as the program
- * holds them. The directory's lock is held while a dump copies, so no poller
- * takes it: what a function of the program put last is left on a stack, for the
- * next thread that lists a connection or deletes the runtime.
- * doc/protocols/directory.md.
+ * The lists of connections: connections that are not DONE, and DONE connections
+ * as long as the program holds them. The directory's lock is held while a dump
+ * copies, so no poller takes the lock: a connection whose last holder was a
+ * function of the program is left on a stack, for the next thread that lists a
+ * connection or deletes the runtime. doc/protocols/directory.md.
  */
 
-/* REQUIRES: the directory's lock, both */
+/* REQUIRES of both functions: the directory's lock */
 static void link_conn(struct rpma_rt_conn **list, struct rpma_rt_conn *conn)
 {
 	conn->prev = NULL;
@@ -67,7 +69,7 @@ static void unlink_conn(struct rpma_rt_conn **list, struct rpma_rt_conn *conn)
 		conn->next->prev = conn->prev;
 }
 
-/* REQUIRES: the runtime's lock, also rt_listed_end() */
+/* Lists a connection. REQUIRES: the runtime's lock, as rt_listed_end() does */
 static void rt_listed_add(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
@@ -77,7 +79,8 @@ static void rt_listed_add(struct rpma_rt_conn *conn)
 	pthread_mutex_unlock(&rt->directory);
 }
 
-/* It is DONE: a dump does not look at what it names any more. */
+/* Moves a DONE connection to the list `ended`: a dump does not follow the
+ * pointers of the connection any more. */
 static void rt_listed_end(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
@@ -102,14 +105,15 @@ static void listed_leave(struct rpma_rt_conn *conn)
 		memory_order_relaxed));
 }
 
-/* The last holder has put it. True: the caller frees it; false, on a poller:
- * a later call of rt_listed_take_left() returns it. */
+/* Takes a connection off the list, whose last holder has put the connection.
+ * Returns true if the caller has to free the connection; false, on a poller: a
+ * later call of rt_listed_take_left() returns the connection. */
 static bool rt_listed_remove(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 
-	/* or its futures are to be given back, under the runtime's lock, which
-	 * the caller may have */
+	/* also if futures have to be given back, under the runtime's lock,
+	 * which the caller may have */
 	if (rt_self_is_poller() ||
 	    conn->side[RPMA_RT_SEND_SIDE].futures != NULL) {
 		listed_leave(conn);
@@ -121,17 +125,18 @@ static bool rt_listed_remove(struct rpma_rt_conn *conn)
 	return true;
 }
 
-/* Connections that are left to be freed, linked by left_next; NULL: none. Not
- * on a poller. */
+/* Returns connections that have to be freed, linked by left_next; NULL: no
+ * connection. Not on a poller. */
 static struct rpma_rt_conn *rt_listed_take_left(struct rpma_rt *rt)
 {
 	struct rpma_rt_conn *first;
 	struct rpma_rt_conn *conn;
 
-	/* relaxed: a hint; the exchange orders */
+	/* relaxed: a hint; the exchange below orders */
 	if (atomic_load_explicit(&rt->left, memory_order_relaxed) == NULL)
 		return NULL;
-	/* acquire: pairs with listed_leave(): what their last holders did */
+	/* acquire: pairs with the release in listed_leave(): the writes of the
+	 * last holders */
 	first = atomic_exchange_explicit(&rt->left, NULL, memory_order_acquire);
 	pthread_mutex_lock(&rt->directory);
 	for (conn = first; conn != NULL; conn = conn->poll.left_next)
@@ -144,8 +149,8 @@ static struct rpma_rt_conn *rt_listed_take_left(struct rpma_rt *rt)
 
 static void cq_failed(struct rt_cq_user *user);
 
-/* The configuration of the queue pair: the caller's, without a CQ yet, with a
- * slot for the marker in each queue and one for a keep-alive. */
+/* Makes the configuration of the queue pair: the caller's, still without a CQ,
+ * with a slot for the marker in each queue and a slot for a keep-alive. */
 static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 		    const struct rt_limits *limits)
 {
@@ -175,7 +180,7 @@ static void init_sides(struct rpma_rt_conn *conn)
 	for (i = 0; i < 2; i++) {
 		conn->side[i].which = (uint8_t)i;
 		conn->side[i].ops = &rt_drain_side_ops;
-		/* relaxed: nobody else knows it yet */
+		/* relaxed: no other thread knows the connection yet */
 		atomic_store_explicit(&conn->side[i].owed, RT_OWED_UNKNOWN,
 				      memory_order_relaxed);
 	}
@@ -193,7 +198,7 @@ void rt_conn_end_handshake(struct rpma_rt_conn *conn)
 	conn->setup = NULL;
 	if (conn->pdata_in_len > 0)
 		return;
-	free(conn->pdata_in); /* there will be none */
+	free(conn->pdata_in); /* no private data will come */
 	conn->pdata_in = NULL;
 }
 
@@ -206,7 +211,7 @@ void rt_conn_free(struct rpma_rt_conn *conn)
 		conn->poll.routes = rt_route_next(route);
 		rt_route_free(route);
 	}
-	/* relaxed: nobody else has the connection */
+	/* relaxed: no other thread has the connection */
 	route = atomic_load_explicit(&conn->poll.buried, memory_order_relaxed);
 	for (; route != NULL; route = next) {
 		next = rt_route_next(route);
@@ -228,7 +233,8 @@ void rt_conn_unref(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 
-	/* acq_rel: the last one sees what every other did */
+	/* acq_rel: pairs with the other holders' decrements: the last holder
+	 * sees what the others did */
 	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
@@ -250,7 +256,7 @@ void rt_conn_free_left(struct rpma_rt *rt)
 	}
 }
 
-/* A copy of addr, with room for the numbers if it is a name. */
+/* Copies an address or a port; a name's copy has room for a numeric address. */
 static char *copy_text(const char *text, size_t least)
 {
 	size_t len = strlen(text) + 1;
@@ -271,7 +277,8 @@ static int make_setup(struct rpma_rt_conn *conn,
 		return RPMA_E_NOMEM;
 	setup->conn = conn;
 	setup->peer = spec->cfg->peer;
-	/* the peer's, when it comes, is kept in as much as it needs */
+	/* room for the peer's private data, cut to the needed size when the
+	 * data comes */
 	conn->pdata_in = malloc(RT_PDATA_MAX);
 	if (conn->pdata_in == NULL)
 		return RPMA_E_NOMEM;
@@ -301,7 +308,8 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 		return RPMA_E_NOMEM;
 	memset(conn, 0, sizeof(*conn));
 	conn->target.ops = spec->cm_ops;
-	/* relaxed: published by the inbox. The application's and ours */
+	/* relaxed, both: published by the inbox. A count for the application, a
+	 * count for the runtime */
 	atomic_store_explicit(&conn->target.count, 2, memory_order_relaxed);
 	atomic_store_explicit(&conn->held, 1, memory_order_relaxed);
 	conn->rt = spec->rt;
@@ -341,7 +349,7 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 /* ------------------------------------------------------------ reserving --- */
 
 /* Reserves a place in the CQ's table of queue pairs; makes a larger table if
- * there is none left. */
+ * the table is full. */
 static int reserve_qp(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_brought *brought = &conn->poll.brought;
@@ -365,7 +373,7 @@ static void unreserve_qp(struct rpma_rt_conn *conn)
 		conn->cq->qps_reserved--;
 }
 
-/* Likewise of one that is not made. */
+/* Undoes reserve_qp() for a connection that is not made. */
 static void undo_qp(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_brought *brought = &conn->poll.brought;
@@ -382,14 +390,14 @@ static bool is_open(const struct rt_conn_spec *spec)
 {
 	const struct rpma_rt_queue *queue = spec->cfg->queue;
 
-	/* of a listener's: see choose_poller() */
+	/* for the queue of a listener: see choose_poller() */
 	return !spec->rt->stopping &&
 	       (spec->listener != NULL || queue == NULL ||
 		!rt_queue_is_closed(queue));
 }
 
-/* Room in a CQ of its poller. The lock may have been released meanwhile.
- * REQUIRES: the runtime's lock */
+/* Reserves room in a CQ of the poller. The lock may have been released
+ * meanwhile. REQUIRES: the runtime's lock */
 static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 			uint32_t sq, uint32_t rq)
 {
@@ -405,8 +413,9 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 	return rt_cq_pool_reserve(conn->poller, ibv_ctx, user, &conn->cq);
 }
 
-/* Items of the connection's own queue that its spill has room for: also those
- * of futures whose work is over, and that lead there afterwards. */
+/* Returns for how many items the spill of the connection's own queue needs
+ * room. Futures whose work request is over, and whose result is led to the
+ * queue later, count, too. */
 static uint32_t count_items(const struct rpma_rt_conn *conn,
 			    const struct rt_conn_spec *spec)
 {
@@ -439,7 +448,8 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 	if (ret)
 		goto err_return_slot;
 	ret = is_open(spec) ? 0 : RPMA_RT_E_CLOSED;
-	/* while the lock was released its SRQ may have told all its users */
+	/* while the lock was released the SRQ may have failed, and told all its
+	 * users then */
 	if (ret == 0 && rt_conn_srq(conn) != NULL &&
 	    rt_srq_has_failed(conn->from.srq))
 		ret = RPMA_E_PROVIDER;
@@ -474,8 +484,8 @@ err_return_slot:
 	return ret;
 }
 
-/* A request goes to no poller whose queue is closed or over its limit.
- * REQUIRES: the runtime's lock */
+/* Chooses the poller. A request goes to no poller whose queue is closed or over
+ * its limit. REQUIRES: the runtime's lock */
 static int choose_poller(const struct rt_conn_spec *spec,
 			 struct rpma_rt_conn *conn)
 {
@@ -487,7 +497,8 @@ static int choose_poller(const struct rt_conn_spec *spec,
 			return RPMA_E_PROVIDER;
 	}
 	if (spec->listener != NULL) {
-		if (!spec->listener->is_listed) /* the program may get none */
+		/* the program may get no request */
+		if (!spec->listener->is_listed)
 			return RPMA_RT_E_CLOSED;
 		among = rt_listener_poller_open(spec->listener);
 		if (among == 0)
@@ -502,7 +513,8 @@ static int choose_poller(const struct rt_conn_spec *spec,
 	return 0;
 }
 
-/* The SRQ of its poller, if any were named. REQUIRES: the runtime's lock */
+/* Chooses the SRQ of the poller, if SRQs were named. REQUIRES: the runtime's
+ * lock */
 static int choose_srq(const struct rt_conn_spec *spec,
 		      struct rpma_rt_conn *conn)
 {
@@ -528,7 +540,8 @@ static int choose_srq(const struct rt_conn_spec *spec,
 				       "rpma_rt_conn_cfg.srqs: the one of "
 				       "poller %ld is being deleted",
 				       conn->poller->index);
-	if (rt_srq_has_failed(srq)) /* the one of the poller that was named */
+	/* the SRQ of the poller that the program named */
+	if (rt_srq_has_failed(srq))
 		return rt_refuse_later(RPMA_E_PROVIDER,
 				       "rpma_rt_conn_cfg.srqs: the one of "
 				       "poller %ld has failed: delete it and "
@@ -539,8 +552,9 @@ static int choose_srq(const struct rt_conn_spec *spec,
 	return rpma_conn_cfg_set_srq(conn->setup->cfg, srq->srq);
 }
 
-/* What is used while the lock is released stays: a stop waits, the SRQ is not
- * deleted. Held until the connection is DONE. REQUIRES: the runtime's lock */
+/* Holds everything that is used while the lock is released: a stop waits, and
+ * the SRQ is not deleted. Held until the connection is DONE. REQUIRES: the
+ * runtime's lock */
 static void hold(struct rpma_rt_conn *conn)
 {
 	conn->rt->in_use++;
@@ -552,7 +566,7 @@ static void hold(struct rpma_rt_conn *conn)
 		    conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
 }
 
-/* Undoes the counts above: conn is not made. REQUIRES: the runtime's lock */
+/* Undoes hold(): the connection is not made. REQUIRES: the runtime's lock */
 static void release_hold(struct rpma_rt_conn *conn)
 {
 	if (rt_conn_srq(conn) != NULL)
@@ -593,12 +607,12 @@ static int register_locked(const struct rt_conn_spec *spec,
 	}
 	rpma_conn_cfg_set_cq(conn->setup->cfg, conn->cq->cq);
 	rt_listed_add(conn);
-	/* relaxed: a count, read under no order */
+	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_conn_tell_poller(conn, RT_POLL_OPEN);
 	if (!spec->passive) {
-		/* relaxed: we hold the connection. Sent under the lock: before
-		 * a stop can have seen its end */
+		/* relaxed: the caller holds the connection. Sent under the
+		 * lock, before a stop can see the connection's end */
 		atomic_fetch_add_explicit(&conn->target.count, 1,
 					  memory_order_relaxed);
 		rt_inbox_push_mt(&conn->device->control.inbox,
@@ -607,7 +621,7 @@ static int register_locked(const struct rt_conn_spec *spec,
 	return 0;
 }
 
-/* A refusal that has no words of its own. */
+/* Logs a refusal that has not been logged. */
 static void say_why(const struct rt_conn_spec *spec)
 {
 	const struct rt_conn_cfg *cfg = spec->cfg;
@@ -650,7 +664,8 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 
 	rt_conn_free_left(rt);
 	pthread_mutex_lock(&rt->lock);
-	/* first: what it names may go with the puts */
+	/* first, because the queues and routes that the connection names may be
+	 * freed below */
 	rt_listed_end(conn);
 	for (route = conn->poll.routes; route != NULL;
 	     route = rt_route_next(route)) {
@@ -673,7 +688,8 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* Under the runtime's lock. */
+/* Reports a failure of the CQ to the control thread. Under the runtime's
+ * lock. */
 static void cq_failed(struct rt_cq_user *user)
 {
 	rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, cq_user, user),

@@ -3,10 +3,10 @@
 
 /*
  * drain.c -- a connection on its poller: messages from the control thread,
- * keep-alive, and the completions from the first failure on. They are kept
- * until the ledgers are handed over, finished one by one, and synthesized where
- * none can come any more. Steps that wait, or that are long, are tasks.
- * doc/protocols/connection.md, ledger.md.
+ * keep-alive, and completions from the first failure on. Such completions are
+ * kept until the ledgers are handed over, then finished in order; completions
+ * that cannot come any more are synthesized. Steps that wait, or that are long,
+ * are tasks. doc/protocols/connection.md, ledger.md.
  */
 
 #include "conn/conn.h"
@@ -25,13 +25,14 @@
 #include "poller/poller.h"
 #include "pool/pool.h"
 
-/* The event comes with the markers, of a device that has it; of one that did
- * not raise it, less time is spent. */
+/* Times for LAST_WQE_REACHED. A device with the event raises it together with
+ * the markers; the shorter time is for a device that did not raise the event
+ * before. */
 #define LAST_WQE_NS	   500000000
 #define LAST_WQE_HARDLY_NS 10000000
 
-/* Connections are checked at multiples of this part of the period, so that
- * thousands of them share a few wake-ups of their poller. */
+/* Looks are at multiples of this part of the period, so that thousands of
+ * connections share a few wake-ups of their poller. */
 #define PARTS 8
 
 /* ----------------------------------------------------------- finishing --- */
@@ -41,7 +42,7 @@ static bool is_failure(enum ibv_wc_status status)
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-/* A receive of a pool that brought no message: its slot is free again. */
+/* Gives back the slot of a pool's receive that brought no message. */
 static void return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
 			const struct rt_kept *kept)
 {
@@ -99,7 +100,7 @@ static void finish_wc(struct rpma_rt_conn *conn, const struct rt_kept *kept)
 		write_finished(conn, entry, kept);
 }
 
-/* Reads only valid fields: on an error there are four. */
+/* Copies the valid fields: on an error four fields are valid. */
 static void to_kept(const struct rt_side *side, const struct ibv_wc *wc,
 		    struct rt_kept *kept)
 {
@@ -127,13 +128,13 @@ static void become_broken(struct rpma_rt_conn *conn)
 	rt_conn_set_closing(conn);
 	for (i = 0; i < 2; i++) {
 		rt_side_end_healthy(&conn->side[i]);
-		/* the control thread waits for a holder */
+		/* the control thread waits for a holder of the right */
 		rt_turn_close(&conn->gate[i].turn);
 	}
 	rt_conn_tell_control(conn, RT_CTL_BROKEN);
 }
 
-/* As many as may be posted. */
+/* Returns how many completions may be kept: as many as may be posted. */
 static uint32_t kept_max(const struct rpma_rt_conn *conn)
 {
 	return conn->gate[0].ledger.depth + conn->gate[1].ledger.depth;
@@ -153,7 +154,7 @@ static void failed(struct rt_side *side, const struct ibv_wc *wc)
 	case RT_PS_BROKEN:
 		if (conn->poll.kept_count < kept_max(conn))
 			conn->poll.kept[conn->poll.kept_count++] = kept;
-		else /* more than was posted: the device repeats itself */
+		else /* more than was posted: the device repeats completions */
 			RT_STAT_ADD(conn->poller, stale, 1);
 		break;
 	case RT_PS_DRAINING:
@@ -195,7 +196,8 @@ static enum rpma_rt_side side_of(int i)
 	return (enum rpma_rt_side)i;
 }
 
-/* How many stand in line, of a side that is handed over. */
+/* Returns how many work requests stand in line, on a side that is handed
+ * over. */
 static uint32_t count_unposted(struct rpma_rt_conn *conn,
 			       enum rpma_rt_side side)
 {
@@ -209,13 +211,14 @@ static uint32_t count_unposted(struct rpma_rt_conn *conn,
 	return count;
 }
 
-/* For the directory: only the poller may read what was handed over. */
+/* Publishes what the connection owes, for the directory: only the poller may
+ * read what was handed over. */
 static void publish_owed(struct rpma_rt_conn *conn)
 {
 	int i;
 
 	for (i = 0; i < 2; i++)
-		/* relaxed: statistic, orders nothing */
+		/* relaxed: statistic, which orders nothing */
 		atomic_store_explicit(
 			&conn->side[i].owed,
 			rt_ledger_unfinished(&conn->gate[i].ledger) +
@@ -225,13 +228,13 @@ static void publish_owed(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------ keepalive --- */
 
-/* The last multiple up to ns. */
+/* Returns the last multiple of a part of the period up to ns. */
 static uint64_t round_down(uint64_t ns, uint64_t period_ns)
 {
 	return ns - ns % (period_ns / PARTS);
 }
 
-/* A keep-alive of the connection has completed. */
+/* Handles the completion of a keep-alive. */
 static void rt_keepalive_completed(struct rpma_rt_conn *conn,
 				   enum ibv_wc_status status)
 {
@@ -245,10 +248,11 @@ static void rt_keepalive_completed(struct rpma_rt_conn *conn,
 }
 
 /*
- * A write of no bytes: no address or key is looked at, the peer's program does
- * not notice. Without the side's lock: from ESTABLISHED on the queue pair is
- * destroyed only after this poller has said that it is drained, and a slot of
- * the send queue and an entry of the CQ are ours alone.
+ * Posts a write of no bytes: the device looks at no address or key, and the
+ * peer's program does not notice. Posted without the right of the side: from
+ * ESTABLISHED on the queue pair is destroyed only after this poller has
+ * reported that the connection is drained, and a slot of the send queue and an
+ * entry of the CQ are reserved for this purpose.
  */
 static void post(struct rpma_rt_conn *conn)
 {
@@ -260,12 +264,12 @@ static void post(struct rpma_rt_conn *conn)
 	struct ibv_send_wr *bad;
 
 	if (rt_verb_post_send(conn->enters_kernel, conn->qp, &wr, &bad))
-		return; /* again after a period */
+		return; /* tried again after a period */
 	conn->poll.keepalive->out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);
 }
 
-/* A look at a connection: has a send completed since the last look? */
+/* Looks at a connection: has a send completed since the last look? */
 static int look(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rt_keepalive *alive = RT_FROM(struct rt_keepalive, task, task);
@@ -275,7 +279,7 @@ static int look(struct rt_task *task, struct rt_poller *poller)
 
 	alive->answered = false;
 	alive->seen = count;
-	/* a period after this look was due */
+	/* a period after the time of this look */
 	rt_schedule_at(
 		poller, task,
 		round_down(rt_now_ns() + alive->period_ns, alive->period_ns));
@@ -300,7 +304,8 @@ int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms)
 	return 0;
 }
 
-/* The connection is established; does nothing if it has no keep-alive. */
+/* Begins the looks, when the connection is established; does nothing without a
+ * keep-alive. */
 static void rt_keepalive_begin(struct rpma_rt_conn *conn)
 {
 	struct rt_keepalive *alive = conn->poll.keepalive;
@@ -313,7 +318,7 @@ static void rt_keepalive_begin(struct rpma_rt_conn *conn)
 			       alive->period_ns / PARTS);
 }
 
-/* The connection dies. */
+/* Ends the looks: the connection dies. */
 static void rt_keepalive_end(struct rpma_rt_conn *conn)
 {
 	if (conn->poll.keepalive != NULL)
@@ -322,16 +327,17 @@ static void rt_keepalive_end(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------- draining --- */
 
-/* What has not come yet. */
+/* Returns the markers that have not come yet. */
 static uint32_t missing(const struct rpma_rt_conn *conn)
 {
 	return conn->ctl.markers_due & ~conn->poll.markers_seen;
 }
 
-/* Nothing else is missing: it should have come with the markers. */
+/* Returns whether only LAST_WQE_REACHED is missing, which should have come with
+ * the markers. */
 static bool waits_for_last_wqe(struct rpma_rt_conn *conn)
 {
-	/* relaxed: a guess from what the device did before */
+	/* relaxed: a guess, from earlier behaviour of the device */
 	bool hardly = atomic_load_explicit(&conn->device->no_last_wqe,
 					   memory_order_relaxed);
 	uint64_t until =
@@ -353,18 +359,20 @@ static bool is_drained(struct rpma_rt_conn *conn)
 	       !waits_for_last_wqe(conn);
 }
 
-/* Receives of the SRQ that it took may be lost until that ends. */
+/* Counts a missing LAST_WQE_REACHED: receives of the SRQ that the queue pair
+ * took may be lost until the SRQ ends. */
 static void count_last_wqe(struct rpma_rt_conn *conn)
 {
 	if (!(missing(conn) & RT_MARK_LAST_WQE) || conn->cq->dead)
 		return;
 	RT_STAT_ADD(conn->poller, last_wqe_missing, 1);
-	/* relaxed: as above */
+	/* relaxed: a guess, as in waits_for_last_wqe() */
 	atomic_store_explicit(&conn->device->no_last_wqe, true,
 			      memory_order_relaxed);
 }
 
-/* Waits until conn is drained: a marker, the CQ's death, or the deadline. */
+/* Waits until the connection is drained: for the markers, the CQ's death, or
+ * the deadline. */
 static int drain(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
@@ -387,7 +395,8 @@ static int drain(struct rt_task *task, struct rt_poller *poller)
 	return 0;
 }
 
-/* Finishes kept completions, oldest first; later ones are kept behind them. */
+/* Finishes kept completions, the oldest first; later completions are kept
+ * behind. */
 static int finish_kept(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
@@ -407,7 +416,8 @@ static int finish_kept(struct rt_task *task, struct rt_poller *poller)
 	return n;
 }
 
-/* HANDOVER: the ledgers are the poller's. Ends with RT_CTL_DRAINED. */
+/* Handles HANDOVER: the ledgers belong to the poller. Ends with
+ * RT_CTL_DRAINED. */
 static void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 {
 	int i;
@@ -439,10 +449,10 @@ static int time_over(struct rt_task *task, struct rt_poller *poller)
 	return 1;
 }
 
-/* The time begins after which a draining connection is closed. */
+/* Begins the time after which a draining connection is closed. */
 static void rt_drain_time_poller(struct rpma_rt_conn *conn)
 {
-	/* relaxed: the messages published it */
+	/* relaxed: the message published the time */
 	uint64_t ms =
 		atomic_load_explicit(&conn->drain_ms, memory_order_relaxed) - 1;
 
@@ -454,8 +464,9 @@ static void rt_drain_time_poller(struct rpma_rt_conn *conn)
 		       rt_now_ns() + ms * 1000000u);
 }
 
-/* A marker of the side came in. Before HANDOVER: all that was posted there has
- * completed, and RT_CTL_EMPTY is told; or it broke. */
+/* Handles a marker of the side. Before HANDOVER a success means that everything
+ * on the side has completed, and RT_CTL_EMPTY is sent; a failure breaks the
+ * connection. */
 static void rt_drain_marker_poller(struct rpma_rt_conn *conn,
 				   enum rpma_rt_side side,
 				   enum ibv_wc_status status)
@@ -471,11 +482,11 @@ static void rt_drain_marker_poller(struct rpma_rt_conn *conn,
 		rt_schedule_ready(conn->poller, &conn->poll.dying);
 }
 
-/* The device reports that the queue pair takes no receive of its SRQ any
- * more. */
+/* Notes the report of the device that the queue pair takes no receive of its
+ * SRQ any more. */
 static void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 {
-	/* relaxed: as in waits_for_last_wqe() */
+	/* relaxed: a guess, as in waits_for_last_wqe() */
 	atomic_store_explicit(&conn->device->no_last_wqe, false,
 			      memory_order_relaxed);
 	conn->poll.markers_seen |= RT_MARK_LAST_WQE;
@@ -485,7 +496,8 @@ static void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------- sweeping --- */
 
-/* Ends the next one in line of that side; false: none is left. */
+/* Completes the next work request in line on the side as not posted. Returns
+ * false if the line is empty. */
 static bool end_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	static const struct rt_kept unposted = {.status = IBV_WC_GENERAL_ERR,
@@ -498,8 +510,9 @@ static bool end_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 	return true;
 }
 
-/* Synthesizes completions for the entries of the ledgers, in order, and ends
- * what was not posted, up to max items; how many. */
+/* Synthesizes completions for the entries of the ledgers, in order, and
+ * completes work requests in line as not posted, up to max items; returns the
+ * number of items. */
 static int synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
@@ -542,7 +555,8 @@ static int finish(struct rt_task *task, struct rt_poller *poller)
 	return n;
 }
 
-/* The CQ has no completions of conn any more. */
+/* Goes on after the sweep: the CQ has no completions of the connection any
+ * more. */
 static int swept(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
@@ -554,7 +568,7 @@ static int swept(struct rt_task *task, struct rt_poller *poller)
 	return finish(task, poller);
 }
 
-/* GONE: the queue pair is destroyed. Ends with RT_CTL_SWEPT. */
+/* Handles GONE: the queue pair is destroyed. Ends with RT_CTL_SWEPT. */
 static void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 {
 	conn->poll.state = RT_PS_SWEEPING;
@@ -564,10 +578,11 @@ static void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------- internal --- */
 
-/* Completions of the work requests that the runtime posts for its connections
+/* Completions of work requests that the runtime posts for its connections
  * (marker, keep-alive), by the reserved route 0. doc/protocols/wr_id.md. */
 
-/* The connection that posted the WR; NULL: none that is bound. */
+/* Returns the bound connection that posted the work request; NULL: no such
+ * connection. */
 static struct rpma_rt_conn *find(const struct rt_slots *slots,
 				 const struct rt_cq *cq,
 				 const struct ibv_wc *wc)
@@ -585,7 +600,8 @@ static struct rpma_rt_conn *find(const struct rt_slots *slots,
 	return conn;
 }
 
-/* A marker or a keep-alive, or a completion without an open connection. */
+/* Handles a marker or a keep-alive, or a completion without an open
+ * connection. */
 static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
 				const struct ibv_wc *wc)
 {
@@ -593,8 +609,8 @@ static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
 	struct rpma_rt_conn *conn = find(rt_slots_of(poller), cq, wc);
 
 	if (conn == NULL) {
-		/* the message that binds it was sent before its WR was posted:
-		 * it may still be in the inbox */
+		/* the message that binds the connection was sent before the
+		 * post, and may still be in the inbox */
 		rt_inbox_run_owner(&poller->inbox, poller);
 		conn = find(rt_slots_of(poller), cq, wc);
 	}
@@ -637,17 +653,19 @@ void rt_messages_poll(struct rt_msg *msg, void *owner)
 	uint32_t bits;
 
 	(void)owner;
-	/* acquire: pairs with the release in rt_conn_tell_poller() */
+	/* acquire: pairs with the release in rt_conn_tell_poller(), conn.c */
 	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
 					memory_order_acquire);
-	if (bits & RT_POLL_LAST_WQE) /* first: it came before GONE */
+	/* first, because the event came before GONE */
+	if (bits & RT_POLL_LAST_WQE)
 		rt_drain_last_wqe_poller(conn);
 	if (bits & RT_POLL_OPEN)
 		rt_bind_open_poller(conn);
 	if (bits & RT_POLL_BIND)
 		rt_bind_qp_poller(conn);
 	if (bits & RT_POLL_READY) {
-		rt_fill_begin_poller(conn); /* whoever connects then finds it */
+		/* a thread that connects finds posted receives */
+		rt_fill_begin_poller(conn);
 		rt_bind_ready_poller(conn);
 	}
 	if (bits & RT_POLL_ESTABLISHED) {

@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * fill.c -- see fill.h. The poller is the receive side's only poster; another
- * thread may have paused that side, or have the right for a dump.
+ * fill.c -- receives that a pool supplies, see fill.h. The poller is the
+ * receive side's only poster; another thread may have paused the side, or have
+ * the right for a dump.
  */
 
 #include "conn/fill.h"
@@ -21,11 +22,11 @@
 #include "poller/source.h"
 #include "queue/lane.h"
 
-/* what keeps receives from being posted, besides room for them */
+/* how a fill ended */
 enum fill_end {
-	FILL_DONE,    /* nothing: the receive queue is full, or is waited for */
-	FILL_EMPTY,   /* there is no slot */
-	FILL_REFUSED, /* the device does not take them */
+	FILL_DONE,    /* the receive queue is full, or will be filled later */
+	FILL_EMPTY,   /* the pool has no slot */
+	FILL_REFUSED, /* the device refuses receives */
 };
 
 /* --------------------------------------------------------------- memory --- */
@@ -53,8 +54,9 @@ static struct rt_gate *gate_of(struct rpma_rt_conn *conn)
 	return &conn->gate[RPMA_RT_RECV_SIDE];
 }
 
-/* Posts them with one doorbell. False: the device refused one; the slots of
- * those come back with the connection's end. */
+/* Posts n receives with a single doorbell. Returns false if the device refused
+ * a receive: the slots of refused receives come back at the connection's
+ * end. */
 static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 {
 	uint32_t tick = rt_poller_date(conn->poller);
@@ -83,8 +85,9 @@ static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 	return false;
 }
 
-/* How many more may be posted. Messages that nobody has count as
- * receives that are out: so many wait at most, and then its peer does. */
+/* Returns how many more receives may be posted. Listed messages count as
+ * receives that are out: at most that many messages wait, then the peer
+ * waits. */
 static uint32_t room_of(struct rpma_rt_conn *conn)
 {
 	uint32_t room = rt_ledger_room(&gate_of(conn)->ledger);
@@ -96,7 +99,8 @@ static uint32_t room_of(struct rpma_rt_conn *conn)
 	return room > waiting ? room - waiting : 0;
 }
 
-/* Fills the receive queue, as far as slots go. With the right to post. */
+/* Fills the receive queue, as far as there are slots. With the right to
+ * post. */
 static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 {
 	uint64_t cookies[RT_FEED_CHUNK];
@@ -116,8 +120,9 @@ static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 
 /* ------------------------------------------------------------ a filling --- */
 
-/* While its queue is over its limit no more is promised to it: the lane's
- * waiter fills again, or the change to another queue. */
+/* Returns whether the connection's queue is over its limit, so that no more is
+ * promised to the queue. The lane's waiter fills again later, or the change to
+ * another queue does. */
 static bool is_behind(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *own = &conn->own[RPMA_RT_RECV_SIDE];
@@ -127,7 +132,7 @@ static bool is_behind(struct rpma_rt_conn *conn)
 	if (lane == NULL)
 		return false;
 	if (!rt_lane_is_backlogged(lane)) {
-		/* relaxed, these three: only this thread uses the bit */
+		/* relaxed, all: only this thread uses the bit */
 		if (atomic_load_explicit(want, memory_order_relaxed) &
 		    RT_WANT_BACKLOG)
 			atomic_fetch_and_explicit(want,
@@ -135,7 +140,7 @@ static bool is_behind(struct rpma_rt_conn *conn)
 						  memory_order_relaxed);
 		return false;
 	}
-	/* relaxed: likewise */
+	/* relaxed: only this thread uses the bit */
 	atomic_fetch_or_explicit(want, RT_WANT_BACKLOG, memory_order_relaxed);
 	rt_lane_wait_poller(lane, own->waiter);
 	return true;
@@ -149,12 +154,13 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 
 	if (is_behind(conn) || rt_post_check_word(seen))
 		return FILL_DONE;
-	/* a thread has paused the side for a moment: again in the next round */
+	/* a thread has paused the side for a moment: tried again in the next
+	 * round */
 	if (!rt_turn_take_alone(&gate->turn, seen)) {
 		rt_schedule_ready(conn->poller, &conn->from.fed->again);
 		return FILL_DONE;
 	}
-	/* what this thread has published */
+	/* entries that this thread has retired */
 	rt_ledger_reap(&gate->ledger, conn->side[RPMA_RT_RECV_SIDE].count);
 	end = fill_inside(conn);
 	*out = gate->ledger.depth - rt_ledger_room(&gate->ledger);
@@ -204,8 +210,9 @@ void rt_fill_begin_poller(struct rpma_rt_conn *conn)
 		     fill_hungry);
 	rt_task_init(&conn->from.fed->again, fill_again);
 	conn->from.fed->is_fed = true;
-	/* relaxed: looked at by this thread only; no poster waits on this side,
-	 * so each batch that has taken receives comes to rt_answer_poller() */
+	/* relaxed: only this thread reads the bit; no poster waits on this
+	 * side, so each batch that has taken receives comes to
+	 * rt_answer_poller() */
 	atomic_fetch_or_explicit(&conn->side[RPMA_RT_RECV_SIDE].want,
 				 RT_WANT_POOL, memory_order_relaxed);
 	rt_fill_poller(conn);

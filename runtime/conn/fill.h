@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* fill.h -- the receive queue of a connection with a pool is kept filled. Runs
- * on the connection's poller. doc/protocols/pool.md. */
+/* fill.h -- keeps the receive queue of a connection with a pool filled. Runs on
+ * the connection's poller. doc/protocols/pool.md. */
 
 #ifndef RT_CONN_FILL_H
 #define RT_CONN_FILL_H
@@ -15,17 +15,19 @@
 
 struct rt_futures;
 
-/* of a connection with a pool: the poller's, but for what stays */
+/* the part of a connection with a pool; used by the poller, except for
+ * immutable words */
 struct rt_conn_fed {
-	struct rpma_rt_conn *conn; /* immutable, these three */
+	struct rpma_rt_conn *conn; /* immutable, these three words */
 	struct rpma_rt_pool *pool;
-	struct rt_futures *messages; /* NULL: it has a queue */
-	struct rt_feed feed;	     /* while is_fed */
+	struct rt_futures *messages; /* NULL: the connection has a queue */
+	struct rt_feed feed;	     /* valid while is_fed */
 	struct rt_task again;
 	bool is_fed;
 };
 
-/* While the record is made; NULL: without a pool. ERRORS: RPMA_E_NOMEM */
+/* Makes the struct while the record is made; pool NULL: does nothing. ERRORS:
+ * RPMA_E_NOMEM */
 int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool);
 
 static inline void rt_fill_free(struct rpma_rt_conn *conn)
@@ -33,26 +35,28 @@ static inline void rt_fill_free(struct rpma_rt_conn *conn)
 	free(rt_conn_fed(conn));
 }
 
-/* Returns the futures of its messages, or NULL. */
+/* Returns the futures of the connection's messages, or NULL. */
 static inline struct rt_futures *
 rt_fill_messages(const struct rpma_rt_conn *conn)
 {
 	return rt_conn_fed(conn) != NULL ? conn->from.fed->messages : NULL;
 }
 
-/* Its pool, or NULL. */
+/* Returns the connection's pool, or NULL. */
 static inline struct rpma_rt_pool *rt_fill_pool(const struct rpma_rt_conn *conn)
 {
 	return rt_conn_fed(conn) != NULL ? conn->from.fed->pool : NULL;
 }
 
-/* Nothing of these without a pool. */
+/* The following do nothing without a pool. */
 
-/* The receive side is open: posts the first ones, before READY or REQUEST. */
+/* Posts the first receives, before READY or REQUEST: the receive side is
+ * open. */
 void rt_fill_begin_poller(struct rpma_rt_conn *conn);
-/* Receives have retired, or a backlog has eased. */
+/* Fills the receive queue, after receives have retired or a backlog has
+ * eased. */
 void rt_fill_poller(struct rpma_rt_conn *conn);
-/* The connection dies: no further receives. */
+/* Ends the filling: the connection dies. */
 void rt_fill_end_poller(struct rpma_rt_conn *conn);
 
 #endif /* RT_CONN_FILL_H */

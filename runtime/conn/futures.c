@@ -2,8 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * futures.c -- see futures.h. Reserved and given back under the runtime's lock;
- * the calls run on any thread, the rest on the connection's poller.
+ * futures.c -- futures of a connection, see futures.h. Reserved and given back
+ * under the runtime's lock; the public calls run on any thread, the rest on the
+ * connection's poller.
  */
 
 #include "conn/futures.h"
@@ -51,7 +52,7 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	return 0;
 }
 
-/* Of its events, which go with those of the send side. */
+/* Reserves the block for events, which goes with the send side's block. */
 static int reserve_events(struct rpma_rt_conn *conn)
 {
 	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
@@ -64,7 +65,8 @@ static int reserve_events(struct rpma_rt_conn *conn)
 	return 0;
 }
 
-/* The poller: a receive may be posted in the place of a message. */
+/* Notes that a message left the list, on the poller: a receive may be posted in
+ * its place. */
 static void taken(void *owner)
 {
 	struct rpma_rt_conn *conn = owner;
@@ -72,7 +74,7 @@ static void taken(void *owner)
 	rt_deliver_touch_side(conn->poller, &conn->side[RPMA_RT_RECV_SIDE]);
 }
 
-/* Of its messages, if no queue gets them. */
+/* Makes the source of messages, if no queue gets messages. */
 static int reserve_messages(struct rpma_rt_conn *conn, uint32_t count)
 {
 	const struct rt_source_cfg cfg = {
@@ -174,7 +176,7 @@ uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
 	return futures != NULL ? futures->count : 0;
 }
 
-/* Of its events; NULL: it has no futures. */
+/* Returns the block for events; NULL: the connection has no futures. */
 static struct rt_futures *events_of(const struct rpma_rt_conn *conn)
 {
 	const struct rt_futures *futures =
@@ -242,7 +244,8 @@ void rt_futures_end_poller(struct rpma_rt_conn *conn)
 
 /* ----------------------------------------------------------- events --- */
 
-/* It has come, or comes no more: completes those that watch it. */
+/* Completes the futures that watch an event: the event has come, or comes no
+ * more. */
 static void set_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		      const struct rpma_rt_completion *item)
 {
@@ -261,7 +264,7 @@ void rt_futures_event_poller(struct rpma_rt_conn *conn,
 		set_event(conn, event, &item);
 }
 
-/* Those that have not come yet, and come no more, up to this one. */
+/* Ends the events up to `last` that have not come and come no more. */
 static void end_events(struct rpma_rt_conn *conn, enum rpma_rt_event last)
 {
 	const struct rpma_rt_completion item =
@@ -293,14 +296,15 @@ void rt_futures_closed_poller(struct rpma_rt_conn *conn)
 	end_events(conn, RPMA_RT_EVENT_CLOSED);
 }
 
-/* Any thread: a slot for an event, while there is a block of them. */
+/* Takes a slot for an event, while there is a block for events. Any thread. */
 static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 		      struct rt_future **slot_ptr)
 {
 	struct rt_future *slot = NULL;
 	bool is_over;
 
-	/* it becomes DONE under this lock; of two threads one takes a slot */
+	/* the connection becomes DONE under this lock; two threads do not take
+	 * the same slot */
 	pthread_mutex_lock(&conn->rt->ask_lock);
 	is_over = conn->is_done && rt_conn_has_queue(conn, RPMA_RT_SEND_SIDE);
 	if (!is_over)
@@ -362,8 +366,8 @@ const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
 	return &conn->cq->routes[at->number];
 }
 
-/* A route that is closed meanwhile, or whose connection has ended: the result
- * is led on, or stays. */
+/* Checks a route. A result for a route that is closed meanwhile is led on; a
+ * result for a connection that has ended stays in the slot. */
 static int check_consumer(const struct rt_log_place *place,
 			  struct rpma_rt_route *route)
 {
@@ -430,8 +434,8 @@ static const char *why_not_of_conn(const struct rpma_rt_conn *conn)
 	       "come: set rpma_rt_conn_cfg.futures and no queue";
 }
 
-/* Finds the runtime and the block of the object that source names; without a
- * block, why there is none. False: source does not name one object. */
+/* Finds runtime and block of the object that `source` names; without a block
+ * says why. Returns false if `source` does not name a single object. */
 static bool find(const struct rpma_rt_source *source, const struct rpma_rt **rt,
 		 struct rt_futures **futures, const char **why)
 {
@@ -465,7 +469,7 @@ int rpma_rt_next_future(const struct rpma_rt_source *source,
 {
 	struct rt_futures *futures;
 	const struct rpma_rt *rt;
-	const char *why = ""; /* a pool has futures */
+	const char *why = ""; /* a pool always has futures */
 	int ret = RT_REFUSE_NULL(source, future);
 
 	if (ret)

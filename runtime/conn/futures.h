@@ -19,7 +19,8 @@
 
 struct rt_route_entry;
 
-/* Has the connection some on that side, when it is made with count a side? */
+/* Returns whether a connection that is made with `count` futures for each side
+ * has futures on this side. */
 static inline bool rt_futures_has(const struct rpma_rt_conn *conn,
 				  enum rpma_rt_side side, uint32_t count)
 {
@@ -27,40 +28,45 @@ static inline bool rt_futures_has(const struct rpma_rt_conn *conn,
 	       (side == RPMA_RT_SEND_SIDE || conn->receives == RT_RECEIVES_OWN);
 }
 
-/* REQUIRES: the runtime's lock, both. cfg: how many a side, how many of those
- * may wait for room. ERRORS: RPMA_E_NOMEM */
+/* Reserve the blocks of futures, and undo the reservation. cfg: futures of a
+ * side, and how many of them may wait for room. REQUIRES: the runtime's lock.
+ * ERRORS: RPMA_E_NOMEM */
 int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 		       bool has_queue);
 void rt_futures_unreserve(struct rpma_rt_conn *conn);
-/* It is DONE: likewise, but without a queue its events stay to be asked for as
- * long as its handle is held, or nobody could know why it has ended. REQUIRES:
- * the runtime's lock */
+/* Gives the blocks back when the connection is DONE. Without a queue the events
+ * stay as long as the program holds the handle, because otherwise the program
+ * could not learn why the connection has ended. REQUIRES: the runtime's lock */
 void rt_futures_end(struct rpma_rt_conn *conn);
-/* Its last reference goes: what nobody has of its messages is given back. Once,
- * any thread */
+/* Gives unread messages back: the last reference goes. Called once; any
+ * thread. */
 void rt_futures_let_go(struct rpma_rt_conn *conn);
-/* Gives the blocks back. REQUIRES: not that lock */
+/* Gives the blocks back. REQUIRES: the caller does not have the runtime's
+ * lock */
 void rt_futures_free(struct rpma_rt_conn *conn);
 
-/* So many of that side are held at most. */
+/* Returns how many futures of the side may be held at a time. */
 uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
 			  enum rpma_rt_side side);
 
-/* The connection's poller: their entries in its CQ's table, with those of its
- * own routes. */
+/* Enter the futures in the CQ's table, together with the connection's own
+ * routes. On the connection's poller. */
 void rt_futures_open_poller(struct rpma_rt_conn *conn);
 void rt_futures_bind_poller(struct rpma_rt_conn *conn);
 void rt_futures_set_user_poller(struct rpma_rt_conn *conn);
-/* All of them are complete; its routes are closed next. */
+/* Takes the futures out of the table: all futures are complete, and the routes
+ * are closed next. */
 void rt_futures_end_poller(struct rpma_rt_conn *conn);
-/* READY, ESTABLISHED has come, which is being written. */
+/* Completes futures of READY or ESTABLISHED, which is being written. */
 void rt_futures_event_poller(struct rpma_rt_conn *conn,
 			     enum rpma_rt_event event);
-/* CLOSED is written next: the others come no more, and their functions have
- * returned after the next flush. Then, behind CLOSED: that one has come. */
+/* rt_futures_closing_poller() ends the other events before CLOSED is written:
+ * their functions have returned after the next flush.
+ * rt_futures_closed_poller() completes futures of CLOSED, after CLOSED was
+ * written. */
 void rt_futures_closing_poller(struct rpma_rt_conn *conn);
 void rt_futures_closed_poller(struct rpma_rt_conn *conn);
-/* See rt_side_ops.lead. */
+/* Returns where a future is led, see rt_side_ops.lead. */
 const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
 						    const void *route);
 

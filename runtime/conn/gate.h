@@ -22,26 +22,28 @@
 
 struct rt_gate {
 	alignas(RT_CACHE_LINE) struct rt_turn turn;
-	/* the holder's; after HANDOVER the poller's */
+	/* belongs to the holder of the right; after HANDOVER to the poller */
 	struct rt_ledger ledger;
 };
 static_assert(sizeof(struct rt_gate) == RT_CACHE_LINE,
 	      "a post touches one line of the connection's side");
 
-/* Tells whether the side is closed for good. Thread: any. */
+/* Returns whether the side is closed for good. Thread: any. */
 static inline bool rt_gate_is_closed(const struct rt_gate *gate)
 {
 	return rt_turn_look(&gate->turn) & RT_TURN_CLOSED;
 }
 
-/* The rest: the control thread, and a thread that changes routes. */
+/* The following are for the control thread, and for a thread that changes
+ * routes. */
 
-/* Waits until no thread is inside a verb, and no other thread has paused the
- * gate: none will be inside. */
+/* Closes the gate for good. Waits until no thread is inside a verb and no other
+ * thread has paused the gate; afterwards no thread goes inside. */
 void rt_gate_close(struct rt_gate *gate);
-/* Waits until no thread is inside a verb; none will be until the gate is
- * resumed. Waits for the end of another thread's pause. Ledger and line are
- * the caller's meanwhile, unless the gate is closed. */
+/* Pauses the gate: waits until no thread is inside a verb; no thread goes
+ * inside until the gate is resumed. Waits for the end of another thread's
+ * pause. Ledger and line belong to the caller meanwhile, unless the gate is
+ * closed. */
 void rt_gate_pause(struct rt_gate *gate);
 /* Ends a pause. Returns true if the poller has to look at the gate. */
 bool rt_gate_resume(struct rt_gate *gate);

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * ledger.c -- the ring of work requests under way on one queue.
+ * ledger.c -- the ring of outstanding work requests of a queue.
  */
 
 #include "conn/ledger.h"
@@ -66,7 +66,8 @@ void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)
 	at(ledger, ledger->tail - 1)->link = link;
 }
 
-/* Has the device a part of the link that goes on with the entry at i? */
+/* Returns whether the device has a part of the link that continues with entry
+ * i. */
 static bool is_cut(struct rt_ledger *ledger, uint32_t i)
 {
 	for (; at(ledger, i - 1)->link & RT_LINK_GOES_ON; i--) {
@@ -82,7 +83,7 @@ void rt_ledger_refuse(struct rt_ledger *ledger, uint32_t count)
 	uint32_t last = first;
 	uint32_t i;
 
-	/* nothing follows a link whose last was not appended */
+	/* nothing follows a link whose last entry was not appended */
 	at(ledger, ledger->tail - 1)->link &= (uint8_t)~RT_LINK_GOES_ON;
 	while (at(ledger, last)->link & RT_LINK_GOES_ON)
 		last++;
@@ -92,7 +93,7 @@ void rt_ledger_refuse(struct rt_ledger *ledger, uint32_t count)
 		at(ledger, i)->link |= RT_LINK_REFUSED;
 }
 
-/* infers success of the unsignaled entries before end */
+/* Infers the success of the unsignaled entries before `end`. */
 static void infer(struct rt_ledger *ledger, uint32_t end)
 {
 	uint32_t i;
@@ -103,7 +104,8 @@ static void infer(struct rt_ledger *ledger, uint32_t end)
 	}
 }
 
-/* moves head over what is finished, so that a search starts at the oldest */
+/* Moves head over finished entries, so that a search starts at the oldest
+ * unfinished entry. */
 static void trim(struct rt_ledger *ledger)
 {
 	while (ledger->head != ledger->tail &&
@@ -151,7 +153,9 @@ rt_ledger_due(struct rt_ledger *ledger, const struct rt_ledger_entry *finished,
 		i++;
 	if (at(ledger, i)->link &
 	    (RT_LINK_PART | RT_LINK_FAILED | RT_LINK_REFUSED))
-		return NULL; /* cut off; or its completion is out */
+		/* the last entry was cut off, or its completion was
+		 * delivered */
+		return NULL;
 	at(ledger, i)->link |= RT_LINK_FAILED;
 	return at(ledger, i);
 }
@@ -175,7 +179,7 @@ const struct rt_ledger_entry *rt_ledger_take_unfinished(struct rt_ledger *l)
 	for (trim(l); l->head != l->tail; trim(l)) {
 		entry = at(l, l->head);
 		entry->finished = true;
-		/* the last of a link has the outcome of its parts, too */
+		/* the last entry of a link has the outcome of the parts, too */
 		if (!(entry->link & (RT_LINK_PART | RT_LINK_FAILED)))
 			return entry;
 	}

@@ -2,10 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * listener.c -- listening on a device's CM channel, and the end of that: the
- * control thread refuses from then on, the caller takes it off the network, or,
- * where the device was removed, the destroyer; then its pollers write
- * LISTENER_CLOSED. It is closed by whoever took it off the runtime's list.
+ * listener.c -- listening on a device's CM channel, and the end of a listener:
+ * the control thread refuses requests; the caller takes the listener off the
+ * network or, if the device was removed, the destroyer does; then the pollers
+ * write LISTENER_CLOSED. The thread that took the listener off the runtime's
+ * list closes the listener.
  */
 
 #include "conn/listener.h"
@@ -33,8 +34,8 @@
 
 static _Atomic uint32_t last_number;
 
-/* No further request can come: whoever takes LISTENER_CLOSED may delete them,
- * unless connections use them. */
+/* Releases the SRQs: no further request can come, so the thread that takes
+ * LISTENER_CLOSED may delete the SRQs, unless connections use them. */
 static void release_srqs(struct rpma_rt_listener *listener)
 {
 	pthread_mutex_lock(&listener->rt->lock);
@@ -44,7 +45,8 @@ static void release_srqs(struct rpma_rt_listener *listener)
 	pthread_mutex_unlock(&listener->rt->lock);
 }
 
-/* Requests that no future has are refused by their poller. */
+/* Ends the source of requests: the source's poller refuses requests that no
+ * future has. */
 static void end_requests(struct rpma_rt_listener *listener)
 {
 	rt_source_drop_mt(listener->requests);
@@ -57,7 +59,8 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
 
-	/* acq_rel: the last one sees what every other did */
+	/* acq_rel: pairs with the other holders' decrements: the last holder
+	 * sees what the others did */
 	if (atomic_fetch_sub_explicit(&listener->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
@@ -71,8 +74,9 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);
 }
 
-/* Has its device failed since the listener was begun? Whoever ends listeners
- * then did not find it in the list. REQUIRES: the runtime's lock */
+/* Returns whether the device has failed since the listener was begun: the end
+ * of the device did not find the listener in the list. REQUIRES: the runtime's
+ * lock */
 static bool is_lost(const struct rpma_rt_listener *listener, uint32_t fatals)
 {
 	const struct rt_cm *cm = listener->device->cm;
@@ -81,15 +85,17 @@ static bool is_lost(const struct rpma_rt_listener *listener, uint32_t fatals)
 	       rt_cm_error(cm) != 0;
 }
 
-/* Into the runtime's list, unless that stops, the device is lost, or a queue
- * has no place for its last item: then the caller has to close it. A stop waits
- * for its end in any case: the caller holds the runtime. */
+/* Lists the listener, unless the runtime stops, the device is lost, or a queue
+ * has no place for the last item: then the caller has to close the listener. A
+ * stop waits for the listener's end in any case, because the caller holds the
+ * runtime. */
 static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 			 uint32_t fatals)
 {
 	int ret = 0;
 
-	/* relaxed: we hold it. Until the end on its last poller */
+	/* relaxed: the caller holds the listener. The count is dropped at the
+	 * end, on the last poller */
 	atomic_fetch_add_explicit(&listener->target.count, 1,
 				  memory_order_relaxed);
 	rt_context_list(rt, &rt->listed_listeners, &listener->listed);
@@ -115,7 +121,8 @@ static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 	return ret;
 }
 
-/* Was it listed? Then the caller has to close it. */
+/* Takes the listener off the list. Returns whether the listener was listed; if
+ * so the caller has to close the listener. */
 static bool unlist_locked(const struct rpma_rt_listener *listener)
 {
 	struct rpma_rt_listener **link = &listener->rt->listeners;
@@ -128,8 +135,8 @@ static bool unlist_locked(const struct rpma_rt_listener *listener)
 	return true;
 }
 
-/* Off the runtime's list, for the caller to end it. REQUIRES: it is there; the
- * runtime's lock */
+/* Takes the listener off the runtime's list, for the caller to end the
+ * listener. REQUIRES: the listener is listed; the runtime's lock */
 static void rt_listener_unlist_locked(struct rpma_rt_listener *listener)
 {
 	unlist_locked(listener);
@@ -138,7 +145,8 @@ static void rt_listener_unlist_locked(struct rpma_rt_listener *listener)
 
 /* --------------------------------------------------- the control thread --- */
 
-/* The destroyer has taken it off the network. */
+/* Goes on with the end: the destroyer has taken the listener off the
+ * network. */
 static void removed_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_listener *listener =
@@ -162,8 +170,9 @@ static void shutdown_message(struct rt_msg *msg, void *owner)
 	rt_inbox_push_mt(&listener->device->control.inbox, &listener->msg);
 }
 
-/* The same as close, for a caller that may not wait; it took the listener off
- * the list. err: an errno that tells more, or 0. */
+/* Closes the listener as rt_listener_close() does, for a caller that may not
+ * wait and that took the listener off the list. err: an errno with more detail,
+ * or 0. */
 static void rt_listener_end_control(struct rpma_rt_listener *listener,
 				    enum rpma_rt_reason reason, int err)
 {
@@ -179,8 +188,9 @@ static void rt_listener_end_control(struct rpma_rt_listener *listener,
 	rt_inbox_push_mt(&listener->device->destroyer.inbox, &listener->msg);
 }
 
-/* Its device is gone. It ends, unless another thread ends it already; the
- * thread that makes it finds out when it would list it. */
+/* Ends the listener, whose device is gone, unless another thread ends the
+ * listener already. A thread that is just making the listener notices when it
+ * would list the listener. */
 static void device_removed(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
@@ -235,7 +245,8 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 		err = rt_failure_errno(ret);
 		rt_listener_poller_count_refused(
 			listener, ret == RPMA_E_PROVIDER && err ? err : ret);
-		/* not reported to the application: its handle is ours */
+		/* not reported to the application: the control thread owns the
+		 * handle */
 		conn->ctl.handshake = RT_HANDSHAKE_UNHEARD;
 		rt_conn_die_control(conn, RPMA_RT_REASON_FAILED,
 				    (uint32_t)-err);
@@ -295,13 +306,14 @@ void rt_listener_close(struct rpma_rt_listener *listener,
 /* ----------------------------------------------------------------- lost --- */
 
 /*
- * A device is lost, or the events of its connections are: what ends then, so
- * that no program waits for ever. All of it runs on the control thread of the
- * device. Connections learn of a device's end from their CQs (cq_pool.c);
- * listeners and SRQs, which have none, from here.
+ * The end of everything on a device that is lost, or whose connections' events
+ * are lost, so that no program waits for ever. Runs on the control thread of
+ * the device. Connections learn of a device's end from their CQs (cq_pool.c);
+ * listeners and SRQs, which have no CQs, from here.
  */
 
-/* The next listener of the device, off the runtime's list; NULL: none. */
+/* Takes the next listener of the device off the runtime's list; NULL: there is
+ * no such listener. */
 static struct rpma_rt_listener *take_listener(const struct rt_device *device)
 {
 	struct rpma_rt *rt = device->rt;
@@ -345,7 +357,8 @@ static void fatal(struct rt_device *device)
 	fail_srqs(device);
 }
 
-/* Each connection in a message of its own, for dying blocks. */
+/* Makes all connections deaf and ends the listeners. Each connection gets a
+ * message of its own, because dying blocks. */
 static void deaf(struct rt_device *device)
 {
 	struct rpma_rt *rt = device->rt;
@@ -360,10 +373,12 @@ static void deaf(struct rt_device *device)
 	end_listeners(device, RPMA_RT_REASON_FAILED, rt_cm_error(device->cm));
 }
 
-/* Nothing can be read on the device any more, by no thread of the runtime. */
+/* Ends everything on the device: no thread of the runtime can read the device's
+ * events any more. */
 static void lost(struct rt_device *device)
 {
-	/* first: the end of an SRQ has a connection die for another reason */
+	/* first, because the end of an SRQ gives its connections another reason
+	 * to die */
 	deaf(device);
 	fail_srqs(device);
 }
@@ -373,7 +388,7 @@ const struct rt_device_ops rt_lost_ops = {
 
 /* --------------------------------------------------------------- making --- */
 
-/* The first poller that it uses. */
+/* Returns the first poller that the listener uses. */
 static struct rt_poller *
 rt_listener_poller_first(const struct rpma_rt_listener *listener)
 {
@@ -384,7 +399,8 @@ rt_listener_poller_first(const struct rpma_rt_listener *listener)
 	return listener->parts[i].poller;
 }
 
-/* Returns bits: the pollers that requests and the end of the listener pass. */
+/* Returns bits: the pollers through which requests and the end of the listener
+ * pass. */
 static uint64_t rt_listener_poller_used(const struct rpma_rt_listener *listener)
 {
 	uint64_t used = 0;
@@ -395,7 +411,8 @@ static uint64_t rt_listener_poller_used(const struct rpma_rt_listener *listener)
 	return used;
 }
 
-/* It has no queue: its requests are futures, on its first poller. */
+/* Makes the source of a listener without a queue: requests are futures, on the
+ * listener's first poller. */
 static int make_requests(struct rpma_rt_listener *listener)
 {
 	const struct rt_source_cfg cfg = {
@@ -426,11 +443,12 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	if (listener == NULL)
 		return RPMA_E_NOMEM;
 	listener->target.ops = &cm_ops;
-	/* relaxed: nobody else knows it. The application's handle */
+	/* relaxed: no other thread knows the listener. The count of the
+	 * application's handle */
 	atomic_store_explicit(&listener->target.count, 1, memory_order_relaxed);
 	listener->rt = rt;
 	CDS_INIT_LIST_HEAD(&listener->listed);
-	/* relaxed: just a number */
+	/* relaxed: only the uniqueness of the number matters */
 	listener->number = 1 + atomic_fetch_add_explicit(&last_number, 1,
 							 memory_order_relaxed);
 	ret = rt_conn_cfg_read(cfg, rt, &listener->cfg);
@@ -438,7 +456,8 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 		free(listener);
 		return ret;
 	}
-	/* holds the queues, before begin() looks whether they are closed */
+	/* holds the queues, before begin() looks whether the queues are
+	 * closed */
 	ret = rt_listener_poller_new_all(listener);
 	if (ret == 0 && rt_conn_cfg_queue(&listener->cfg, 0) == NULL)
 		ret = make_requests(listener);
@@ -451,7 +470,7 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	rt_conn_cfg_ref(&listener->cfg);
 	listener->has_srqs = true;
 	pthread_mutex_unlock(&rt->lock);
-	/* relaxed: a count, read under no order */
+	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	*listener_ptr = listener;
 	return 0;
@@ -480,8 +499,8 @@ static uint32_t count_fatals(const struct rt_device *device)
 	return fatals;
 }
 
-/* On the network. What was made of it is undone when it fails, without a word
- * to the program, which has had no request of it. */
+/* Puts the listener on the network. On failure everything is undone, silently,
+ * because the program has had no request. */
 static int begin(struct rpma_rt_listener *listener, const char *addr,
 		 const char *port)
 {
@@ -538,7 +557,8 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 		ret = rt_resolve_check_port(RT_LOG_HERE, port);
 	if (ret)
 		return ret;
-	/* before the runtime is held: a stop waits for no name server */
+	/* before the runtime is held, because a stop waits for no name
+	 * server */
 	if (!rt_resolve_is_numeric(addr, port)) {
 		ret = rt_resolve_wait(RT_LOG_HERE, addr, port, addr_number,
 				      port_number);
@@ -577,8 +597,9 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 	return ret;
 }
 
-/* Of this listener: no post any more, what is out ends. Each in a message of
- * its own, for that blocks. */
+/* Drains the connections of the listener: no more posts, outstanding work
+ * requests complete. Each connection gets a message of its own, because
+ * draining blocks. */
 static void drain_conns(const struct rpma_rt_listener *listener,
 			uint32_t timeout_ms)
 {
@@ -595,7 +616,8 @@ static void drain_conns(const struct rpma_rt_listener *listener,
 	pthread_mutex_unlock(&rt->lock);
 }
 
-/* Ends it, unless somebody has; then there is no connection of it to come. */
+/* Ends the listener for a drain, unless another thread has ended the listener:
+ * then no further connection comes. */
 static void end_for_drain(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
@@ -661,7 +683,7 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 			rt_listener_close(listener, RPMA_RT_REASON_LOCAL);
 		rt_context_unref(rt);
 	}
-	if (!is_ours && !is_removed) /* the stop closes it */
+	if (!is_ours && !is_removed) /* the stop closes the listener */
 		rt_context_wait_stopped(rt);
 	*listener_ptr = NULL;
 	rt_listener_unref(listener);

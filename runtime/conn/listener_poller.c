@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * listener_poller.c -- the parts of a listener, one for each poller. The end of
- * a listener runs on its pollers, each in its own lane; the last of them tells
- * the control thread.
+ * listener_poller.c -- the parts of a listener, a part for each poller. The end
+ * of a listener runs on its pollers, each in its own lane; the last of these
+ * pollers reports to the control thread.
  */
 
 #include "conn/listener.h"
@@ -50,7 +50,7 @@ static void end_message(struct rt_msg *msg, void *owner)
 
 /* --------------------------------------------------------------- making --- */
 
-/* May a request get that poller? */
+/* Returns whether the poller may get a request. */
 static bool is_candidate(const struct rt_conn_cfg *cfg, uint32_t poller)
 {
 	uint64_t with_srq = rt_conn_cfg_srq_pollers(cfg);
@@ -67,8 +67,9 @@ static int part_init(struct rt_listener_poller *part,
 	const struct rt_conn_cfg *cfg = &listener->cfg;
 	struct rpma_rt_queue *queue = rt_conn_cfg_queue(cfg, index);
 
-	/* one queue of several pollers: those that get no request bring it
-	 * nothing. A queue that gets none has its LISTENER_CLOSED too */
+	/* with a single queue for several pollers, a poller that gets no
+	 * request writes nothing to the queue. A queue of a single poller has
+	 * its LISTENER_CLOSED, too, if the poller gets no request */
 	if (cfg->queues[0] == NULL && !is_candidate(cfg, index))
 		return 0;
 	part->is_used = true;
@@ -86,7 +87,7 @@ static int part_init(struct rt_listener_poller *part,
 	return 0;
 }
 
-/* How many lanes of the listener lead to the queue. */
+/* Returns how many lanes of the listener lead to the queue. */
 static uint32_t count_lanes(const struct rpma_rt_listener *listener,
 			    const struct rpma_rt_queue *queue)
 {
@@ -98,7 +99,7 @@ static uint32_t count_lanes(const struct rpma_rt_listener *listener,
 	return count;
 }
 
-/* The first part of those that lead to its queue. */
+/* Returns whether the part is the first part that leads to its queue. */
 static bool is_first(const struct rpma_rt_listener *listener, uint32_t index)
 {
 	uint32_t i;
@@ -110,7 +111,7 @@ static bool is_first(const struct rpma_rt_listener *listener, uint32_t index)
 	return true;
 }
 
-/* Set aside, as nothing is allocated for an end. */
+/* Makes the joints in advance, because nothing is allocated in an end. */
 static int make_joints(struct rpma_rt_listener *listener)
 {
 	struct rt_listener_poller *parts = listener->parts;
@@ -128,7 +129,7 @@ static int make_joints(struct rpma_rt_listener *listener)
 		joint = calloc(1, sizeof(*joint));
 		if (joint == NULL)
 			return RPMA_E_NOMEM;
-		/* relaxed: nobody else knows it */
+		/* relaxed: no other thread knows the joint */
 		atomic_store_explicit(&joint->lanes, lanes,
 				      memory_order_relaxed);
 		for (k = i; k < listener->rt->cfg.pollers; k++) {
@@ -139,7 +140,7 @@ static int make_joints(struct rpma_rt_listener *listener)
 	return 0;
 }
 
-/* No token of them was written, nor will be. */
+/* Frees the joints, of which no token was or will be written. */
 static void free_joints(struct rpma_rt_listener *listener)
 {
 	uint32_t i;
@@ -194,7 +195,8 @@ static int reserve(struct rt_listener_poller *part)
 {
 	int ret;
 
-	/* items of what is gone may fill the spill: see rt_reserve_lane() */
+	/* items of ended connections may fill the spill: see
+	 * rt_reserve_lane() */
 	if (rt_lane_is_backlogged(part->lane))
 		return RPMA_RT_E_BUSY;
 	ret = rt_reserve_spill(part->lane, 1, &part->spill);
@@ -237,7 +239,7 @@ static bool is_srq_alive(const struct rpma_rt_srq *srq)
 	return srq == NULL || !rt_srq_has_failed(srq);
 }
 
-/* requests that wait for a future, at most: as in a queue */
+/* most requests that wait for a future, as many as in a queue */
 #define WAITING_MAX RPMA_RT_DEFAULT_BACKLOG_LIMIT
 
 static bool may_list(const struct rpma_rt_listener *listener)
@@ -284,14 +286,15 @@ void rt_listener_poller_offer(struct rt_listener_poller *part,
 {
 	struct rt_conn_setup *setup = conn->setup;
 
-	/* its handle, which nobody has yet, keeps it and its setup */
+	/* the handle, which the program does not have yet, keeps the connection
+	 * and the setup */
 	setup->request.item = rt_item_event(conn, RPMA_RT_EVENT_REQUEST);
 	setup->requests = part->listener->requests;
 	setup->begin_msg.fn = offered_message;
 	rt_inbox_push_mt(&setup->requests->poller->inbox, &setup->begin_msg);
 }
 
-/* Why a request is refused, and what to do. */
+/* Returns why a request is refused, and what to do. */
 static const char *reason_2str(int error, char words[static RT_FAILURE_WORDS])
 {
 	if (error > 0)
@@ -319,12 +322,13 @@ void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 		error != atomic_exchange_explicit(&listener->refused_for, error,
 						  memory_order_relaxed);
 
-	/* relaxed, both: likewise */
+	/* relaxed, both: statistics, which order nothing */
 	atomic_store_explicit(&listener->refused_ms, rt_now_ms(),
 			      memory_order_relaxed);
 	atomic_fetch_add_explicit(&listener->rt->requests_refused, 1,
 				  memory_order_relaxed);
-	/* the 1st, 2nd, 4th ..., and one that has another cause */
+	/* logs the 1st, 2nd, 4th ... refusal, and each refusal with another
+	 * cause */
 	if (!is_new && (refused & (refused - 1)) != 0)
 		return;
 	RT_LOG_ERROR("the listener at port %u has refused %" PRIu32
@@ -334,21 +338,23 @@ void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 
 void rt_listener_poller_expect(struct rt_listener_poller *part)
 {
-	/* relaxed: before the message with READY; end_msg is sent after it */
+	/* relaxed: the later message with READY publishes the count, and
+	 * end_msg is sent after that message */
 	atomic_fetch_add_explicit(&part->due, 1, memory_order_relaxed);
 }
 
 void rt_listener_poller_requested(struct rt_listener_poller *part)
 {
-	/* relaxed: the poller alone takes away, and looks when it has end_msg,
-	 * after which nobody adds */
+	/* relaxed: only the poller counts down, and looks at the count when
+	 * end_msg has come, after which no thread counts up */
 	atomic_fetch_sub_explicit(&part->due, 1, memory_order_relaxed);
 	try_end(part);
 }
 
 /* ------------------------------------------------------------------ end --- */
 
-/* Control thread: every poller has written, and rung for, what it had. */
+/* Ends the listener on the control thread: every poller has written its last
+ * item and has rung. */
 static void ended_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_listener *listener =
@@ -380,7 +386,8 @@ static struct rpma_rt_completion closed_item(struct rpma_rt_listener *listener)
 	};
 }
 
-/* The poller of the requests: behind each that was offered. */
+/* Ends the source, on the poller of the requests: after each offered
+ * request. */
 static void end_requests_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_listener *listener =
@@ -393,12 +400,13 @@ static void end_requests_message(struct rt_msg *msg, void *owner)
 	rt_inbox_push_mt(&listener->device->control.inbox, msg);
 }
 
-/* The last item of this part is written. */
+/* Counts down the parts that have not written their last item. */
 static void leave(struct rpma_rt_listener *listener)
 {
 	struct rt_inbox *inbox = &listener->device->control.inbox;
 
-	/* acq_rel: the last one sees that the others have rung */
+	/* acq_rel: pairs with the other pollers' decrements: the last poller
+	 * sees that the others have rung */
 	if (atomic_fetch_sub_explicit(&listener->parts_left, 1,
 				      memory_order_acq_rel) != 1)
 		return;
@@ -409,8 +417,9 @@ static void leave(struct rpma_rt_listener *listener)
 	rt_inbox_push_mt(inbox, &listener->ended_msg);
 }
 
-/* The last item of this lane, once no REQUEST is due. It has its place there:
- * the thread that waits for the end may be the one that takes. */
+/* Writes the last item of this lane, once no REQUEST is due. The item has a
+ * reserved place, because the thread that waits for the end may be the only
+ * consumer. */
 static void try_end(struct rt_listener_poller *part)
 {
 	struct rpma_rt_listener *listener = part->listener;
@@ -420,7 +429,7 @@ static void try_end(struct rt_listener_poller *part)
 	if (!part->is_ending ||
 	    atomic_load_explicit(&part->due, memory_order_relaxed) > 0)
 		return;
-	if (part->lane == NULL) { /* its requests are futures */
+	if (part->lane == NULL) { /* requests are futures */
 		part->is_ending = false;
 		leave(listener);
 		return;
@@ -428,7 +437,7 @@ static void try_end(struct rt_listener_poller *part)
 	part->is_ending = false;
 	item = part->joint ? rt_joint_token(part->joint)
 			   : closed_item(listener);
-	/* before whoever takes it may delete the queue */
+	/* before a consumer of the item may delete the queue */
 	rt_queue_announce_unref(part->queue);
 	if (!listener->is_silent)
 		rt_deliver_write(part->poller, part->lane, &item);
@@ -444,7 +453,7 @@ void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
 	uint32_t left = 0;
 	uint32_t i;
 
-	/* relaxed: statistic, orders nothing */
+	/* relaxed: statistic, which orders nothing */
 	atomic_store_explicit(&listener->is_over, true, memory_order_relaxed);
 	listener->ended_msg.fn = ended_message;
 	for (i = 0; i < count; i++) {
@@ -456,11 +465,11 @@ void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
 		part->joint->item = closed_item(listener);
 		rt_joint_announce(part->queue);
 	}
-	/* relaxed: the inboxes publish it */
+	/* relaxed: the inboxes publish the count */
 	atomic_store_explicit(&listener->parts_left, left,
 			      memory_order_relaxed);
 	for (i = 0; i < count; i++) {
-		/* with the last message it may be gone */
+		/* the listener may be freed after the last message */
 		part = &listener->parts[i];
 		poller = part->poller;
 		if (!part->is_used)

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owing.c -- the routes of a connection's poller: its list of them, and those
- * that are closed and owe. How many work requests have to retire first was read
- * from the ledger when the route was closed, so nothing is counted when one is
- * posted or completes.
+ * owing.c -- the routes of a connection's poller: the list of routes, and
+ * closed routes that owe. The number of entries that have to retire first was
+ * read from the ledger when the route was closed, so nothing is counted when a
+ * work request is posted or completes.
  */
 
 #include "conn/route.h"
@@ -15,7 +15,7 @@
 
 /* ---------------------------------------------------- routes of a lane --- */
 
-/* The bucket of a connection's open routes to the lane. */
+/* Returns the bucket of a connection's open routes to the lane. */
 static struct cds_hlist_head *bucket_of(const struct rpma_rt_conn *conn,
 					const struct rt_lane *lane)
 {
@@ -59,7 +59,7 @@ void rt_owing_list_poller(struct rpma_rt_conn *conn,
 	conn->poll.routes = route;
 	conn->poll.routes_count++;
 	if (route->is_own)
-		return; /* it knows what follows */
+		return; /* an own route knows the next route */
 	opened = rt_route_opened(route);
 	opened->next = next;
 	opened->link = &conn->poll.routes;
@@ -90,14 +90,16 @@ void rt_owing_bury_poller(struct rpma_rt_route *route)
 
 	conn->cq->routes[route->number] = (struct rt_route_entry){0};
 	unlist(conn, opened);
-	/* release: a reader of it does not take the number for this route's */
+	/* release: pairs with the acquire in is_buried(), route.c: a reader of
+	 * the flag does not believe that the number still belongs to this
+	 * route */
 	atomic_store_explicit(&opened->is_buried, true, memory_order_release);
-	/* relaxed: the poller's own */
+	/* relaxed: only the poller writes */
 	opened->next =
 		atomic_load_explicit(&conn->poll.buried, memory_order_relaxed);
 	opened->buried_count = rt_owing_buried_count(opened->next) + 1;
-	/* release [ROUTE-3]: pairs with unlist_buried(); next, is_buried,
-	 * buried_count */
+	/* release [ROUTE-3]: pairs with the acquire in unlist_buried(),
+	 * route.c: next, is_buried, buried_count */
 	atomic_store_explicit(&conn->poll.buried, route, memory_order_release);
 	rt_numbers_return_poller(&conn->cq->numbers, route->number);
 }
@@ -121,7 +123,7 @@ void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired)
 	}
 	opened->owing_next = conn->poll.owing;
 	conn->poll.owing = opened;
-	/* relaxed: our own bit */
+	/* relaxed: only the poller uses the bit */
 	atomic_fetch_or_explicit(&side->want, RT_WANT_RETIRED,
 				 memory_order_relaxed);
 }
@@ -143,7 +145,7 @@ void rt_owing_look_poller(struct rt_side *side)
 		link = &opened->owing_next;
 	}
 	if (!is_left)
-		/* relaxed: our own bit */
+		/* relaxed: only the poller uses the bit */
 		atomic_fetch_and_explicit(&side->want,
 					  ~(uint32_t)RT_WANT_RETIRED,
 					  memory_order_relaxed);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* reason.c -- see reason.h; what errnos mean: base/failure.c. */
+/* reason.c -- reasons of the end of a connection, see reason.h. The meaning of
+ * errnos: base/failure.c. */
 
 #include "conn/reason.h"
 
@@ -11,7 +12,8 @@
 
 #include "conn/conn.h"
 
-/* librdmacm's status where a call of its own failed; errno is not passed on */
+/* status of librdmacm when a call inside librdmacm failed; errno is not passed
+ * on */
 #define CALL_FAILED (-1)
 
 /* reject reasons of the CM */
@@ -19,11 +21,12 @@
 #define CM_BY_PROGRAM  28
 
 /*
- * The peer had accepted, and then either it ended the handshake before its
- * answer was taken here, or a verb refused to take the answer. librdmacm calls
- * both CONNECT_ERROR, and drops the peer's REJECTED or DISCONNECTED that
- * follows. The kernel knows which: it has nothing for the queue pair of a
- * handshake that is over.
+ * Returns whether the peer has left, in contrast to a verb that failed. The
+ * peer had accepted; then either the peer ended the handshake before the answer
+ * was taken here, or a verb refused to take the answer. librdmacm reports
+ * CONNECT_ERROR in both cases, and drops the peer's REJECTED or DISCONNECTED
+ * that follows. The kernel can tell the cases apart: for the queue pair of a
+ * finished handshake the kernel has no attributes.
  */
 static bool has_peer_left(const struct rpma_cm_event *event)
 {
@@ -35,7 +38,7 @@ static bool has_peer_left(const struct rpma_cm_event *event)
 	       rdma_init_qp_attr(event->id, &attr, &mask) != 0;
 }
 
-/* The step that an event reports the failure of. */
+/* Returns the step whose failure the event reports. */
 static enum rt_step step_of(uint32_t type)
 {
 	switch (type) {
@@ -52,7 +55,7 @@ static enum rt_step step_of(uint32_t type)
 	}
 }
 
-/* The reason of an event that is the failure of no step. */
+/* Returns the reason for an event that is not the failure of a step. */
 static enum rpma_rt_reason reason_of(uint32_t type)
 {
 	switch (type) {
@@ -107,7 +110,7 @@ static const char *rejected_advice(int status)
 {
 	switch (status) {
 	case CM_NO_LISTENER:
-	case -ECONNREFUSED: /* of iWARP */
+	case -ECONNREFUSED: /* iWARP */
 		return ": no program listens at that port there";
 	case CM_BY_PROGRAM:
 		return ": the program there rejected it, or has no room; its "
@@ -138,7 +141,8 @@ void rt_reason_refused(struct rpma_rt_conn *conn, int answer)
 {
 	int err = rt_failure_answer(answer);
 
-	/* Linux has no errno above 133. relaxed: RT_CTL_REFUSED publishes it */
+	/* Linux has no errno above 133. relaxed: RT_CTL_REFUSED publishes the
+	 * errno */
 	atomic_store_explicit(&conn->post_errno,
 			      (uint8_t)(err <= UINT8_MAX ? err : EIO),
 			      memory_order_relaxed);
@@ -146,6 +150,7 @@ void rt_reason_refused(struct rpma_rt_conn *conn, int answer)
 
 int rt_reason_refusal(const struct rpma_rt_conn *conn)
 {
-	/* relaxed: the caller's own, or RT_CTL_REFUSED has published it */
+	/* relaxed: stored by the calling thread, or published by
+	 * RT_CTL_REFUSED */
 	return atomic_load_explicit(&conn->post_errno, memory_order_relaxed);
 }

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * reason.h -- the reason and the detail in CLOSED when a CM event, or a call
- * that failed, ends a connection. Runs on the device's control thread, but for
- * refused posts.
+ * reason.h -- the reason and the detail in CLOSED when a CM event, or a failed
+ * call, ends a connection. Runs on the device's control thread, but for refused
+ * posts.
  */
 
 #ifndef RT_CONN_REASON_H
@@ -19,18 +19,18 @@ struct rpma_rt_conn;
 
 struct rt_reason {
 	enum rpma_rt_reason reason;
-	enum rt_step step; /* that failed; RT_STEP_NONE: no step */
-	int err;	   /* of the step, see failure.h */
-	/* As rpma_rt_completion_detail() reads it: 0, a negative errno, or a
-	 * reject reason of the CM. */
+	enum rt_step step; /* the step that failed; RT_STEP_NONE: no step */
+	int err;	   /* error of the step, see failure.h */
+	/* value that rpma_rt_completion_detail() returns: 0, a negative errno,
+	 * or a reject reason of the CM. */
 	uint32_t detail;
 };
 
 struct rt_reason rt_reason_of_event(const struct rpma_cm_event *event);
 /* err: an errno, or 0. */
 struct rt_reason rt_reason_of_step(enum rt_step step, int err);
-/* Writes the reason of a connection that is not established, and a remedy,
- * as the end of a message. Returns buf. */
+/* Writes the reason of a connection before ESTABLISHED, and a remedy, as the
+ * end of a message. Returns buf. */
 const char *rt_reason_words(const struct rt_reason *why,
 			    char buf[static RT_FAILURE_WORDS]);
 
@@ -38,7 +38,7 @@ const char *rt_reason_words(const struct rt_reason *why,
  * Any thread that posts. */
 __attribute__((cold)) void rt_reason_refused(struct rpma_rt_conn *conn,
 					     int answer);
-/* Returns the errno that rt_reason_refused() has kept; 0: no errno. Thread: the
+/* Returns the errno kept by rt_reason_refused(); 0: no errno. Thread: the
  * caller of rt_reason_refused(), or the control thread after RT_CTL_REFUSED. */
 int rt_reason_refusal(const struct rpma_rt_conn *conn);
 

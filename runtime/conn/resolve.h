@@ -40,7 +40,7 @@ int rt_resolve_check_port(const struct rt_log_place *place, const char *port);
 int rt_resolve_wait(const struct rt_log_place *place, const char *name,
 		    const char *service, char *addr, char *port);
 
-/* Returns the look-up of a connection that is being made, or NULL without
+/* Makes the look-up of a connection that is being made. Returns NULL without
  * memory. The time-out of verbs counts from here. */
 struct rt_resolve *rt_resolve_new(struct rpma_rt_conn *conn, const char *addr,
 				  const char *port,

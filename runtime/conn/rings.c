@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* rings.c -- see rings.h. */
+/* rings.c -- the rings of a connection, see rings.h. */
 
 #include "conn/rings.h"
 
@@ -10,7 +10,8 @@
 #include "base/line.h"
 #include "conn/conn.h"
 
-/* The receives of an SRQ, or of a pool, stand in no line of the connection. */
+/* Returns the size of a side's line. Receives of an SRQ or of a pool stand in
+ * no line of the connection. */
 static struct rt_line_size line_of(const struct rpma_rt_conn *conn, int side,
 				   uint32_t depth, uint32_t waiting)
 {
@@ -33,7 +34,7 @@ static size_t whole_lines(size_t bytes)
 	return (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
 }
 
-/* Takes so many bytes of the block, in whole cache lines. */
+/* Takes `bytes` bytes of the block, in whole cache lines. */
 static void *carve(char **block, size_t bytes)
 {
 	void *memory = *block;
@@ -61,7 +62,8 @@ int rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
 	block = aligned_alloc(RT_CACHE_LINE, bytes);
 	if (block == NULL)
 		return RPMA_E_NOMEM;
-	/* in front what is written here, in as few pages as can be */
+	/* in front the memory that is written here, so that few pages are
+	 * touched */
 	for (i = 0; i < 2; i++)
 		rt_ledger_init(&conn->gate[i].ledger, depths[i],
 			       carve(&block, rt_ledger_bytes(depths[i])));

@@ -20,7 +20,7 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 
-/* The same for a route, and what undoing it needs. */
+/* Reserves a lane for a route, with the data that undoing needs. */
 static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 			struct rt_spill **spill_ptr)
 {
@@ -41,13 +41,14 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 		return ret;
 	if (*spill_ptr != NULL)
 		(*spill_ptr)->announced_before = announced;
-	/* relaxed: nobody else knows the route yet */
+	/* relaxed: no other thread knows the route yet */
 	atomic_store_explicit(&route->lane, reserved, memory_order_relaxed);
 	return 0;
 }
 
-/* Receives of an SRQ lead there: any of them may, so the lane has room for all,
- * kept for it by the first connection until the last one goes. */
+/* Shares the room for an SRQ's receives: any receive of the SRQ may lead to the
+ * lane, so the lane has room for all receives, reserved by the first connection
+ * and kept until the last connection goes. */
 static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 {
 	const struct rpma_rt_srq *srq = rt_conn_srq(route->conn);
@@ -63,7 +64,7 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 		return ret;
 	lane->number_users[srq->number]++;
 	route->shares = true;
-	if (spill != NULL) { /* it has room for both */
+	if (spill != NULL) { /* the new spill has room for both */
 		spill->announced_before = before;
 		rt_spill_delete(*spill_ptr);
 		*spill_ptr = spill;
@@ -71,7 +72,8 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 	return 0;
 }
 
-/* Gives back the route's reservation in that lane, which it led or leads to. */
+/* Gives back the route's reservation in a lane to which the route leads or
+ * led. */
 static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 {
 	const struct rpma_rt_srq *srq = rt_conn_srq(route->conn);
@@ -103,7 +105,7 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 	return ret;
 }
 
-/* Lists an opened one first; own ones end the list. */
+/* Lists an opened route first; own routes end the list. */
 static void list_first(struct rpma_rt_route **first,
 		       struct rt_route_opened *opened)
 {
@@ -138,9 +140,9 @@ static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
-/* Updates the directory's copy of where route leads: where to leads. The caller
- * references both the former queue and that of to: a dump that has read the
- * former lane is over when this returns. */
+/* Updates the directory's copy of where the route leads to where `to` leads.
+ * The caller holds both the former queue and the queue of `to`: a dump that has
+ * read the former lane is over when this function returns. */
 static void route_relist(struct rpma_rt_route *route,
 			 const struct rpma_rt_route *to)
 {
@@ -149,8 +151,8 @@ static void route_relist(struct rpma_rt_route *route,
 	pthread_mutex_unlock(&route->conn->rt->directory);
 }
 
-/* Takes the route off the directory, before it is freed. An own one goes only
- * with those before it. */
+/* Takes the route off the directory, before the route is freed. An own route
+ * goes only when all routes in front have gone. */
 static void route_unlist(struct rpma_rt_conn *conn,
 			 const struct rpma_rt_route *route)
 {
@@ -175,7 +177,8 @@ void rt_route_free(struct rpma_rt_route *route)
 		free(rt_route_opened(route));
 }
 
-/* Number, waiter and place of a record that knows its connection and side. */
+/* Initialises number, waiter and place of a record that has connection and
+ * side. */
 static int route_init(struct rpma_rt_route *route, struct rpma_rt_queue *queue,
 		      uint32_t entries, struct rt_spill **spill_ptr)
 {
@@ -184,7 +187,7 @@ static int route_init(struct rpma_rt_route *route, struct rpma_rt_queue *queue,
 	int ret;
 
 	route->queue = queue;
-	/* relaxed: nobody else knows the route yet */
+	/* relaxed: no other thread knows the route yet */
 	atomic_store_explicit(&route->open_side, route->side,
 			      memory_order_relaxed);
 	if (queue != NULL) {
@@ -227,7 +230,8 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	return ret;
 }
 
-/* The number of work requests with a lease; or the own route is undone. */
+/* Takes the number for work requests with a lease. On failure the own route is
+ * undone. */
 static int take_lease_number(struct rpma_rt_conn *conn,
 			     struct rpma_rt_route *own, struct rt_spill *spill)
 {
@@ -274,18 +278,19 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 	unreserve(own, from_lane);
 	own->reserved = to->reserved;
 	own->shares = to->shares;
-	route_relist(own, to); /* before from is let go */
+	route_relist(own, to); /* before `from` is let go */
 	route_unlist(own->conn, to);
 	rt_numbers_return(&own->conn->cq->numbers, to->number);
 	rt_route_free(to);
 	rt_queue_unref_announced(from);
 }
 
-/* Closed ones that owe nothing since the change before leave the directory. One
- * that was buried before it was listed is on no list. */
+/* Takes closed routes off the directory that were buried since the last change.
+ * A route that was buried before it was listed is on no list. */
 static void unlist_buried(struct rpma_rt_conn *conn)
 {
-	/* acquire [ROUTE-3]: pairs with rt_owing_bury_poller() */
+	/* acquire [ROUTE-3]: pairs with the release in
+	 * rt_owing_bury_poller() */
 	const struct rpma_rt_route *route =
 		atomic_load_explicit(&conn->poll.buried, memory_order_acquire);
 	uint32_t count = rt_owing_buried_count(route);
@@ -306,7 +311,8 @@ static bool is_buried(const struct rpma_rt_route *route)
 				    memory_order_acquire);
 }
 
-/* The directory says that what it owes goes where to leads. */
+/* Lists a closed route: the directory says that its owed completions go where
+ * `to` leads. */
 static void route_list_closed(struct rpma_rt_conn *conn,
 			      struct rpma_rt_route *route,
 			      struct rpma_rt_route *to)
@@ -315,7 +321,8 @@ static void route_list_closed(struct rpma_rt_conn *conn,
 	pthread_mutex_lock(&conn->rt->directory);
 	unlist_buried(conn);
 	rt_route_opened(route)->listed_to = to;
-	/* one that is buried behind this look is above what was seen */
+	/* a route that is buried after this look is above the routes seen by
+	 * unlist_buried() */
 	if (!is_buried(route))
 		list_first(&conn->listed_closed, rt_route_opened(route));
 	pthread_mutex_unlock(&conn->rt->directory);
@@ -328,7 +335,7 @@ void rt_route_end(struct rpma_rt_route *route, struct rpma_rt_queue *from,
 		unreserve(route, from_lane);
 	route->reserved = 0;
 	route->shares = false;
-	route_list_closed(route->conn, route, to); /* before from is let go */
+	route_list_closed(route->conn, route, to); /* before `from` is let go */
 	if (from != NULL)
 		rt_queue_unref_announced(from);
 }
@@ -336,7 +343,7 @@ void rt_route_end(struct rpma_rt_route *route, struct rpma_rt_queue *from,
 void rt_route_undo(struct rpma_rt_conn *conn, struct rpma_rt_route *route,
 		   struct rt_spill *spill)
 {
-	/* one that the poller has got is announced rightly */
+	/* a spill that the poller has got stays announced */
 	if (spill != NULL)
 		rt_route_lane(route)->announced = spill->announced_before;
 	rt_route_release(conn, route);

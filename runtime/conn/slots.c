@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * slots.c -- see slots.h. Numbers are taken and returned under the runtime's
- * lock, the table they index is the poller's.
+ * slots.c -- slots of connections, see slots.h. Numbers are taken and returned
+ * under the runtime's lock; only the poller uses the table.
  */
 
 #include "conn/slots.h"
@@ -49,13 +49,13 @@ void rt_slots_return(struct rt_poller *poller, uint32_t slot)
 
 /* ----------------------------------------------------------- the poller --- */
 
-/* One connection fewer on that page. A page given back reads as NULL. */
+/* Takes a connection off a page. A page that was given back reads as NULL. */
 static void leave_page(struct rt_slots *slots, uint32_t page)
 {
-	/* a program with few connections makes no system call */
+	/* page 0 stays: a program with few connections makes no system call */
 	if (--slots->in_page[page] > 0 || page == 0)
 		return;
-	/* refused, the page only stays */
+	/* on failure the page only stays */
 	madvise(&slots->conns[page * slots->page_slots],
 		slots->page_slots * sizeof(*slots->conns), MADV_DONTNEED);
 }
@@ -84,7 +84,7 @@ int rt_slots_new(struct rt_poller *poller)
 
 	if (slots == NULL)
 		return RPMA_E_NOMEM;
-	/* pages of numbers never used are never touched */
+	/* pages of numbers that were never used are not touched */
 	table = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (table == MAP_FAILED) {

@@ -69,7 +69,7 @@ struct rt_post_object_ops {
 	void (*hold)(const struct rt_post *post);
 	/* tells the poller that slots were given back unposted */
 	void (*tell_places)(const struct rt_post *post);
-	/* notes what the caller wants, so that exactly a single WRITABLE
+	/* notes what the caller wants, so that a single WRITABLE
 	 * follows, also where the reason has gone meanwhile. The caller holds
 	 * nothing. Returns RPMA_E_AGAIN */
 	int (*refuse)(const struct rt_post *post);
