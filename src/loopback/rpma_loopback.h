@@ -151,6 +151,13 @@ RPMA_LOOPBACK_API int rpma_loopback_raise(int event_type, void *object);
 RPMA_LOOPBACK_API int rpma_loopback_raise_cm(int event_type, int status,
 					     struct rdma_cm_id *id);
 
+/*
+ * Takes the process down as a power failure does: files that stand for
+ * persistent memory keep what was persistent (doc/protocols/power.md). Does not
+ * return, except with -EINVAL without RPMA_LOOPBACK_POWER_FAIL.
+ */
+RPMA_LOOPBACK_API int rpma_loopback_power_fail(void);
+
 /* Put the CQ in error as an overrun does. Returns 0 or -EINVAL. */
 RPMA_LOOPBACK_API int rpma_loopback_break_cq(struct ibv_cq *cq);
 

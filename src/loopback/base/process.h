@@ -14,7 +14,8 @@
  *   5 srq.pop, then srq.post
  *   6 cq.push, then cq.poll
  *   7 channel.lock, context.lock, the service's and the faults' own mutexes,
- *     the lock of a row of the table of keys, link.out, the list of links
+ *     the lock of a row of the table of keys, link.out, the list of links, the
+ *     lock of persistent memory
  * A thread holds no lock while the thread runs a hook, waits for events to be
  * acknowledged, or calls into the rdma_cm half. doc/protocols/loopback.md gives
  * the reasons, and the argument why an object may go away while others execute.

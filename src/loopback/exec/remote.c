@@ -25,6 +25,7 @@
 #include "fault/fault.h"
 #include "memory/barrier.h"
 #include "memory/copy.h"
+#include "memory/power.h"
 #include "object/limits.h"
 #include "qp/flush.h"
 #include "qp/qp.h"
@@ -406,6 +407,8 @@ static int take_bytes(struct lb_work *w, const struct lb_span *bytes,
 	if (lb_copy_spans(wqe->sge, wqe->nsge, wqe->length,
 			  IBV_ACCESS_LOCAL_WRITE, w->qp->pd, w->local))
 		return IBV_WC_LOC_PROT_ERR;
+	if (lb_power_is_on())
+		lb_power_deliver(w->qp->order, w->local, offset, n);
 	lb_copy_slice(w->local, src, wqe->length, offset, n);
 	return LB_EXEC_OK;
 }

@@ -21,6 +21,7 @@
 #include "memory/copy.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
+#include "memory/power.h"
 #include "object/limits.h"
 #include "qp/ah.h"
 #include "qp/flush.h"
@@ -170,12 +171,21 @@ int lb_respond_complete(struct lb_work *w)
 	return reject(w, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
 }
 
-/* Move as much as the budget allows: LB_EXEC_OK or LB_EXEC_AGAIN. */
-static int move_slice(struct lb_work *w, const struct lb_span *dst,
-		      const struct lb_span *src, uint64_t total)
+/*
+ * Moves as much as the budget allows, to memory of the end that receives the
+ * bytes: LB_EXEC_OK or LB_EXEC_AGAIN.
+ */
+static int move_slice(struct lb_work *w, const struct lb_qp *end,
+		      const struct lb_span *dst, const struct lb_span *src,
+		      uint64_t total)
 {
 	struct lb_resp *resp = &w->peer->resp;
-	uint64_t n = lb_copy_slice(dst, src, total, resp->done, w->budget);
+	uint64_t n;
+
+	if (lb_power_is_on())
+		lb_power_deliver(end->order, dst, resp->done,
+				 lb_copy_piece(total - resp->done, w->budget));
+	n = lb_copy_slice(dst, src, total, resp->done, w->budget);
 
 	resp->done += n;
 	w->budget -= n < w->budget ? n : w->budget;
@@ -194,7 +204,7 @@ static int respond_send(struct lb_work *w)
 	ret = lb_copy_spans(resp->sge, resp->nsge, w->wqe->length,
 			    IBV_ACCESS_LOCAL_WRITE, pd, dst);
 	if (!ret)
-		return move_slice(w, dst, w->local, w->wqe->length);
+		return move_slice(w, peer, dst, w->local, w->wqe->length);
 	if (ret == ENOSPC) {
 		lb_respond_fail(w, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
@@ -233,7 +243,7 @@ static int respond_write(struct lb_work *w)
 	if (w->wqe->opcode == IBV_WR_ATOMIC_WRITE &&
 	    ((w->wqe->remote_addr | (uintptr_t)remote[0].addr) & 7))
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
-	return move_slice(w, remote, w->local, w->wqe->length);
+	return move_slice(w, w->peer, remote, w->local, w->wqe->length);
 }
 
 /*
@@ -251,6 +261,13 @@ static int check_answer(struct lb_work *w)
 		       : 0;
 }
 
+/* The READ has read: what the queue pair wrote before persists. */
+static void note_read(const struct lb_work *w)
+{
+	if (lb_power_is_on() && w->wqe->length)
+		lb_power_read(w->peer->order);
+}
+
 static int respond_read(struct lb_work *w)
 {
 	struct lb_span remote[2];
@@ -261,7 +278,10 @@ static int respond_read(struct lb_work *w)
 		ret = check_answer(w);
 	if (ret)
 		return ret;
-	return move_slice(w, w->local, remote, w->wqe->length);
+	ret = move_slice(w, w->qp, w->local, remote, w->wqe->length);
+	if (ret == LB_EXEC_OK)
+		note_read(w);
+	return ret;
 }
 
 static int check_counted(struct lb_work *w)
@@ -275,7 +295,11 @@ int lb_respond_reads(struct lb_work *w, struct lb_span remote[2])
 {
 	int ret = check_counted(w);
 
-	return ret ? ret : check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
+	if (!ret)
+		ret = check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
+	if (!ret)
+		note_read(w);
+	return ret;
 }
 
 static int respond_atomic(struct lb_work *w)
@@ -294,6 +318,8 @@ static int respond_atomic(struct lb_work *w)
 	word = (_Atomic uint64_t *)remote[0].addr;
 	if ((uintptr_t)word & 7)
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	if (lb_power_is_on())
+		lb_power_deliver(w->peer->order, remote, 0, sizeof(value));
 	/* acq_rel, both: pairs with whoever else works on the word */
 	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		value = atomic_fetch_add_explicit(word, wqe->compare_add,
@@ -310,6 +336,8 @@ static int respond_atomic(struct lb_work *w)
 	old[0].addr = (uint8_t *)&value;
 	old[0].len = sizeof(value);
 	old[1].len = 0;
+	if (lb_power_is_on() && w->qp)
+		lb_power_deliver(w->qp->order, w->local, 0, sizeof(value));
 	lb_copy_move(w->local, 0, old, 0, sizeof(value), true);
 	w->moved += sizeof(value);
 	return LB_EXEC_OK;
@@ -326,11 +354,23 @@ static uint32_t flush_rights(const struct lb_wqe *wqe)
 	return rights;
 }
 
+/* What the queue pair wrote before to the range of the flush persists. */
+static void note_flush(const struct lb_work *w, const uint8_t *mem)
+{
+	const struct lb_wqe *wqe = w->wqe;
+	const struct lb_mr_row *row = lb_mr_row_of(wqe->rkey);
+
+	if (wqe->flush_all)
+		lb_power_flush(w->peer->order, row->base, row->length);
+	else
+		lb_power_flush(w->peer->order, mem, wqe->flush_length);
+}
+
 /*
  * A flush has nothing to do once allowed: earlier writes are in memory, because
  * requests are executed in order, and any thread that sees the completion or a
  * later write sees the earlier writes. Persistent memory is the memory behind
- * the mapping, as for any store.
+ * the mapping, as for any store, unless the power can fail.
  */
 static int respond_flush(struct lb_work *w)
 {
@@ -347,6 +387,8 @@ static int respond_flush(struct lb_work *w)
 			 &user, &mem, &w->window))
 		return reject(w, IBV_EVENT_QP_ACCESS_ERR,
 			      IBV_WC_REM_ACCESS_ERR);
+	if (lb_power_is_on() && (wqe->flush_type & LB_FLUSH_PERSISTENT))
+		note_flush(w, mem);
 	return LB_EXEC_OK;
 }
 
@@ -392,6 +434,8 @@ int lb_respond_begin(struct lb_work *w)
 	resp->is_working = false; /* the message before may be cut off */
 	if (lb_respond_takes(w->wqe) && !lb_respond_take(w))
 		return LB_EXEC_RNR;
+	if (lb_power_is_on())
+		lb_power_arrive();
 	resp->is_working = true;
 	resp->done = 0;
 	return LB_EXEC_OK;

@@ -18,6 +18,7 @@
 #include "exec/respond.h"
 #include "exec/work.h"
 #include "memory/copy.h"
+#include "memory/power.h"
 #include "object/device.h"
 #include "object/limits.h"
 #include "qp/ah.h"
@@ -59,9 +60,12 @@ static int fill(struct lb_work *w, uint8_t grh[LB_GRH])
 	memcpy(src + 1, w->local, sizeof(w->local));
 	err = lb_copy_spans(resp->sge, resp->nsge, length,
 			    IBV_ACCESS_LOCAL_WRITE, pd, dst);
-	if (!err)
-		lb_copy_move(dst, 0, src, 0, length, true);
-	return err;
+	if (err)
+		return err;
+	if (lb_power_is_on())
+		lb_power_deliver(peer->order, dst, 0, length);
+	lb_copy_move(dst, 0, src, 0, length, true);
+	return 0;
 }
 
 static union ibv_gid dgid_of(const struct lb_wqe *wqe)
@@ -79,6 +83,8 @@ void lb_ud_deliver(struct lb_work *w, const struct lb_datagram *datagram)
 
 	if (!is_listening(w->peer, datagram->qkey) || !lb_respond_take(w))
 		return;
+	if (lb_power_is_on())
+		lb_power_arrive();
 	lb_ah_header(grh, &datagram->from, &datagram->to, w->wqe->length);
 	err = fill(w, grh);
 	if (err)

@@ -29,6 +29,7 @@
 #include "fault/fault.h"
 #include "memory/barrier.h"
 #include "memory/pd.h"
+#include "memory/power.h"
 #include "object/limits.h"
 #include "object/object.h"
 #include "rpma_loopback.h"
@@ -272,6 +273,9 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		err = mr_attach(mr, pd, addr, length, iova, access);
 		pthread_mutex_unlock(&lb.big);
 	}
+	if (!err && lb_power_is_on())
+		lb_power_register(mr, addr, length,
+				  access & LB_RIGHT_FLUSH_PERSISTENT);
 	if (!err)
 		return &mr->ibv;
 	free(mr);
@@ -337,6 +341,8 @@ LB_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 		return lb_error(EBUSY);
 	}
 	lb_barrier_wait(); /* whoever saw the keys may still use them */
+	if (lb_power_is_on())
+		lb_power_deregister(mr);
 	lb_mr_row_free(mr->row);
 	((struct lb_pd *)ibv->pd)->obj.refs--;
 	pthread_mutex_unlock(&lb.big);

@@ -29,6 +29,7 @@
 #include "fault/fault.h"
 #include "memory/barrier.h"
 #include "memory/mr.h"
+#include "memory/power.h"
 #include "object/device.h"
 #include "object/limits.h"
 #include "qp/mcast.h"
@@ -99,6 +100,7 @@ static void fork_step(enum lb_fork_step step)
 	lb_channel_fork(step);
 	lb_cq_fork(step);
 	lb_mr_fork(step);
+	lb_power_fork(step);
 	lb_device_fork(step);
 	lb_fault_fork(step);
 	lb_barrier_fork(step);
@@ -164,6 +166,8 @@ static void start(void)
 	lb_socket_set_network(
 		(uint32_t)env_number("RPMA_LOOPBACK_NETWORK", 0, UINT32_MAX));
 	lb_mr_start();
+	lb_power_start(getenv("RPMA_LOOPBACK_POWER_FAIL"),
+		       getenv("RPMA_LOOPBACK_PMEM"));
 	lb_barrier_start();
 	lb_device_start();
 	lb_gid_start();

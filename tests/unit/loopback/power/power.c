@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * power.c -- the rules of doc/protocols/power.md, by verbs: each scenario runs
+ * with several seeds, within a process and between two, and all outcomes that a
+ * rule allows have to come, and no other. Arguments: the number of seeds at
+ * least, and a pattern of tests.
+ */
+
+#include "world.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define AT 1024u /* where most scenarios write */
+
+static int judge_range(const uint8_t *file)
+{
+	return world_judge(file, AT, RANGE, 0, 1);
+}
+
+static int judge_word(const uint8_t *file)
+{
+	return world_judge(file, AT, 8, 0, 1);
+}
+
+static void expect_range(void (*run)(struct world *w), int outcomes)
+{
+	const struct scenario s = {.run = run, .judge = judge_range};
+
+	world_expect(&s, outcomes);
+}
+
+/* --- writes */
+
+static void write_only(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+}
+
+static void write__without_flush_may_be_lost_torn_or_there(void **state)
+{
+	(void)state;
+	expect_range(write_only, ANY);
+}
+
+static void write_unaligned(struct world *w)
+{
+	link_write(&w->link[0], AT + 3, 7, 1);
+}
+
+static int judge_unaligned(const uint8_t *file)
+{
+	assert_int_equal(world_judge(file, 0, AT + 3, 0, 1), LOST);
+	assert_int_equal(world_judge(file, AT + 10, 100, 0, 1), LOST);
+	return world_judge(file, AT + 3, 7, 0, 1);
+}
+
+static void write__touches_nothing_beside(void **state)
+{
+	const struct scenario s = {.run = write_unaligned,
+				   .judge = judge_unaligned};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+static void write_word(struct world *w)
+{
+	link_write(&w->link[0], AT, 8, 1);
+}
+
+static void write__of_an_aligned_word_is_never_torn(void **state)
+{
+	const struct scenario s = {.run = write_word, .judge = judge_word};
+
+	(void)state;
+	world_expect(&s, LOST | THERE);
+}
+
+static void write_twice(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	link_read(&w->link[0], 8);
+	link_write(&w->link[0], AT, RANGE, 2);
+}
+
+static int judge_twice(const uint8_t *file)
+{
+	return world_judge(file, AT, RANGE, 1, 2);
+}
+
+static void write__over_flushed_bytes_never_loses_these(void **state)
+{
+	const struct scenario s = {.run = write_twice, .judge = judge_twice};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+/* --- READ */
+
+static void write_read(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	link_read(&w->link[0], 8);
+}
+
+static void read__behind_a_write_makes_it_persistent(void **state)
+{
+	(void)state;
+	expect_range(write_read, THERE);
+}
+
+static void read_write(struct world *w)
+{
+	link_read(&w->link[0], 8);
+	link_write(&w->link[0], AT, RANGE, 1);
+}
+
+static void read__ahead_of_a_write_does_not_help(void **state)
+{
+	(void)state;
+	expect_range(read_write, ANY);
+}
+
+static void write_read_other(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	link_read(&w->link[1], 8);
+}
+
+static void read__of_another_queue_pair_does_not_help(void **state)
+{
+	(void)state;
+	expect_range(write_read_other, ANY);
+}
+
+static void write_read_nothing(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	link_read(&w->link[0], 0);
+}
+
+static void read__of_nothing_does_not_help(void **state)
+{
+	(void)state;
+	expect_range(write_read_nothing, ANY);
+}
+
+/* --- two queue pairs, the same words */
+
+static int judge_last(const uint8_t *file)
+{
+	return world_judge(file, AT, RANGE, 1, 2);
+}
+
+static void overwrite_read_last(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	link_write(&w->link[1], AT, RANGE, 2);
+	link_read(&w->link[1], 8);
+}
+
+static void read__of_the_last_writer_keeps_the_last_value(void **state)
+{
+	const struct scenario s = {.run = overwrite_read_last,
+				   .judge = judge_last};
+
+	(void)state;
+	world_expect(&s, THERE);
+}
+
+static void overwrite_read_first(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	link_write(&w->link[1], AT, RANGE, 2);
+	link_read(&w->link[0], 8);
+}
+
+static void read__of_the_first_writer_keeps_the_first_value(void **state)
+{
+	const struct scenario s = {.run = overwrite_read_first,
+				   .judge = judge_last};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+/* --- other deliveries */
+
+static void fetch_add(struct world *w)
+{
+	link_atomic(&w->link[0], IBV_WR_ATOMIC_FETCH_AND_ADD, AT);
+}
+
+static void cmp_swp(struct world *w)
+{
+	link_atomic(&w->link[0], IBV_WR_ATOMIC_CMP_AND_SWP, AT);
+}
+
+static void atomic__may_be_lost_and_is_never_torn(void **state)
+{
+	const struct scenario add = {.run = fetch_add, .judge = judge_word};
+	const struct scenario swap = {.run = cmp_swp, .judge = judge_word};
+
+	(void)state;
+	world_expect(&add, LOST | THERE);
+	world_expect(&swap, LOST | THERE);
+}
+
+static void cmp_swp_read(struct world *w)
+{
+	cmp_swp(w);
+	link_read(&w->link[0], 8);
+}
+
+static void atomic__is_persistent_after_a_read(void **state)
+{
+	const struct scenario s = {.run = cmp_swp_read, .judge = judge_word};
+
+	(void)state;
+	world_expect(&s, THERE);
+}
+
+static void post_receive(struct world *w)
+{
+	struct ibv_sge sge = {(uintptr_t)w->file + AT, RANGE, w->mr[0]->lkey};
+	struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
+
+	assert_int_equal(ibv_post_recv(w->other[0]->qp, &wr, &bad), 0);
+}
+
+static void send_message(struct world *w)
+{
+	link_post(&w->link[0], IBV_WR_SEND, AT, RANGE, 1);
+}
+
+static void send__into_the_file_may_be_lost(void **state)
+{
+	const struct scenario s = {.run = send_message,
+				   .prepare = post_receive,
+				   .judge = judge_range};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+static void send_read(struct world *w)
+{
+	send_message(w);
+	link_read(&w->link[0], 8);
+}
+
+static void send__is_persistent_after_a_read(void **state)
+{
+	const struct scenario s = {.run = send_read,
+				   .prepare = post_receive,
+				   .judge = judge_range};
+
+	(void)state;
+	world_expect(&s, THERE);
+}
+
+static void fetch(struct world *w)
+{
+	const struct link *l = &w->link[0];
+	struct ibv_sge sge = {(uintptr_t)w->file + AT, RANGE, w->mr[0]->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = 1,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_READ,
+					 .send_flags = IBV_SEND_SIGNALED,
+				 };
+
+	wr.wr.rdma.remote_addr = l->addr + AT;
+	wr.wr.rdma.rkey = l->rkey;
+	assert_int_equal(ibv_post_send(l->end->qp, &wr, &bad), 0);
+	end_expect(l->end, 1, IBV_WC_SUCCESS);
+}
+
+static void read__brings_bytes_that_may_be_lost(void **state)
+{
+	const struct scenario s = {
+		.run = fetch, .judge = judge_range, .is_own = true};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+static void fetch_sync(struct world *w)
+{
+	fetch(w);
+	assert_int_equal(msync(w->file, FILE_SIZE, MS_SYNC), 0);
+}
+
+static void msync__makes_delivered_bytes_persistent(void **state)
+{
+	const struct scenario s = {
+		.run = fetch_sync, .judge = judge_range, .is_own = true};
+
+	(void)state;
+	world_expect(&s, THERE);
+}
+
+static void fetch_sync_beside(struct world *w)
+{
+	fetch(w);
+	assert_int_equal(msync(w->file + 4096, 4096, MS_SYNC), 0);
+}
+
+static void msync__of_another_range_does_not_help(void **state)
+{
+	const struct scenario s = {
+		.run = fetch_sync_beside, .judge = judge_range, .is_own = true};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+/* --- stores of the program */
+
+static void store_then_write(struct world *w)
+{
+	world_fill(w->file, AT, RANGE, 1);
+	link_write(&w->link[0], AT, RANGE, 2);
+}
+
+static void store__is_persistent_at_once(void **state)
+{
+	const struct scenario s = {
+		.run = store_then_write, .is_near = true, .judge = judge_last};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+/* --- the moment */
+
+static int judge_moment(const uint8_t *file)
+{
+	/* the operation at which the power failed had no effect */
+	assert_int_equal(world_judge(file, 2 * AT, RANGE, 0, 1), LOST);
+	return judge_range(file);
+}
+
+static void write_read_write(struct world *w)
+{
+	struct link *l = &w->link[0];
+	struct ibv_sge sge = {(uintptr_t)l->end->buf, RANGE, l->end->mr->lkey};
+	struct ibv_send_wr *bad, wr[3] = {{0}};
+
+	world_fill(l->end->buf, AT, 2 * RANGE, 1);
+	for (int i = 0; i < 3; i++) {
+		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+		wr[i].sg_list = &sge;
+		wr[i].num_sge = 1;
+		wr[i].opcode = IBV_WR_RDMA_WRITE;
+		wr[i].wr.rdma.rkey = l->rkey;
+		wr[i].wr.rdma.remote_addr = l->addr + AT;
+	}
+	world_fill(l->end->buf, AT, RANGE, 1);
+	memmove(l->end->buf, l->end->buf + AT, RANGE);
+	wr[1].opcode = IBV_WR_RDMA_READ;
+	wr[2].wr.rdma.remote_addr = l->addr + 2 * AT;
+	wr[2].send_flags = IBV_SEND_SIGNALED;
+	ibv_post_send(l->end->qp, wr, &bad);
+	end_wait(l->end); /* between two processes: with an error */
+}
+
+static void fails_at(uint64_t operation, int outcomes)
+{
+	const struct scenario s = {.run = write_read_write,
+				   .judge = judge_moment,
+				   .fails_at = operation};
+
+	world_expect(&s, outcomes);
+}
+
+static void failure__comes_at_the_named_operation(void **state)
+{
+	(void)state;
+	fails_at(1, LOST);
+	fails_at(2, ANY);
+	fails_at(3, THERE);
+}
+
+/* --- files */
+
+static void write__to_a_file_that_is_not_named_stays(void **state)
+{
+	const struct scenario s = {
+		.run = write_only, .judge = judge_range, .is_unnamed = true};
+
+	(void)state;
+	world_expect(&s, THERE);
+}
+
+static void write_unmap(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_dereg_mr(w->mr[i]), 0);
+	assert_int_equal(munmap(w->file, FILE_SIZE), 0);
+}
+
+static void write__may_be_lost_after_the_file_was_unmapped(void **state)
+{
+	const struct scenario s = {
+		.run = write_unmap, .is_near = true, .judge = judge_range};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+static void write_grow(struct world *w)
+{
+	struct ibv_mr *mr;
+	uint8_t *more;
+
+	link_write(&w->link[0], AT, RANGE, 1);
+	assert_int_equal(truncate(w->path, 2 * FILE_SIZE), 0);
+	more = mremap(w->file, FILE_SIZE, 2 * FILE_SIZE, MREMAP_MAYMOVE);
+	assert_ptr_not_equal(more, MAP_FAILED);
+	mr = ibv_reg_mr(w->other[0]->pd, more, 2 * FILE_SIZE,
+			IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+}
+
+static void write__may_be_lost_after_the_file_has_grown(void **state)
+{
+	const struct scenario s = {
+		.run = write_grow, .is_near = true, .judge = judge_range};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+/* A child has the file too, and none of the parent's volatile words. */
+static void write_fork(struct world *w)
+{
+	int status;
+	pid_t pid;
+
+	link_write(&w->link[0], AT, RANGE, 1);
+	pid = fork();
+	if (pid == 0)
+		rpma_loopback_power_fail();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(world_judge(w->file, AT, RANGE, 0, 1), THERE);
+}
+
+static void failure__of_a_child_leaves_its_parent(void **state)
+{
+	const struct scenario s = {
+		.run = write_fork, .is_near = true, .judge = judge_range};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			write__without_flush_may_be_lost_torn_or_there),
+		cmocka_unit_test(write__touches_nothing_beside),
+		cmocka_unit_test(write__of_an_aligned_word_is_never_torn),
+		cmocka_unit_test(write__over_flushed_bytes_never_loses_these),
+		cmocka_unit_test(read__behind_a_write_makes_it_persistent),
+		cmocka_unit_test(read__ahead_of_a_write_does_not_help),
+		cmocka_unit_test(read__of_another_queue_pair_does_not_help),
+		cmocka_unit_test(read__of_nothing_does_not_help),
+		cmocka_unit_test(read__of_the_last_writer_keeps_the_last_value),
+		cmocka_unit_test(
+			read__of_the_first_writer_keeps_the_first_value),
+		cmocka_unit_test(atomic__may_be_lost_and_is_never_torn),
+		cmocka_unit_test(atomic__is_persistent_after_a_read),
+		cmocka_unit_test(send__into_the_file_may_be_lost),
+		cmocka_unit_test(send__is_persistent_after_a_read),
+		cmocka_unit_test(read__brings_bytes_that_may_be_lost),
+		cmocka_unit_test(msync__makes_delivered_bytes_persistent),
+		cmocka_unit_test(msync__of_another_range_does_not_help),
+		cmocka_unit_test(store__is_persistent_at_once),
+		cmocka_unit_test(failure__comes_at_the_named_operation),
+		cmocka_unit_test(write__to_a_file_that_is_not_named_stays),
+		cmocka_unit_test(
+			write__may_be_lost_after_the_file_was_unmapped),
+		cmocka_unit_test(write__may_be_lost_after_the_file_has_grown),
+		cmocka_unit_test(failure__of_a_child_leaves_its_parent),
+	};
+
+	if (argc > 1)
+		world_seeds = (unsigned)atoi(argv[1]);
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * world.h -- a file of persistent memory, two connections that reach the file,
+ * and a power failure of the process that has mapped the file. A scenario runs
+ * for several seeds, in children of the test: the test itself uses no device.
+ */
+
+#ifndef POWER_WORLD_H
+#define POWER_WORLD_H
+
+#include <stdbool.h>
+
+#include "../device/fixture.h"
+#include "../device/meet.h"
+
+#define FILE_SIZE 16384u
+#define RANGE	  256u /* bytes that most scenarios write */
+
+/* What a failure left of a range: a set. */
+enum {
+	LOST = 1,  /* the values before */
+	THERE = 2, /* the values written last */
+	TORN = 4,  /* some words of each */
+	ANY = LOST | THERE | TORN,
+};
+
+/* A connection, as the scenario uses the connection. */
+struct link {
+	struct end *end;
+	uint64_t addr; /* of the file */
+	uint32_t rkey;
+};
+
+struct world {
+	struct link link[2];
+	/* the file in the process of the scenario, if mapped there: */
+	uint8_t *file;
+	struct end *other[2]; /* ends in the process that mapped the file */
+	struct ibv_mr *mr[2]; /* regions of the file there */
+	const char *path;
+};
+
+struct scenario {
+	void (*run)(struct world *w);
+	/* Runs in the process of the file before the scenario; may be NULL. */
+	void (*prepare)(struct world *w);
+	/* Returns the outcome, from the file: a set with a single element. */
+	int (*judge)(const uint8_t *file);
+	uint64_t fails_at; /* 0: after the scenario */
+	/* the process of the scenario maps the file, and a link leads to memory
+	 * of the other end, which has version 1 */
+	bool is_own;
+	bool is_near;	 /* runs within a process alone */
+	bool is_unnamed; /* the file is no persistent memory */
+};
+
+/* Each scenario runs with at least so many seeds. */
+extern unsigned world_seeds;
+/*
+ * Asserts that the scenario has these outcomes and no other, within a process
+ * and between two.
+ */
+void world_expect(const struct scenario *scenario, int outcomes);
+
+/* The bytes of a version: 0 is in the file before the scenario. */
+void world_fill(uint8_t *mem, uint32_t at, uint32_t len, unsigned version);
+/* Returns what is left of a range in which a version followed another. */
+int world_judge(const uint8_t *file, uint32_t at, uint32_t len, unsigned before,
+		unsigned after);
+
+/* Requests of a connection, each completed with success. */
+void link_post(struct link *l, enum ibv_wr_opcode opcode, uint32_t at,
+	       uint32_t len, unsigned version);
+void link_write(struct link *l, uint32_t at, uint32_t len, unsigned version);
+void link_read(struct link *l, uint32_t len);
+/* Changes an aligned word from version 0 to version 1. */
+void link_atomic(struct link *l, enum ibv_wr_opcode opcode, uint32_t at);
+
+#endif /* POWER_WORLD_H */
