@@ -36,6 +36,12 @@ static const char help[] =
 	"  --devices N     how many devices\n"
 	"  --network N     other processes with the same N are reached\n"
 	"  --seed N        seed of random choices\n"
+	"  --power-fail SEED[:N]\n"
+	"                  power fails at the Nth remote operation, or by "
+	"SIGPWR\n"
+	"  --pmem PATH     this file, or all below this directory, is "
+	"persistent\n"
+	"                  memory; may be given several times\n"
 	"  --log N         how much the device says\n"
 	"  --help, --version\n"
 	"\n"
@@ -47,14 +53,19 @@ enum {
 	OPT_STATS,
 	OPT_PCAP,
 	OPT_FAULT,
+	OPT_PMEM,
 	OPT_VARIABLE, /* and following: an option for each of variables[] */
 };
+
+static const char main_two[] = "SEED or SEED:N, two numbers";
 
 /* Options whose argument is the value of a variable. */
 static const struct {
 	const char *option;
 	const char *name;
-	const char *values; /* the allowed words, or NULL: a number */
+	/* the allowed words, or NULL: a number, or main_two: and perhaps a
+	 * colon and a second number */
+	const char *values;
 } variables[] = {
 	{"strict", "RPMA_LOOPBACK_STRICT", " off warn abort "},
 	{"mode", "RPMA_LOOPBACK_MODE", " inline thread "},
@@ -62,6 +73,7 @@ static const struct {
 	{"network", "RPMA_LOOPBACK_NETWORK", NULL},
 	{"seed", "RPMA_LOOPBACK_SEED", NULL},
 	{"log", "RPMA_LOOPBACK_LOG", NULL},
+	{"power-fail", "RPMA_LOOPBACK_POWER_FAIL", main_two},
 };
 #define VARIABLES (int)(sizeof(variables) / sizeof(*variables))
 
@@ -77,6 +89,8 @@ static const struct option options[] = {
 	{"network", required_argument, NULL, OPT_VARIABLE + 3},
 	{"seed", required_argument, NULL, OPT_VARIABLE + 4},
 	{"log", required_argument, NULL, OPT_VARIABLE + 5},
+	{"power-fail", required_argument, NULL, OPT_VARIABLE + 6},
+	{"pmem", required_argument, NULL, OPT_PMEM},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -88,16 +102,27 @@ static _Noreturn void main_usage(void)
 	exit(CHECK_FAILED);
 }
 
+/* Returns the text behind the number that begins the text; NULL: no number. */
+static const char *main_skip_number(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits ? text + digits : NULL;
+}
+
 /*
  * Returns true for a word of the list (with a blank around each word), or for a
- * number.
+ * number, or for two.
  */
 static int main_is_value(const char *value, const char *values)
 {
+	const char *rest = main_skip_number(value);
 	char word[64];
 
-	if (!values)
-		return *value && !value[strspn(value, "0123456789")];
+	if (values == main_two && rest && *rest == ':')
+		rest = main_skip_number(rest + 1);
+	if (!values || values == main_two)
+		return rest && !*rest;
 	snprintf(word, sizeof(word), " %s ", value);
 	return !strchr(value, ' ') && strstr(values, word);
 }
@@ -130,6 +155,9 @@ static void main_take_option(struct setup *setup, int option)
 		break;
 	case OPT_FAULT:
 		setup_add_fault(optarg);
+		break;
+	case OPT_PMEM:
+		setup_add_pmem(optarg);
 		break;
 	case 'h':
 		fputs(help, stdout);

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "say.h"
 
 #define FAULT "RPMA_LOOPBACK_FAULT"
+#define PMEM  "RPMA_LOOPBACK_PMEM"
 
 /* Runtimes that must come before every other library. */
 static const char *const sanitizers[] = {"libasan.so.", "libhwasan.so.",
@@ -109,18 +111,50 @@ int setup_environment(const struct setup *setup, const struct place *place,
 	return 0;
 }
 
-void setup_add_fault(const char *rules)
+/* Adds to the values of earlier options; the initial value of the variable does
+ * not count. */
+static void setup_add(const char *name, const char *value, char between,
+		      bool *is_begun)
 {
-	static bool is_begun; /* the initial value of the variable does not
-			       * count */
 	char *list;
 
-	if (!is_begun) {
-		setup_set(FAULT, rules);
+	if (!*is_begun) {
+		setup_set(name, value);
 	} else {
-		list = setup_join(getenv(FAULT), rules, ';');
-		setup_set(FAULT, list);
+		list = setup_join(getenv(name), value, between);
+		setup_set(name, list);
 		free(list);
 	}
-	is_begun = true;
+	*is_begun = true;
+}
+
+void setup_add_fault(const char *rules)
+{
+	static bool is_begun;
+
+	setup_add(FAULT, rules, ';', &is_begun);
+}
+
+void setup_add_pmem(const char *path)
+{
+	static bool is_begun;
+	char *here, *full;
+
+	if (strchr(path, ':')) {
+		say_text("--pmem %s: a colon separates paths", path);
+		exit(125);
+	}
+	if (*path == '/') {
+		setup_add(PMEM, path, ':', &is_begun);
+		return;
+	}
+	here = getcwd(NULL, 0);
+	if (!here) {
+		say_errno("cannot find the working directory");
+		exit(125);
+	}
+	full = setup_join(here, path, '/');
+	setup_add(PMEM, full, ':', &is_begun);
+	free(full);
+	free(here);
 }

@@ -34,4 +34,7 @@ void setup_set(const char *name, const char *value);
 /* Adds rules to the rules added before, with a semicolon between. */
 void setup_add_fault(const char *rules);
 
+/* Adds a path to the paths added before, behind the working directory. */
+void setup_add_pmem(const char *path);
+
 #endif /* LAUNCH_SETUP_H */
