@@ -2,23 +2,20 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * librpma_rt for C++20: owners, results, and coroutines over rpma_rt.h; in
- * the headers of rpma_rt/, which this includes. rpma_rt_cpp(7) describes the
- * model.
+ * librpma_rt for C++20: owners, results and coroutines over rpma_rt.h.
+ * rpma_rt_cpp(7) describes the model; each class has a page of signatures with
+ * an example, called rpma_rt_cpp_CLASS(7). The comment of a class says:
  *
- * A loop takes the items of one queue, and one thread runs it. A connection
- * belongs to a loop, and everything of it happens on that thread: only
- * runtime, peer, memory, remote_memory, pool, lease and loop_ref may be used by
- * others. Owners may be destroyed in any order; what they need stays.
+ *   Owner   the owner of the object, and the objects that the object keeps
+ *   Thread  the threads that may use the object; the loop's: the thread that
+ *           runs the loop
+ *   End     the effect of the destructor
+ *   Errors  the errors of the functions; errors are values, result<T> and
+ *           outcome<N>, and value() throws a failure instead
  *
- * An operation takes a lease, a slot of a pool, which goes into the
- * connection's memory while the device has it, and comes back with the result.
- * So a coroutine may be destroyed wherever it is suspended: what is posted
- * goes on, and the slot is given back when that is complete. The functions
- * called _raw take memory that the program registered: that has to stay until
- * the operation is complete, or the connection closed.
- *
- * Errors are values: result<T>, outcome<N>. value() throws a failure instead.
+ * Owners may be destroyed in any order. A coroutine may be destroyed wherever
+ * suspended: a posted operation goes on, and the lease of the operation goes
+ * back to the pool later.
  */
 
 #ifndef RPMA_RT_HPP

@@ -2,19 +2,19 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * conn.hpp: connections, the operations on them, their messages.
+ * conn.hpp: connections, operations on connections, messages.
  *
- * A connection has a loop, whose coroutines await, or it has none, and threads
- * wait: what is awaited has wait() for these.
+ * A connection of a loop serves coroutines, which await; a connection without a
+ * loop serves threads, which call wait() of the same objects.
  *
- * What a connection of a loop needs for its operations is made with it: a slot
- * for each work request that may be outstanding. A slot has the lease, and the
- * operation that awaits the result; none, where the operation was destroyed.
- * Sends that nobody awaits are a chain of slots: the loop posts what is new of
- * the chain at the end of the turn, with one doorbell. The last of a chain
- * alone has a completion, with which all leases of the chain go back; a chain
- * that stays short ends with a write of no bytes, when the loop finds nothing
- * to do. Operations that find no room wait in a line, first in, first out.
+ * The memory for operations of a loop's connection is made with the connection:
+ * a slot for each work request that may be outstanding. A slot has the lease,
+ * and the operation that awaits the result, or nullptr if the operation was
+ * destroyed. Given sends are a chain of slots: the loop posts the new sends of
+ * the chain at the end of the turn, with a single doorbell. Only the last send
+ * of a chain has a completion, with which all leases of the chain go back; a
+ * chain that stays short ends with a write of no bytes, when the loop finds
+ * nothing to do. Operations without room wait in a line, first in, first out.
  */
 
 #ifndef RPMA_RT_CONN_HPP
@@ -39,18 +39,12 @@ namespace rpma::rt
 {
 
 /*
- * What a connection, or a listener, is made with.
+ * endpoint: how connections and listeners are made, see rpma_rt_cpp_endpoint(7).
  *   via           required
- *   messages      the pool of the connection's receives; nullptr: the
- *                 connection receives nothing, unless receives are shared, or
- *                 posted by receive_raw()
- *   shared        a shared receive queue in place of messages, made for the
- *                 poller that the connection has
- *   private_data  for the other side, up to 255 bytes; a listener ignores
- *                 the data
- *   cfg           the rest: sizes, times. The fields peer, queue, pool and srqs
- *                 are not used; user is used without a loop only; poller is
- *                 used unless the loop runs a poller
+ *   messages      the pool of the receives; nullptr: no receives from a pool
+ *   shared        a shared receive queue in place of messages
+ *   private_data  for the other side, up to 255 bytes; not of a listener
+ *   cfg           sizes, times; peer, queue, pool and srqs are not used
  */
 struct endpoint {
 	const peer &via;
@@ -61,43 +55,32 @@ struct endpoint {
 };
 
 /*
- * How N work requests ended that were posted together. The leases come back,
- * well or not; but of several that failed, or may have been posted, they are
- * given back when the connection is closed.
+ * outcome<N>: how N work requests ended that were posted together.
+ * Owner: owns the leases of the work requests, after a success or a failure.
+ * Thread: one at a time.
+ * End: gives the leases back; leases of failed links go back with the close.
+ * Errors: error(): not_posted, failed, unknown, closed, timed_out.
  */
-template <size_t N> class [[nodiscard]] outcome
+template <size_t N> class [[nodiscard]] outcome : public detail::verdict
 {
 public:
-	outcome(const rt::error &why) noexcept : error_(why)
+	outcome(const rt::error &why) noexcept : verdict(why)
 	{
 	}
 	outcome(const rt::error &why, std::array<lease, N> &&slots) noexcept
-	    : slots_(std::move(slots)), error_(why)
+	    : verdict(why), slots_(std::move(slots))
 	{
 	}
-	bool ok() const noexcept
-	{
-		return !error_;
-	}
-	explicit operator bool() const noexcept
-	{
-		return ok();
-	}
-	const rt::error &error() const noexcept
-	{
-		return error_;
-	}
-	/* the leases, of one the lease; throws */
+	/* Returns the lease of outcome<1>, or the leases; throws a failure. */
 	auto value() &&
 	{
-		if (!ok())
-			detail::fail(error_);
+		check();
 		if constexpr (N == 1)
 			return std::move(slots_[0]);
 		else
 			return std::move(slots_);
 	}
-	/* the lease of a work request; empty if it had none */
+	/* Returns the lease of a work request, or an empty lease. */
 	lease &slot(size_t index = 0) noexcept
 	{
 		return slots_[index];
@@ -105,13 +88,12 @@ public:
 
 private:
 	std::array<lease, N> slots_;
-	rt::error error_;
 };
 
 namespace detail
 {
 
-/* Work requests that are posted together, and what awaits their outcome. */
+/* Work requests that are posted together, with the waiter for the outcome. */
 class op : public waiter
 {
 public:
@@ -136,9 +118,9 @@ protected:
 	state state_ = IDLE;
 	bool is_given_ = false; /* a send for the chain */
 	error why_;
-	/* once it has begun */
+	/* The fields from here on are set by start(). */
 	uint32_t count_;
-	uint32_t slot_; /* of a send for the chain: its flags */
+	uint32_t slot_; /* of a send for the chain: the flags */
 	rpma_rt_wr *wrs_;
 	lease *leases_;
 };
@@ -161,14 +143,14 @@ struct chain_link final : chained {
 	conn_core *conn;
 };
 
-/* What a connection without a loop has besides. */
+/* Additional fields of a connection without a loop. */
 struct alone {
 	future_of_c closed;
-	std::mutex lock; /* of closed, while others post */
+	std::mutex lock; /* of closed, while other threads post */
 };
 
 struct conn_core final : counted<conn_core>, member {
-	/* what is posted, or in the chain, or free */
+	/* A slot for a work request: posted, in the chain, or free. */
 	struct slot {
 		lease buffer;
 		op *awaiting = nullptr;
@@ -177,15 +159,15 @@ struct conn_core final : counted<conn_core>, member {
 		uint32_t flags = 0; /* in the chain */
 		uint16_t generation = 0;
 	};
-	/* sends at most that are posted at once; how many a chain has, of a
+	/* the most sends that are posted at once; the length of a chain on a
 	 * connection with many slots */
 	static constexpr uint32_t CHAIN = 32;
 	static constexpr uint32_t CHAIN_END = 16;
-	/* of slot.flags, none of C: the write that ends a chain */
+	/* in slot.flags, no flag of C: the write that ends a chain */
 	static constexpr uint32_t LAST = uint32_t(1) << 31;
 	enum stage : uint8_t { BEGUN, ESTABLISHED, CLOSED };
 
-	ref<loop_core> loop; /* nullptr: none */
+	ref<loop_core> loop; /* nullptr: without a loop, alone is set */
 	std::unique_ptr<detail::alone> alone;
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
@@ -195,18 +177,18 @@ struct conn_core final : counted<conn_core>, member {
 	uint32_t slot_count = 0;
 	uint32_t free_first = 0;
 	uint32_t free_count = 0;
-	/* The chain: sends that were given, of which the first are posted. */
+	/* The chain: given sends, of which the first are posted. */
 	chain_link in_chained{this}; /* in a list of the loop */
 	uint32_t chain_first = 0;
-	uint32_t chain_next = 0; /* the first that is not posted */
+	uint32_t chain_next = 0; /* the first send that is not posted */
 	uint32_t chain_last = 0;
-	uint32_t chain_count = 0; /* of all */
-	uint32_t chain_left = 0;  /* of those not posted */
+	uint32_t chain_count = 0; /* of all sends */
+	uint32_t chain_left = 0;  /* of sends that are not posted */
 	link line; /* operations that wait until they can be posted */
-	/* WRITABLE or CLOSED will come: none can be posted before */
+	/* WRITABLE or CLOSED follows: no post succeeds before */
 	bool is_refused = false;
 	bool is_draining = false; /* by this side */
-	/* ends in the drain when the chain is posted, within so long */
+	/* the timeout of a drain that begins when the chain is posted */
 	std::optional<uint32_t> drains_later;
 	stage is = BEGUN;
 	uint8_t reason = 0;
@@ -232,13 +214,13 @@ struct conn_core final : counted<conn_core>, member {
 					  const receives &from,
 					  uint32_t slots) noexcept;
 
-	/* Makes a connection without a loop of a handle, which it takes, also
-	 * where that fails. */
+	/* Makes a connection without a loop of a handle. Takes the handle, also
+	 * on failure. */
 	static inline result<ref<conn_core>>
 	make_alone(const ref<runtime_core> &rt, const ref<peer_core> &peer,
 		   const receives &from, rpma_rt_conn *raw);
 
-	/* until CLOSED, the loop has a reference */
+	/* Joins the loop, which has a reference until CLOSED. */
 	void join() noexcept
 	{
 		get();
@@ -286,14 +268,14 @@ struct conn_core final : counted<conn_core>, member {
 			return error::call(ret);
 		return made;
 	}
-	/* Any thread: a future is polled by one at a time. */
+	/* Thread: any; the lock lets a single thread poll the future. */
 	result<rpma_rt_completion> wait_closed(int timeout_ms)
 	{
 		std::lock_guard<std::mutex> guard(alone->lock);
 
 		return alone->closed.wait(timeout_ms);
 	}
-	/* Until that event has come; an error if it does not. */
+	/* Waits for an event, or returns why the event will not come. */
 	result<void> wait_for(rpma_rt_event what, int timeout_ms)
 	{
 		auto made = event(what);
@@ -307,7 +289,7 @@ struct conn_core final : counted<conn_core>, member {
 			return error::closed(item->status);
 		return {};
 	}
-	/* Why a post was refused. */
+	/* Returns why a post was refused. */
 	error not_posted(int ret)
 	{
 		if (ret == RPMA_RT_E_CLOSED) {
@@ -316,10 +298,10 @@ struct conn_core final : counted<conn_core>, member {
 			if (ended)
 				return error::closed(ended->status);
 		}
-		/* also where CLOSED, with the reason, is still to come */
+		/* also before CLOSED has come with the reason */
 		return error::not_posted(ret);
 	}
-	/* A send takes the slot beside the lease. */
+	/* Sends the bytes of a lease; the send keeps the slot, too. */
 	error hand(const lease &buffer, uint32_t flags)
 	{
 		const int ret =
@@ -331,13 +313,13 @@ struct conn_core final : counted<conn_core>, member {
 
 	/* --------------------------------------------------- operations --- */
 
-	enum answer { YES, LATER, NO }; /* NO: it is complete */
+	enum answer { YES, LATER, NO }; /* posted, waits, complete */
 
 	uint64_t context_of(uint32_t index) const noexcept
 	{
 		return index | uint64_t(slots[index].generation) << 32;
 	}
-	/* Its slots are the first free ones. */
+	/* Moves the operation into the first free slots. */
 	void fill_slots(op &o, bool is_awaited) noexcept
 	{
 		uint32_t index = free_first;
@@ -373,8 +355,8 @@ struct conn_core final : counted<conn_core>, member {
 		}
 		if (taken < 0)
 			return not_taken(o, taken);
-		/* a link that is cut off: the connection closes, and nothing
-		 * says when the device has done with the first ones */
+		/* a link that is cut off: the connection closes, and no
+		 * completion says when the device has done with the first part */
 		fill_slots(o, false);
 		return refuse(o, error::unknown());
 	}
@@ -382,7 +364,7 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		if (why == RPMA_RT_E_CLOSED && is_draining)
 			return refuse(o, error::closed(RPMA_RT_REASON_LOCAL));
-		/* CLOSED comes, and has the reason */
+		/* CLOSED follows, with the reason */
 		if (why == RPMA_E_AGAIN || why == RPMA_RT_E_CLOSED) {
 			is_refused = true;
 			return LATER;
@@ -391,8 +373,8 @@ struct conn_core final : counted<conn_core>, member {
 	}
 	/* ------------------------------------------------ the chain --- */
 
-	/* May a send join the chain, which is posted without a refusal then,
-	 * but for a consumer that is behind? */
+	/* Returns whether a send may join the chain; the post of the chain is
+	 * refused only if a consumer is behind. */
 	bool may_chain() const noexcept
 	{
 		return is == ESTABLISHED && !is_refused && !is_draining &&
@@ -421,7 +403,7 @@ struct conn_core final : counted<conn_core>, member {
 		if (chain_count == 0) {
 			chain_first = index;
 			slots[index].awaiting = nullptr;
-			slots[index].count = 0; /* none completes yet */
+			slots[index].count = 0; /* no completion yet */
 		} else {
 			slots[chain_last].next = index;
 		}
@@ -438,14 +420,14 @@ struct conn_core final : counted<conn_core>, member {
 		o.state_ = op::COMPLETE;
 		return NO;
 	}
-	/* Posts what is new of the chain. False: a part is left, and WRITABLE
-	 * or CLOSED comes. */
+	/* Posts the new sends of the chain. Returns false if a part is left;
+	 * WRITABLE or CLOSED follows. */
 	bool post_chain() noexcept
 	{
 		return chain_left == 0 || (!is_refused && post_new());
 	}
-	/* Does the chain end here? Where no item wakes a sleeping loop for
-	 * nothing it is long. */
+	/* Returns whether the chain ends here. The chain is long where the
+	 * completion does not wake a sleeping loop for nothing. */
 	bool is_chain_long() const noexcept
 	{
 		return !loop->ends_chains ||
@@ -497,8 +479,8 @@ struct conn_core final : counted<conn_core>, member {
 		}
 		return true;
 	}
-	/* Ends a chain that is posted, so that its leases go back; where there
-	 * is no room for the write, another time. */
+	/* Ends a posted chain, so that the leases go back; without room for the
+	 * write, another time. */
 	void end_chain() noexcept
 	{
 		if (chain_count == 0 || !may_chain()) {
@@ -515,7 +497,7 @@ struct conn_core final : counted<conn_core>, member {
 		o.why_ = why;
 		return NO;
 	}
-	/* false: it is complete */
+	/* Returns false if the operation is complete. */
 	bool start(op &o) noexcept
 	{
 		answer got = LATER;
@@ -533,12 +515,11 @@ struct conn_core final : counted<conn_core>, member {
 		}
 		return got != NO;
 	}
-	/* Those of the line that can be posted now. */
+	/* Posts the operations of the line that have room now. */
 	void go_on() noexcept
 	{
 		while (post_chain() && !line.is_empty() && !is_refused) {
-			op &first = static_cast<op &>(
-				static_cast<waiter &>(line.first()));
+			op &first = static_cast<op &>(line.first());
 			answer got = post(first);
 
 			if (got == LATER)
@@ -571,15 +552,15 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		uint32_t index = static_cast<uint32_t>(item.context);
 
-		/* one that was posted around this object */
+		/* of a work request that was posted by raw() */
 		if (index >= slot_count || item.context != context_of(index))
 			return;
 		slot &s = slots[index];
 		op *awaiting = std::exchange(s.awaiting, nullptr);
 
 		s.generation++;
-		/* a link completes when its first part has failed: the others
-		 * may be with the device until the connection is closed */
+		/* a link completes when the first part has failed: the device
+		 * may have further parts until the connection is closed */
 		if (item.status == IBV_WC_SUCCESS || s.count == 1)
 			free_slots(index, awaiting);
 		if (awaiting) {
@@ -615,7 +596,7 @@ struct conn_core final : counted<conn_core>, member {
 			break;
 		case RPMA_RT_EVENT_ESTABLISHED:
 			set_stage(ESTABLISHED);
-			go_on(); /* sends that were given before */
+			go_on(); /* sends given before */
 			break;
 		case RPMA_RT_EVENT_CLOSED:
 			on_closed(item);
@@ -693,7 +674,7 @@ inline result<ref<conn_core>> conn_core::make_alone(const ref<runtime_core> &rt,
 
 inline op::~op()
 {
-	/* the slot keeps the lease until the device has done with it */
+	/* the slot keeps the lease until the device has done with the bytes */
 	if (state_ == POSTED)
 		conn_->slots[slot_].awaiting = nullptr;
 }
@@ -708,7 +689,7 @@ inline bool op::start(rpma_rt_wr *wrs, lease *leases, uint32_t count) noexcept
 
 /* ------------------------------------------------------ what is awaited --- */
 
-/* Until the connection is that far, or closed. */
+/* A wait until the connection has reached a stage, or is closed. */
 class watch : public waiter
 {
 public:
@@ -737,9 +718,9 @@ inline void conn_core::set_stage(stage now) noexcept
 	link *w = &watches.first();
 
 	is = now;
-	/* one that completes may take others back: from the beginning again */
+	/* a complete watch may take others back: from the beginning again */
 	while (w != &watches) {
-		auto &first = static_cast<watch &>(static_cast<waiter &>(*w));
+		auto &first = static_cast<watch &>(*w);
 
 		if (is < first.until_) {
 			w = &w->next();
@@ -751,7 +732,7 @@ inline void conn_core::set_stage(stage now) noexcept
 	}
 }
 
-/* The next message. */
+/* A wait for the next message. */
 class receiving : public awaitable<receiving>
 {
 public:
@@ -762,7 +743,7 @@ public:
 	receiving(receiving &&) noexcept = default;
 	~receiving()
 	{
-		if (message_) /* nobody has it: it is the next one again */
+		if (message_) /* not taken: the next message again */
 			conn_->give_back(*message_);
 	}
 	bool start() noexcept
@@ -790,7 +771,7 @@ public:
 	{
 		return message_ != nullptr;
 	}
-	/* Without a loop: a future of the message. */
+	/* Returns a future of the message, without a loop. */
 	result<next_future<message>> begin() const
 	{
 		if (!conn_->alone)
@@ -818,7 +799,7 @@ private:
 	slot_of_pool *message_ = nullptr;
 };
 
-/* A send for the chain, of the lease: complete once the chain has the send. */
+/* A send for the chain: complete once the chain has the send. */
 class giving : public awaitable<giving, op>
 {
 public:
@@ -865,7 +846,7 @@ public:
 	{
 		return {why_, std::move(leases_of_)};
 	}
-	/* Without a loop: the send is posted, or refused, already. */
+	/* Returns the outcome, without a loop: posted, or refused, already. */
 	outcome<1> wait() noexcept
 	{
 		if (!conn_->alone)
@@ -894,37 +875,33 @@ inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
 
 	if (!message)
 		return;
-	/* where a reader waits there are no others */
+	/* no message is unread while a reader waits */
 	if (loop->has_ended || readers.is_empty()) {
 		unread.push_back(*from.pool, *message);
 		return;
 	}
-	auto &next = static_cast<receiving &>(
-		static_cast<waiter &>(readers.first()));
+	auto &next = readers.take_first<receiving>();
 
-	next.unlink();
 	next.message_ = message;
 	loop->go_on(next);
 }
 
-/* The first reader, if one waits, gets the message. */
+/* Gives a message that was not taken to the first reader, or to the list. */
 inline void conn_core::give_back(slot_of_pool &message) noexcept
 {
 	unread.push_front(message);
 	if (loop->has_ended || readers.is_empty() || unread.is_empty())
 		return;
-	scope running(loop->ctx); /* as in loop_core::give_to_next() */
-	auto &next = static_cast<receiving &>(
-		static_cast<waiter &>(readers.first()));
+	scope running(loop->ctx); /* resumed in a turn, not here */
+	auto &next = readers.take_first<receiving>();
 
-	next.unlink();
 	next.message_ = unread.pop_front(*from.pool);
 	next.complete();
 }
 
 inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 {
-	ref<conn_core> self = ref<conn_core>::adopt(this); /* the loop's */
+	ref<conn_core> self = ref<conn_core>::adopt(this); /* of the loop */
 
 	unlink();
 	pending.unlink();
@@ -935,28 +912,23 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 	for (uint32_t i = 0; i < slot_count; i++)
 		slots[i].buffer.give_back();
 	while (!line.is_empty()) {
-		auto &first =
-			static_cast<op &>(static_cast<waiter &>(line.first()));
+		auto &first = line.take_first<op>();
 
-		first.unlink();
 		(void)refuse(first, why_closed());
 		first.complete();
 	}
-	while (!readers.is_empty()) {
-		auto &first = static_cast<waiter &>(readers.first());
-
-		first.unlink();
-		first.complete();
-	}
+	complete_all(readers);
 	set_stage(CLOSED);
 }
 
 } // namespace detail
 
 /*
- * N work requests that were posted without a loop, and have one outcome. Where
- * they have leases, destroying it waits until the device has done with these.
- * Thread: the holder's.
+ * posted<N>: N work requests that a thread has posted without a loop.
+ * Owner: the program; owns the leases until the outcome.
+ * Thread: one at a time.
+ * End: with leases, waits until the device has done with the leases.
+ * Errors: poll(): RPMA_E_AGAIN; wait(): timed_out; or of the outcome.
  */
 template <size_t N = 1> class [[nodiscard]] posted
 {
@@ -979,17 +951,18 @@ public:
 		if (is_held)
 			(void)wait();
 	}
-	/* RPMA_E_AGAIN of a call: not yet */
+	/* Returns the outcome. RPMA_E_AGAIN of a call: not yet complete. */
 	outcome<N> poll()
 	{
 		return take(future_.poll());
 	}
-	/* timed_out: the time has passed; -1: without end */
+	/* Waits for the outcome, without a limit for -1. */
 	outcome<N> wait(int timeout_ms = -1)
 	{
 		return take(future_.wait(timeout_ms));
 	}
-	/* once it is complete: lengths, immediate data */
+	/* Returns the completion of a complete operation: lengths, immediate
+	 * data. */
 	const rpma_rt_completion &item() const noexcept
 	{
 		return item_;
@@ -1010,7 +983,7 @@ private:
 			return got.error();
 		item_ = *got;
 		const error why = error::of(item_);
-		/* the device may have the other parts of a link until then */
+		/* the device may have further parts of a link until the end */
 		if (why && N > 1)
 			conn_->end();
 		return {why, std::move(leases_)};
@@ -1022,9 +995,13 @@ private:
 };
 
 /*
- * N work requests that are posted together: co_await gives an outcome<N>, and
- * without a loop wait() does. They are posted when it is awaited, or by
- * begin().
+ * operation<N>: N work requests, posted together when awaited or by begin().
+ * Owner: owns the leases until the outcome; a posted lease stays with the
+ *        connection if the operation is destroyed.
+ * Thread: the loop's; without a loop any, one at a time.
+ * End: an operation that waits for room is not posted; a posted operation
+ *      goes on.
+ * Errors: of the outcome; RPMA_E_NOSUPP: a loop is missing, or is there.
  */
 template <size_t N = 1> class [[nodiscard]] operation : public detail::op
 {
@@ -1051,8 +1028,8 @@ public:
 	{
 		return {why_, std::move(leases_of_)};
 	}
-	/* Without a loop: posts, and returns the future of the outcome. Leases
-	 * of what was refused go back. */
+	/* Posts without a loop, and returns the future of the outcome; wait()
+	 * returns the leases of a refused operation, begin() drops the leases. */
 	result<posted<N>> begin()
 	{
 		if (!conn_->alone)
@@ -1075,7 +1052,7 @@ public:
 			return {made.error(), std::move(leases_of_)};
 		return made->wait(timeout_ms);
 	}
-	/* Flags more for the last of them: RPMA_RT_F_FENCE, _SOLICITED,
+	/* Adds flags to the last work request: RPMA_RT_F_FENCE, _SOLICITED,
 	 * _INLINE. */
 	operation &&with(uint32_t flags) && noexcept
 	{
@@ -1095,42 +1072,31 @@ private:
 };
 
 /*
- * A connection. Destroying it closes it: what is posted completes, and what is
- * awaited ends with an error. Thread: its loop's. Without a loop: any, and
- * destroying it waits until it has ended, so that the memory of what was posted
- * may go; not in functions that a poller calls.
+ * connection: an end of a connection: messages, and memory of the other end.
+ * Owner: the program; keeps the peer, the pool and the shared receive queue.
+ * Thread: the loop's; without a loop any, not in functions of a poller.
+ * End: closes: posted work completes, waits end with an error; without a loop
+ *      waits for the end.
+ * Errors: closed; of operations; RPMA_E_NOSUPP: a loop is missing, or is there.
  *
- * Those that take a lease use its bytes: size() of them, see lease::resize().
- * Those with _raw in their name use memory of the program, which has to stay
- * until the operation is complete, also when nobody awaits it any more.
+ * An operation with a lease uses size() bytes of the lease. The functions with
+ * _raw use memory of the program, which stays until the operation is complete,
+ * also when the awaiting coroutine was destroyed.
  */
 class connection
+    : public detail::ending_owner<detail::conn_core, &detail::conn_core::end>
 {
 public:
-	connection(connection &&) noexcept = default;
-	connection &operator=(connection &&other) noexcept
-	{
-		std::swap(core_, other.core_);
-		return *this;
-	}
-	~connection()
-	{
-		if (core_)
-			core_->end();
-	}
-
 	/* ----------------------------------------------------- messages --- */
 
-	/* co_await, wait(): result<message>, the next; the error closed after
-	 * the last. Messages come in order; of several that wait, the first
-	 * gets the first. begin(): a future of it. RPMA_E_NOSUPP: there is no
-	 * pool. */
+	/* co_await, wait(): result<message>, the next message. begin(): a
+	 * future of the message. RPMA_E_NOSUPP: there is no pool. */
 	auto receive() const noexcept
 	{
 		return detail::receiving(core_);
 	}
-	/* Posts a receive into memory of the program; without a loop, where the
-	 * endpoint has no messages. */
+	/* Posts a receive into memory of the program, without a loop and
+	 * without messages. */
 	result<posted<>> receive_raw(rpma_mr_local *dst, size_t offset,
 				     size_t len) const
 	{
@@ -1161,14 +1127,11 @@ public:
 		o.wrs_of_[0].imm = imm;
 		return o;
 	}
-	/* Sends the bytes of a lease, and gives the lease to the send, which
-	 * nobody awaits: the send is posted at the end of the loop's turn, with
-	 * others of the connection, and the slot goes back to the pool when the
-	 * device has done with the bytes. co_await returns an outcome<> once
-	 * there is room. Without a loop the send is posted at once; wait()
-	 * returns the outcome: RPMA_E_AGAIN, where there is no room. A refused
-	 * send leaves the lease in slot() of the outcome. flags:
-	 * RPMA_RT_F_FENCE, _SOLICITED. */
+	/* Sends the bytes of a lease and gives the lease to the send. co_await:
+	 * an outcome<>, once there is room; the loop posts at the end of the
+	 * turn. wait(): posted at once, RPMA_E_AGAIN without room. A refused
+	 * send leaves the lease in slot(). flags: RPMA_RT_F_FENCE,
+	 * _SOLICITED. */
 	auto give(lease &&buffer, uint32_t flags = 0) const noexcept
 	{
 		return detail::giving(core_, std::move(buffer), flags);
@@ -1211,7 +1174,7 @@ public:
 				   src_offset, len, 0, 0);
 		return o;
 	}
-	/* into the lease */
+	/* Reads into the bytes of the lease. */
 	operation<> read(const remote_memory &src, size_t offset,
 			 lease buffer) const noexcept
 	{
@@ -1240,7 +1203,7 @@ public:
 				   0);
 		return o;
 	}
-	/* offsets of atomics are multiples of 8 */
+	/* Writes 8 bytes at once; offsets of atomics are multiples of 8. */
 	operation<> atomic_write(const remote_memory &dst, size_t offset,
 				 uint64_t value) const noexcept
 	{
@@ -1252,7 +1215,7 @@ public:
 					  0, 0);
 		return o;
 	}
-	/* what was there before is in the lease: slot().as<uint64_t>() */
+	/* Leaves the former value in the lease: slot().as<uint64_t>(). */
 	operation<> compare_swap(const remote_memory &dst, size_t offset,
 				 uint64_t compare, uint64_t swap,
 				 lease old) const noexcept
@@ -1291,8 +1254,8 @@ public:
 				       offset, add, 0, 0);
 		return o;
 	}
-	/* These of this connection are posted together or not at all, and have
-	 * one outcome: all have succeeded, or why one has not. */
+	/* Joins operations of the connection, to be posted together or not at
+	 * all, with a common outcome. */
 	template <typename... Rest>
 	operation<1 + sizeof...(Rest)> link(operation<> first,
 					    Rest... rest) const noexcept
@@ -1307,28 +1270,27 @@ public:
 		return o;
 	}
 
-	/* ------------------------------------------------------- itself --- */
+	/* ------------------------------------------- beginning and end --- */
 
-	/* co_await, wait(): result<void>. An accepted one is not established
-	 * yet: messages may come before, and operations of a loop wait for
-	 * it. */
+	/* co_await, wait(): result<void>. An accepted connection is established
+	 * later; operations of a loop wait. */
 	inline auto established() const noexcept;
-	/* co_await: rpma_rt_reason; nothing of it is outstanding then. wait():
-	 * a result of that. */
+	/* co_await: rpma_rt_reason, when nothing is outstanding. wait(): a
+	 * result<rpma_rt_reason>. */
 	inline auto closed() const noexcept;
-	/* Closes it: what is awaited ends with an error. */
+	/* Closes the connection: waits end with an error. */
 	void close() noexcept
 	{
 		core_->close();
 	}
-	/* Closes it when what is posted has completed, or after so many
-	 * milliseconds (0: no limit). */
+	/* Closes the connection when posted work has completed, or after
+	 * timeout_ms (0: no limit). */
 	result<void> drain(uint32_t timeout_ms) noexcept
 	{
 		return core_->drain(timeout_ms);
 	}
-	/* of the other side; it stays as long as this. The network may have
-	 * added zeros */
+	/* Returns the data of the other side, valid as long as the connection;
+	 * the network may have added zeros. */
 	std::string_view private_data() const noexcept
 	{
 		rpma_conn_private_data pdata = {nullptr, 0};
@@ -1338,8 +1300,7 @@ public:
 			return {};
 		return {static_cast<const char *>(pdata.ptr), pdata.len};
 	}
-	/* For calls that have no function here. Work requests and receives
-	 * must not be posted by it. */
+	/* Returns the handle, which must not be used to post. */
 	rpma_rt_conn *raw() const noexcept
 	{
 		return core_->raw;
@@ -1350,7 +1311,7 @@ private:
 	friend class detail::connecting;
 	friend class listener;
 	explicit connection(detail::ref<detail::conn_core> core) noexcept
-	    : core_(std::move(core))
+	    : ending_owner(std::move(core))
 	{
 	}
 	static operation<> keep(operation<> &&o, lease &&buffer) noexcept
@@ -1364,7 +1325,6 @@ private:
 		o.wrs_of_[count] = part.wrs_of_[0];
 		o.leases_of_[count++] = std::move(part.leases_of_[0]);
 	}
-	detail::ref<detail::conn_core> core_;
 };
 
 namespace detail
@@ -1447,7 +1407,7 @@ public:
 	}
 };
 
-/* A connection that was begun; closed, if nobody gets it. */
+/* A connection that was begun; closed, if not taken. */
 class connecting : public awaitable<connecting, watch>
 {
 public:
@@ -1478,7 +1438,7 @@ public:
 	{
 		return !why_ && conn_->is == conn_core::ESTABLISHED;
 	}
-	/* timeout_ms: for each of two steps */
+	/* Waits at most timeout_ms for each of two steps. */
 	result<connection> wait(int timeout_ms = -1)
 	{
 		if (why_)
@@ -1502,7 +1462,7 @@ private:
 	error why_;
 };
 
-/* *srq: of the cfg, for as long as that is used. */
+/* Makes a configuration, which leads to *srq. */
 inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq) noexcept
 {
 	rpma_rt_conn_cfg cfg = with.cfg;
@@ -1527,7 +1487,7 @@ inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq,
 	return cfg;
 }
 
-/* Without a loop. */
+/* Makes the configuration of a connection without a loop. */
 inline rpma_rt_conn_cfg cfg_alone(const endpoint &with,
 				  rpma_rt_srq **srq) noexcept
 {
@@ -1553,11 +1513,6 @@ inline receives receives_of(const endpoint &with) noexcept
 	return {with.messages ? access::core(*with.messages) : ref<pool_core>(),
 		{}};
 }
-
-} // namespace detail
-
-namespace detail
-{
 
 inline void conn_core::on_ready() noexcept
 {

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * error.hpp: why something failed, and results that are a value or that.
+ * error.hpp: why something failed, and results that are a value or an error.
  */
 
 #ifndef RPMA_RT_ERROR_HPP
@@ -24,16 +24,20 @@ enum class errc : uint8_t {
 	none = 0,
 	call = 1,	/* a call was refused: code() */
 	not_posted = 2, /* the operation has not begun: code() */
-	failed = 3,	/* it was posted: status(), an enum ibv_wc_status */
-	unknown = 4,	/* it was posted, and its outcome is not known */
-	/* the connection or listener ended, an operation has not begun:
-	 * reason() */
-	closed = 5,
+	failed = 3,	/* an operation was posted: status() */
+	unknown = 4,	/* an operation was posted, the outcome is not known */
+	closed = 5,	/* connection or listener ended: reason() */
 	timed_out = 6,
 	unanswered = 7 /* the shard that had the request was destroyed */
 };
 
-/* Why something failed; plain data. */
+/*
+ * error: says why something failed.
+ * Owner: plain data; copies are independent.
+ * Thread: one at a time for each object.
+ * End: frees nothing.
+ * Errors: no call fails; an empty error converts to false.
+ */
 class error
 {
 public:
@@ -62,7 +66,7 @@ public:
 	{
 		return {errc::unanswered, 0, RPMA_RT_E_FAILED};
 	}
-	/* none if the operation succeeded */
+	/* Returns an empty error if the operation succeeded. */
 	static error of(const rpma_rt_completion &item) noexcept
 	{
 		if (item.status == IBV_WC_SUCCESS)
@@ -79,7 +83,7 @@ public:
 	{
 		return what_;
 	}
-	/* RPMA_E_*, RPMA_RT_E_*; 0 without an error */
+	/* Returns RPMA_E_*, RPMA_RT_E_*; 0 without an error. */
 	int code() const noexcept
 	{
 		return code_;
@@ -132,7 +136,13 @@ private:
 	int code_ = 0;
 };
 
-/* What value() throws. */
+/*
+ * failure: carries an error as an exception, thrown by value().
+ * Owner: the exception; copies are independent.
+ * Thread: the thread that catches the exception.
+ * End: frees the text.
+ * Errors: error() returns the error.
+ */
 class failure : public std::runtime_error
 {
 public:
@@ -162,7 +172,13 @@ namespace detail
 }
 } // namespace detail
 
-/* A value, or why there is none. */
+/*
+ * result<T>: has a value, or the error that says why the value is missing.
+ * Owner: owns the value; value() && moves the value out.
+ * Thread: one at a time for each object.
+ * End: destroys the value.
+ * Errors: value() of a failed result throws a failure.
+ */
 template <typename T> class [[nodiscard]] result
 {
 public:
@@ -193,7 +209,6 @@ public:
 	{
 		return &*value_;
 	}
-	/* throws */
 	T value() &&
 	{
 		if (!ok())
@@ -212,12 +227,15 @@ private:
 	rt::error error_;
 };
 
-template <> class [[nodiscard]] result<void>
+namespace detail
+{
+
+/* Says whether an operation or a call without a value succeeded. */
+class verdict
 {
 public:
-	using value_type = void;
-	result() noexcept = default;
-	result(const rt::error &why) noexcept : error_(why)
+	verdict() noexcept = default;
+	verdict(const rt::error &why) noexcept : error_(why)
 	{
 	}
 	bool ok() const noexcept
@@ -232,20 +250,35 @@ public:
 	{
 		return error_;
 	}
-	void value() const
+
+protected:
+	void check() const
 	{
 		if (!ok())
-			detail::fail(error_);
+			fail(error_);
 	}
 
 private:
 	rt::error error_;
 };
 
+} // namespace detail
+
+template <> class [[nodiscard]] result<void> : public detail::verdict
+{
+public:
+	using value_type = void;
+	using verdict::verdict;
+	void value() const
+	{
+		check();
+	}
+};
+
 namespace detail
 {
 
-/* 0 or an error, as calls return it */
+/* Makes a result of what a call returned: 0 or an error. */
 inline result<void> result_of_call(int ret) noexcept
 {
 	return ret < 0 ? result<void>(error::call(ret)) : result<void>();

@@ -3,7 +3,7 @@
 
 /*
  * group.hpp: several awaitables at once, in the frame of the coroutine that
- * awaits them: all of them, any one, or so many that succeed.
+ * awaits: all, any, or a number that succeeds. rpma_rt_cpp_when_all(7).
  */
 
 #ifndef RPMA_RT_GROUP_HPP
@@ -25,7 +25,9 @@ namespace rpma::rt
 namespace detail
 {
 
-/* what awaiting an A gives; std::monostate for void */
+template <typename... A> class some;
+
+/* the result of awaiting an A; std::monostate for void */
 template <typename A>
 using raw_result_of = decltype(std::declval<A &>().finish());
 template <typename A>
@@ -42,7 +44,7 @@ template <typename A> result_of<A> finish(A &member)
 	}
 }
 
-/* Returns why a result is none, where the result has an error. */
+/* Returns the error of a result that has error(), otherwise no error. */
 template <typename T> error error_of(const T &value) noexcept
 {
 	if constexpr (requires { value.error(); })
@@ -53,56 +55,62 @@ template <typename T> error error_of(const T &value) noexcept
 
 } // namespace detail
 
-/* The result of when_any() and when_some(): the results of the members that are
- * complete. */
+/*
+ * some_of: the results of the complete members of when_any(), when_some().
+ * Owner: owns the results.
+ * Thread: one at a time.
+ * End: destroys the results.
+ * Errors: error() says why ok() is false.
+ */
 template <typename... R> class [[nodiscard]] some_of
 {
 public:
 	some_of() noexcept = default;
-	some_of(const rt::error &cause) noexcept : why(cause)
+	some_of(const rt::error &why) noexcept : why_(why)
 	{
 	}
-	/* the member that decided: the first, or the member that made enough */
+	/* the first complete member, or the member that decided */
 	size_t index = 0;
 	size_t succeeded = 0;
-	/* when_some(): as many as were wanted have succeeded */
+	/* Returns whether as many members as wanted have succeeded. */
 	bool ok() const noexcept
 	{
-		return is_enough;
+		return is_enough_;
 	}
 	explicit operator bool() const noexcept
 	{
-		return is_enough;
+		return is_enough_;
 	}
-	/* Returns why ok() is false: the error of the member that decided,
-	 * where the member has an error; timed_out of loop::within(); a call's
-	 * RPMA_E_INVAL where there are fewer members than were wanted. */
+	/* Returns the error of the member that decided; timed_out of
+	 * loop::within(); RPMA_E_INVAL: fewer members than wanted. */
 	const rt::error &error() const noexcept
 	{
-		return why;
+		return why_;
 	}
-	/* nullptr: it was taken back before it was complete, or it threw, and
-	 * enough of the others have succeeded */
+	/* Returns the result of a member; nullptr: the member was taken back,
+	 * or threw while enough others have succeeded. */
 	template <size_t I> auto *get() noexcept
 	{
-		auto &result = std::get<I>(results);
+		auto &result = std::get<I>(results_);
 
 		return result ? &*result : nullptr;
 	}
 
-	std::tuple<std::optional<R>...> results;
-	bool is_enough = false;
-	rt::error why;
+private:
+	template <typename... A> friend class detail::some;
+	std::tuple<std::optional<R>...> results_;
+	bool is_enough_ = false;
+	rt::error why_;
 };
 
 namespace detail
 {
 
-/* The members, and how many of them are complete. */
+/* The members, with the number of complete members. */
 template <typename... A> class members : public group
 {
 public:
-	/* enough is what decides: so many are complete, or have succeeded */
+	/* enough: the number of complete, or succeeded, members that decides */
 	members(size_t enough, bool counts_success, A &&...member) noexcept
 	    : members_(std::optional<A>(std::move(member))...), enough_(enough),
 	      counts_success_(counts_success)
@@ -110,12 +118,12 @@ public:
 	}
 	members(members &&) noexcept = default;
 
-	/* false: decided already */
+	/* Returns false if the group is decided already. */
 	bool start(waiter &self) noexcept
 	{
 		self_ = &self;
 		is_decided_ = false;
-		/* what cannot come out otherwise begins nothing */
+		/* a group that is decided without members begins nothing */
 		decide_if(0);
 		start_from<0>();
 		is_started_ = true;
@@ -137,7 +145,7 @@ public:
 	}
 
 protected:
-	/* The last first: what they give back is in order again. */
+	/* Ends the last member first: returned messages stay in order. */
 	~members()
 	{
 		if (is_started_)
@@ -187,7 +195,7 @@ protected:
 		 ...);
 		return is;
 	}
-	/* one more is complete */
+	/* Counts one more complete member. */
 	void note(size_t index) noexcept
 	{
 		is_complete_[index] = true;
@@ -196,7 +204,8 @@ protected:
 			has_succeeded(index, std::index_sequence_for<A...>());
 		decide_if(index);
 	}
-	/* enough are complete, or cannot be any more: the rest is taken back */
+	/* Decides if enough members are complete, or cannot be any more; takes
+	 * the other members back. */
 	void decide_if(size_t index) noexcept
 	{
 		size_t possible = succeeded_ + (sizeof...(A) - complete_);
@@ -250,7 +259,7 @@ public:
 	{
 		return std::apply(
 			[](auto &...member) {
-				/* in braces: in order */
+				/* braces: from the first to the last */
 				return std::tuple<result_of<A>...>{
 					detail::finish(*member)...};
 			},
@@ -281,9 +290,9 @@ public:
 
 		answer.index = this->index_;
 		answer.succeeded = this->succeeded_;
-		answer.is_enough = this->is_enough();
-		if (!answer.is_enough && this->complete_ == 0)
-			answer.why = error::call(RPMA_E_INVAL);
+		answer.is_enough_ = this->is_enough();
+		if (!answer.is_enough_ && this->complete_ == 0)
+			answer.why_ = error::call(RPMA_E_INVAL);
 		fill(answer, std::index_sequence_for<A...>());
 		return answer;
 	}
@@ -300,53 +309,49 @@ private:
 	}
 	template <size_t I, typename S> void take(S &answer)
 	{
-		auto &result = std::get<I>(answer.results);
+		auto &result = std::get<I>(answer.results_);
 		auto &member = *std::get<I>(this->members_);
 
 #ifdef __cpp_exceptions
 		try {
 			result.emplace(detail::finish(member));
 		} catch (...) {
-			/* that others have succeeded is not lost */
-			if (!this->counts_success_ || !answer.is_enough)
+			/* the successes of other members are not lost */
+			if (!this->counts_success_ || !answer.is_enough_)
 				throw;
 		}
 #else
 		result.emplace(detail::finish(member));
 #endif
-		if (!answer.is_enough && this->index_ == I)
-			answer.why = error_of(*result);
+		if (!answer.is_enough_ && this->index_ == I)
+			answer.why_ = error_of(*result);
 	}
 };
 
 } // namespace detail
 
-/* All are complete, well or not: a tuple of their results. Of nothing: at once,
- * an empty one. */
+/* Completes when all members are complete, well or not, with a tuple of the
+ * results. */
 template <typename... A> auto when_all(A... member) noexcept
 {
 	return detail::all<A...>(std::move(member)...);
 }
 
-/* The first one that is complete, well or not; the others are taken back: they
- * are not resumed, a message stays in its stream, an operation that is posted
- * goes on and its lease is given back when it is complete. Of nothing: at once,
- * and not ok(). */
+/* Completes when a first member is complete, well or not, with a some_of; takes
+ * the other members back. */
 template <typename... A> auto when_any(A... member) noexcept
 {
 	return detail::some<A...>(1, false, std::move(member)...);
 }
 
-/* Completes when so many members have succeeded, or when so many have failed
- * that the number cannot be reached any more; the other members are taken back,
- * as by when_any(). More wanted than members: complete at once, not ok(), and
- * no member begins; 0 wanted: complete at once, ok(), and no member begins. */
+/* Completes when wanted members have succeeded, or cannot any more, with a
+ * some_of; takes the other members back. */
 template <typename... A> auto when_some(size_t wanted, A... member) noexcept
 {
 	return detail::some<A...>(wanted, true, std::move(member)...);
 }
 
-/* The same of an array. */
+/* The members are the elements of an array. */
 template <typename A, size_t N> auto when_all(std::array<A, N> member) noexcept
 {
 	return std::apply([](auto &...m) { return when_all(std::move(m)...); },

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * listener.hpp: listeners and the requests that come to them.
+ * listener.hpp: listeners and the requests of peers.
  */
 
 #ifndef RPMA_RT_LISTENER_HPP
@@ -26,7 +26,7 @@ namespace detail
 class requesting;
 
 struct listener_core final : counted<listener_core>, member {
-	ref<loop_core> loop; /* nullptr: none */
+	ref<loop_core> loop; /* nullptr: without a loop */
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	receives from;
@@ -34,8 +34,8 @@ struct listener_core final : counted<listener_core>, member {
 	uint32_t slot_count = 0;
 	bool is_over = false;
 	uint8_t reason = 0;
-	/* requests that ended before they were connections of the loop: their
-	 * CLOSED has this as its user pointer */
+	/* requests that ended before the loop had the connection: the user
+	 * pointer of CLOSED is the listener */
 	uint32_t strays = 0;
 	link requests; /* conn_core.pending */
 	link acceptors;
@@ -44,7 +44,7 @@ struct listener_core final : counted<listener_core>, member {
 	{
 		rpma_rt_listener_delete(&raw);
 	}
-	/* until the last item, the loop has a reference */
+	/* Joins the loop, which has a reference until the last item. */
 	void join() noexcept
 	{
 		get();
@@ -55,23 +55,18 @@ struct listener_core final : counted<listener_core>, member {
 		if (!loop)
 			refuse_all();
 		rpma_rt_listener_delete(&raw);
-		while (!requests.is_empty()) {
-			auto &first =
-				static_cast<request_link &>(requests.first());
-
-			first.unlink();
-			first.conn->close();
-		}
+		while (!requests.is_empty())
+			requests.take_first<request_link>().conn->close();
 	}
-	/* Without a loop: the future of a request. */
+	/* Returns the future of a request, without a loop. */
 	inline result<next_future<request>> ask() noexcept;
-	/* Refuses the requests that have come: what their connections would
-	 * receive from may go before long, so they are to have ended. */
+	/* Refuses the requests that have come, without a loop: the pool of the
+	 * connections may be destroyed soon. */
 	inline void refuse_all() noexcept;
 	inline void give(conn_core &conn) noexcept;
 	inline void give_back(ref<conn_core> conn) noexcept;
 	inline void give_to_next() noexcept;
-	/* The connection of a request becomes one of the loop's. */
+	/* Makes a connection of the loop of a request. */
 	void on_request(rpma_rt_conn *conn) noexcept
 	{
 		auto core = conn_core::make(loop, peer, from, slot_count);
@@ -120,8 +115,7 @@ struct listener_core final : counted<listener_core>, member {
 	}
 };
 
-/* The next request; accepted as soon as it comes, if so asked: others may be
- * waited for together with it. */
+/* A wait for the next request, which is accepted on arrival if accepts_. */
 class requesting : public waiter
 {
 public:
@@ -134,17 +128,13 @@ public:
 	{
 		if (conn_ && accepts_)
 			conn_->close();
-		else if (conn_) /* nobody has it: it is the next one again */
+		else if (conn_) /* not taken: the next request again */
 			from_->give_back(std::move(conn_));
 	}
 	bool start() noexcept
 	{
 		if (!from_->requests.is_empty()) {
-			auto &first = static_cast<request_link &>(
-				from_->requests.first());
-
-			first.unlink();
-			take(*first.conn);
+			take(*from_->requests.take_first<request_link>().conn);
 			return false;
 		}
 		if (from_->is_over || !from_->raw || !from_->loop)
@@ -198,14 +188,10 @@ inline void listener_core::give_to_next() noexcept
 {
 	if (loop->has_ended || acceptors.is_empty() || requests.is_empty())
 		return;
-	scope running(loop->ctx); /* as in loop_core::give_to_next() */
-	auto &next = static_cast<requesting &>(
-		static_cast<waiter &>(acceptors.first()));
-	auto &first = static_cast<request_link &>(requests.first());
+	scope running(loop->ctx); /* resumed in a turn, not here */
+	auto &next = acceptors.take_first<requesting>();
 
-	first.unlink();
-	next.unlink();
-	next.take(*first.conn);
+	next.take(*requests.take_first<request_link>().conn);
 	next.complete();
 }
 
@@ -213,31 +199,32 @@ inline void listener_core::on_last(uint8_t why) noexcept
 {
 	reason = why;
 	is_over = true;
-	while (!acceptors.is_empty()) {
-		auto &first = static_cast<waiter &>(acceptors.first());
-
-		first.unlink();
-		first.complete();
-	}
+	complete_all(acceptors);
 	leave_if_last();
 }
 
 } // namespace detail
 
-/* A peer that asks to connect; destroying it refuses the peer. */
+/*
+ * request: a peer that asks to connect.
+ * Owner: the program.
+ * Thread: as of the listener.
+ * End: refuses the peer.
+ * Errors: RPMA_E_INVAL: more than 255 bytes; CLOSED: the peer has left.
+ */
 class request
 {
 public:
 	request(request &&) noexcept = default;
 	request &operator=(request &&) noexcept = default;
-	/* of the peer; it stays as long as this. The network may have added
-	 * zeros */
+	/* Returns the data of the peer, valid as long as the request; the
+	 * network may have added zeros. */
 	std::string_view private_data() const noexcept
 	{
 		return conn_.private_data();
 	}
-	/* Operations of a loop wait until it is established; without a loop
-	 * established().wait() does. */
+	/* Accepts the peer. The connection is established later: operations of
+	 * a loop wait, a thread calls established().wait(). */
 	result<connection> accept(std::string_view private_data = {}) &&
 	{
 		auto done = detail::decide(*conn_.core_, private_data,
@@ -268,25 +255,16 @@ private:
 };
 
 /*
- * Takes requests. Destroying it ends that: requests that nobody has taken are
- * refused, connections stay. Thread: its loop's. Without a loop: any, with up
- * to 16 futures of requests at a time; one destroys it, not in functions that a
- * poller calls.
+ * listener: takes the requests of peers that connect to a port.
+ * Owner: the program.
+ * Thread: the loop's; without a loop any, with up to 16 futures at a time.
+ * End: refuses requests that were not taken; connections stay.
+ * Errors: waits: closed; RPMA_E_NOSUPP: a loop is missing, or is there.
  */
-class listener
+class listener : public detail::ending_owner<detail::listener_core,
+					     &detail::listener_core::close>
 {
 public:
-	listener(listener &&) noexcept = default;
-	listener &operator=(listener &&other) noexcept
-	{
-		std::swap(core_, other.core_);
-		return *this;
-	}
-	~listener()
-	{
-		if (core_)
-			core_->close();
-	}
 	uint16_t port() const noexcept
 	{
 		uint16_t port = 0;
@@ -294,12 +272,12 @@ public:
 		rpma_rt_listener_get_port(core_->raw, &port);
 		return port;
 	}
-	/* co_await, wait(): result<request>; the error closed when it ends.
-	 * begin(): a future of it. */
+	/* co_await, wait(): result<request>, the next request. begin(): a
+	 * future of the request. */
 	inline auto next() const noexcept;
 	/* co_await: result<connection>, of the next request, which is accepted
-	 * as it is. wait(): likewise, and the connection is established; it
-	 * waits so long for each of the two. */
+	 * unseen. wait(): an established connection; timeout_ms for each of two
+	 * steps. */
 	inline auto accept() const noexcept;
 
 private:
@@ -308,16 +286,15 @@ private:
 	class next_of;
 	class accept_of;
 	explicit listener(detail::ref<detail::listener_core> core) noexcept
-	    : core_(std::move(core))
+	    : ending_owner(std::move(core))
 	{
 	}
-	detail::ref<detail::listener_core> core_;
 };
 
 namespace detail
 {
 
-/* Without a loop. */
+/* Makes a request without a loop. */
 template <> struct item_of<request> {
 	ref<runtime_core> rt;
 	ref<peer_core> peer;

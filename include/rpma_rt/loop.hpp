@@ -3,8 +3,8 @@
 
 /*
  * loop.hpp: a loop takes the items of a queue and resumes the coroutines that
- * wait for them, on the one thread that runs it; in manual mode it runs the
- * poller, too. Timers, items of the queue, and a way from one loop to another.
+ * wait for the items, on the thread that runs the loop; in manual mode the loop
+ * runs the poller, too. Timers, items of the queue, the way to another loop.
  */
 
 #ifndef RPMA_RT_LOOP_HPP
@@ -32,13 +32,14 @@ namespace rpma::rt
 {
 
 /*
- *   poller   in manual mode the poller that the loop runs; -1: of a manual
- *            runtime 0, of others none, whose threads run
- *   spin     how long it looks for work before it sleeps, in manual mode (in
- *            others queue.spin_us is that)
- *   borrowed a queue of the program's, to which nothing else leads; it has to
- *            stay until the loop is destroyed. nullptr: the loop makes one
- *   queue    of the one that it makes
+ * loop_cfg: how a loop is made.
+ *   poller   the poller that the loop runs in manual mode; -1: poller 0 of a
+ *            manual runtime, no poller of other runtimes, whose threads run
+ *   spin     how long the loop looks for work before the loop sleeps, in manual
+ *            mode; otherwise queue.spin_us
+ *   borrowed a queue of the program, which stays until the loop is destroyed;
+ *            nothing else leads to the queue. nullptr: the loop makes a queue
+ *   queue    the configuration of the queue that the loop makes
  */
 struct loop_cfg {
 	int poller = -1;
@@ -50,7 +51,7 @@ struct loop_cfg {
 namespace detail
 {
 
-/* A connection or listener of a loop: the user pointer of its items. */
+/* A connection or listener of a loop; the user pointer of the items. */
 class member : public link
 {
 public:
@@ -61,8 +62,8 @@ protected:
 	~member() = default;
 };
 
-/* Sends that are posted at the end of a turn, or that are posted, and have no
- * completion yet. */
+/* Sends to be posted at the end of a turn, or posted sends without a completion
+ * so far. */
 class chained : public link
 {
 public:
@@ -73,7 +74,7 @@ protected:
 	~chained() = default;
 };
 
-/* A spawned task; it destroys itself at its end. */
+/* A spawned task, which destroys itself at the end. */
 struct root {
 	struct promise_type : link {
 		root get_return_object() noexcept
@@ -100,7 +101,7 @@ struct root {
 	std::coroutine_handle<promise_type> frame;
 };
 
-/* Makes a context the thread's. */
+/* Makes a context the context of the calling thread. */
 class scope
 {
 public:
@@ -114,7 +115,8 @@ public:
 	}
 	scope(const scope &) = delete;
 	scope &operator=(const scope &) = delete;
-	/* until nothing more is ready; then others leave */
+	/* Runs coroutines until no coroutine is ready, and sends the leaving
+	 * coroutines off. */
 	inline void run() noexcept;
 
 private:
@@ -122,12 +124,12 @@ private:
 	context *former_;
 };
 
-/* What runs the poller and takes the items in place of a loop, and calls it
- * with each: a shard. */
+/* A shard: runs the poller and takes the items in place of a loop, and calls the
+ * loop with each item. */
 struct source {
-	/* how much was done, or an error: there is nothing any more */
+	/* Returns how much was done, or an error: nothing follows. */
 	virtual int run(int timeout_ms) noexcept = 0;
-	/* the loop has ended, and its connections */
+	/* Called when the loop and all connections have ended. */
 	virtual void leave() noexcept = 0;
 
 protected:
@@ -140,11 +142,11 @@ struct loop_core : counted<loop_core> {
 	std::unique_ptr<grave> place = std::make_unique<grave>();
 	bool is_borrowed = false;
 	bool is_inside = false;
-	bool is_left = false; /* destroyed inside: it ends when that returns */
+	bool is_left = false; /* destroyed inside: ends after the call */
 	bool has_ended = false;
-	uint32_t depth = 0; /* of calls that run it */
+	uint32_t depth = 0; /* of calls that run the loop */
 	int poller = -1;
-	int fds[2] = {-1, -1}; /* of the queue and that poller */
+	int fds[2] = {-1, -1}; /* of the queue and the poller */
 	std::chrono::microseconds spin{0};
 	clock::time_point now{}; /* as of the last look */
 	bool was_busy = false;	 /* the last turn had items */
@@ -157,13 +159,13 @@ struct loop_core : counted<loop_core> {
 	link chained;	/* sends to be posted */
 	/* sends without a completion, which the loop ends */
 	link unended;
-	bool ends_chains =
-		false; /* the loop runs its poller, and is no shard */
+	/* the loop runs a poller, and is no shard */
+	bool ends_chains = false;
 	uint32_t unended_turns = 0;
 	timer_heap timers;
-	/* Of no connection. While some are not taken, the queue keeps the
-	 * others: there is room for a batch, and for what those who wait may
-	 * give back. */
+	/* Items of no connection. While an item is not taken, the queue keeps
+	 * further items: there is room for a batch, and for the items that
+	 * waiters may give back. */
 	ring<rpma_rt_completion> items;
 	size_t item_takers = 0;
 	bool keeps_items = false;
@@ -171,13 +173,13 @@ struct loop_core : counted<loop_core> {
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
-	/* after so many rounds without work, or turns with work, chains of
-	 * sends are ended */
+	/* rounds without work, turns with work, after which the loop ends chains
+	 * of sends */
 	static constexpr uint32_t CHAIN_ROUNDS = 256;
 	static constexpr uint32_t CHAIN_TURNS = 64;
 
-	/* A call that runs the loop. The loop may be destroyed inside: it ends
-	 * when the outermost of them returns. */
+	/* A call that runs the loop. A loop that is destroyed inside ends when
+	 * the outermost call returns. */
 	class entry
 	{
 	public:
@@ -207,7 +209,7 @@ struct loop_core : counted<loop_core> {
 
 	/* -------------------------------------------------------- items --- */
 
-	/* One that was taken from the queue. */
+	/* Handles an item that was taken from the queue. */
 	void handle(const rpma_rt_completion &item) noexcept
 	{
 		if (item.kind != RPMA_RT_MESSAGE && item.user)
@@ -215,8 +217,8 @@ struct loop_core : counted<loop_core> {
 		else
 			give(item);
 	}
-	/* A waiter goes on that an item has made complete: at once, where no
-	 * other is ready. */
+	/* Resumes a waiter that an item has made complete: at once, where no
+	 * other waiter is ready. */
 	void go_on(waiter &next) noexcept
 	{
 		if (!is_left && ctx.ready.is_empty())
@@ -224,7 +226,7 @@ struct loop_core : counted<loop_core> {
 		else
 			next.complete();
 	}
-	/* Before each look at the queue. */
+	/* Called before each look at the queue. */
 	void keep_items(bool keeps) noexcept
 	{
 		if (keeps == keeps_items)
@@ -237,7 +239,8 @@ struct loop_core : counted<loop_core> {
 
 	/* -------------------------------------------------------- turns --- */
 
-	/* Rounded up, for calls that take milliseconds; -1: without end. */
+	/* Returns a time rounded up, for calls that take milliseconds; -1:
+	 * without end. */
 	static int milliseconds(clock::time_point from,
 				clock::time_point to) noexcept
 	{
@@ -252,8 +255,8 @@ struct loop_core : counted<loop_core> {
 		return static_cast<int>(
 			std::min<decltype(left)>(left, INT_MAX));
 	}
-	/* How long the turn may sleep, at most limit (-1: without end). Nothing
-	 * has run since expire() looked at the clock. */
+	/* Returns how long the turn may sleep, at most limit (-1: without end).
+	 * No coroutine has run since expire() read the clock. */
 	int may_sleep(int limit) const noexcept
 	{
 		int left;
@@ -266,7 +269,7 @@ struct loop_core : counted<loop_core> {
 		return std::min(left, limit);
 	}
 	bool is_attached = false; /* to the thread that runs the loop */
-	/* The poller belongs to the calling thread from here on. */
+	/* Makes the calling thread the owner of the poller. */
 	int attach() noexcept
 	{
 		int ret = is_attached ? 0
@@ -294,7 +297,7 @@ struct loop_core : counted<loop_core> {
 			       : rpma_rt_poller_get_fd(rt->raw, own_poller(),
 						       &fds[1]);
 	}
-	/* When the turn has to be over: the first timer, or its own limit. */
+	/* Returns when the turn has to end: the first timer, or the limit. */
 	clock::time_point end_of_turn(clock::time_point limit) const noexcept
 	{
 		return timers.first() ? std::min(limit, timers.first()->at)
@@ -302,10 +305,9 @@ struct loop_core : counted<loop_core> {
 	}
 	/*
 	 * Manual mode: runs the poller until there are items, and sleeps on
-	 * both descriptors. A round that is busy with what is not the loop's
-	 * (functions, queues of others) does not keep a timer waiting: the
-	 * clock is read after each round without items, where there is a time
-	 * to look at.
+	 * both descriptors. A round that is busy with functions or other queues
+	 * does not delay a timer: the clock is read after each round without
+	 * items, where there is a timer or a limit.
 	 */
 	int take_manual(rpma_rt_completion *batch, int timeout_ms) noexcept
 	{
@@ -353,7 +355,7 @@ struct loop_core : counted<loop_core> {
 			switch (rpma_rt_queue_arm(queue)) {
 			case 0:
 				break;
-			case 1: /* items, or a wake: one more round */
+			case 1: /* items, or a wake: a further round */
 				timeout_ms = 0;
 				continue;
 			default:
@@ -366,7 +368,7 @@ struct loop_core : counted<loop_core> {
 			timeout_ms = 0;
 		}
 	}
-	/* false: the time has passed */
+	/* Returns false if the time has passed. */
 	bool sleep(int timeout_ms) noexcept
 	{
 		pollfd both[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
@@ -392,8 +394,8 @@ struct loop_core : counted<loop_core> {
 		return rpma_rt_queue_wait(queue, batch, BATCH,
 					  may_sleep(timeout_ms));
 	}
-	/* Takes items and handles each, with the coroutines that it concerns;
-	 * or the error that there are none any more. */
+	/* Takes items, handles each item and runs the coroutines that the item
+	 * made ready. Returns the number, or an error: no item follows. */
 	int take_all(scope &running, int timeout_ms) noexcept
 	{
 		rpma_rt_completion batch[BATCH];
@@ -411,20 +413,15 @@ struct loop_core : counted<loop_core> {
 		return got;
 	}
 	inline int expire() noexcept;
-	/* Posts what the coroutines have given to their connections. */
+	/* Posts the sends that coroutines have given to connections. */
 	void post_chains() noexcept
 	{
 		if (!unended.is_empty() && ++unended_turns >= CHAIN_TURNS)
 			end_chains();
-		while (!chained.is_empty()) {
-			auto &first =
-				static_cast<detail::chained &>(chained.first());
-
-			first.unlink();
-			first.post();
-		}
+		while (!chained.is_empty())
+			chained.take_first<detail::chained>().post();
 	}
-	/* Ends chains of sends: their leases go back. */
+	/* Ends chains of sends, so that the leases go back. */
 	void end_chains() noexcept
 	{
 		link some;
@@ -432,17 +429,12 @@ struct loop_core : counted<loop_core> {
 		unended_turns = 0;
 		while (!unended.is_empty())
 			some.push_back(unended.first());
-		while (!some.is_empty()) {
-			auto &first =
-				static_cast<detail::chained &>(some.first());
-
-			first.unlink();
-			first.end();
-		}
+		while (!some.is_empty())
+			some.take_first<detail::chained>().end();
 	}
-	/* Timers are looked at after a turn that found nothing or set a timer,
-	 * and in each eighth turn: where there are items the clock is seldom
-	 * read. */
+	/* Returns whether this turn looks at timers: after a turn that found
+	 * nothing or set a timer, and in each eighth turn. A busy loop seldom
+	 * reads the clock. */
 	bool looks_at_timers() noexcept
 	{
 		if (timers.first() && was_busy && !has_new_timer &&
@@ -452,8 +444,9 @@ struct loop_core : counted<loop_core> {
 		unlooked = 0;
 		return true;
 	}
-	/* One turn, which sleeps so long at most. How much was done, or an
-	 * error. After each item the coroutines that it concerns run. */
+	/* Runs a turn, which sleeps at most timeout_ms. Returns how much was
+	 * done, or an error. After each item the coroutines run that the item
+	 * made ready. */
 	int turn(int timeout_ms) noexcept
 	{
 		const bool looks = looks_at_timers();
@@ -485,7 +478,7 @@ struct loop_core : counted<loop_core> {
 		}
 		was_busy = got > 0;
 		if (!is_left) {
-			/* else the next turn looks at the clock */
+			/* otherwise the next turn looks at the clock */
 			if (done == 0 && got == 0)
 				done += expire();
 			ctx.mail->take(ctx.ready);
@@ -498,7 +491,8 @@ struct loop_core : counted<loop_core> {
 
 	/* ---------------------------------------------------------- end --- */
 
-	/* Nothing but coroutines comes any more: those that have come go on. */
+	/* Waits for coroutines from other loops, and runs the coroutines; no
+	 * item follows. */
 	void wait_for_mail() noexcept
 	{
 		ctx.mail->wait();
@@ -510,18 +504,18 @@ struct loop_core : counted<loop_core> {
 		post_chains();
 		is_inside = false;
 	}
-	/* Its owner has gone. */
+	/* The owner leaves. */
 	void leave() noexcept
 	{
 		is_left = true;
-		if (depth == 0)
+		if (ctx.mail && depth == 0)
 			end();
 	}
 	inline void end() noexcept;
 	inline void drain() noexcept;
 };
 
-/* Takes what is awaited back from a loop that may have ended. */
+/* A wait for a time. */
 class sleeper : public awaitable<sleeper>, timer
 {
 public:
@@ -583,7 +577,7 @@ inline int loop_core::expire() noexcept
 	return count;
 }
 
-/* The next item of the queue that is of no connection. */
+/* A wait for the next item that belongs to no connection. */
 class next_item : public awaitable<next_item>
 {
 public:
@@ -596,7 +590,7 @@ public:
 	}
 	~next_item()
 	{
-		if (item_) /* nobody has it: it is the next one again */
+		if (item_) /* not taken: the next item again */
 			give_back();
 		if (has_room_)
 			loop_->item_takers--;
@@ -605,7 +599,7 @@ public:
 	{
 		if (loop_->has_ended)
 			return false;
-		/* for the item, if it is given back */
+		/* room for the item, if the waiter gives the item back */
 		has_room_ = loop_->items.reserve(loop_core::BATCH + 1 +
 						 loop_->item_takers);
 		if (!has_room_)
@@ -645,7 +639,7 @@ private:
 
 inline void loop_core::give(const rpma_rt_completion &item) noexcept
 {
-	/* there is room, but for what may not lead here: it is dropped */
+	/* no room only for items of routes that may not lead here: dropped */
 	if (items.push_back(item))
 		give_to_next();
 }
@@ -654,15 +648,14 @@ inline void loop_core::give_to_next() noexcept
 {
 	if (has_ended || item_waiters.is_empty() || items.is_empty())
 		return;
-	scope running(ctx); /* resumed in a turn, whoever calls this */
-	auto &next = static_cast<next_item &>(item_waiters.first());
+	scope running(ctx); /* resumed in a turn, not here */
+	auto &next = item_waiters.take_first<next_item>();
 
-	next.unlink();
 	next.item_ = items.pop_front();
 	next.complete();
 }
 
-/* The next free slot of a pool. */
+/* A wait for the next free slot of a pool. */
 class next_slot final : public awaitable<next_slot, slot_waiter>
 {
 public:
@@ -675,7 +668,7 @@ public:
 	{
 		if (to)
 			pool_->line.leave(*this);
-		if (slot.pool) /* nobody has it */
+		if (slot.pool) /* not taken */
 			(void)rpma_rt_lease_release(&slot);
 	}
 	bool start() noexcept
@@ -684,7 +677,7 @@ public:
 			why = error::call(RPMA_RT_E_CLOSED);
 			return false;
 		}
-		/* where nobody waits */
+		/* succeeds only where no other waits */
 		int ret = rpma_rt_pool_take(pool_->raw, &slot);
 		if (ret == RPMA_E_AGAIN)
 			loop_->end_chains();
@@ -712,7 +705,8 @@ private:
 	ref<pool_core> pool_;
 };
 
-/* Goes on on another loop's thread. No member of a group. */
+/* Makes a coroutine go on, on the thread of another loop. No group has switching
+ * as a member. */
 class switching final : public arrival
 {
 public:
@@ -735,7 +729,7 @@ public:
 	{
 		handle = awaiting;
 		away_ = absence_of(awaiting);
-		/* what led here has to return first: it may look at the
+		/* all callers have to return first: a caller may look at the
 		 * coroutine, which the other thread resumes at once */
 		if (!here)
 			return put();
@@ -745,12 +739,11 @@ public:
 	}
 	void leave() noexcept
 	{
-		unlink();
 		if (!put())
 			complete();
 	}
-	/* RPMA_RT_E_CLOSED: that loop has ended, and this is still the former
-	 * thread */
+	/* Returns RPMA_RT_E_CLOSED, on the former thread, if the other loop has
+	 * ended. */
 	result<void> await_resume() noexcept
 	{
 		if (std::exchange(is_away_, false) && is_at_home())
@@ -761,16 +754,17 @@ public:
 	}
 
 private:
-	/* on the thread of the loop::run() that leads to it */
+	/* Returns whether the calling thread is in the loop::run() that leads to
+	 * the coroutine. */
 	bool is_at_home() const noexcept
 	{
 		return away_ && here && here->mail.get() == away_->home;
 	}
-	/* false: that loop has ended. Else the coroutine is not this thread's
-	 * any more */
+	/* Returns false if the other loop has ended. Otherwise the coroutine
+	 * does not belong to the calling thread any more. */
 	bool put() noexcept
 	{
-		const auto to = to_; /* its lock outlasts this */
+		const auto to = to_; /* the lock outlasts *this */
 		const bool leaves_home = is_at_home();
 
 		is_away_ = true;
@@ -793,12 +787,12 @@ private:
 		if (is_at_home())
 			away_->count--;
 	}
-	/* That loop has ended, and has not taken it: to the former one. */
+	/* The other loop has ended without the coroutine: back to the former
+	 * loop. */
 	void go_back() noexcept override
 	{
 		const auto from = from_;
 
-		unlink();
 		if (!from)
 			return;
 		in_ = from.get();
@@ -817,14 +811,9 @@ inline void scope::run() noexcept
 {
 	for (;;) {
 		if (!ctx_.ready.is_empty()) {
-			auto &next = static_cast<waiter &>(ctx_.ready.first());
-
-			next.unlink();
-			next.go_on();
+			ctx_.ready.take_first<waiter>().go_on();
 		} else if (!ctx_.leaving.is_empty()) {
-			static_cast<switching &>(
-				static_cast<waiter &>(ctx_.leaving.first()))
-				.leave();
+			ctx_.leaving.take_first<switching>().leave();
 		} else {
 			return;
 		}
@@ -834,11 +823,11 @@ inline void scope::run() noexcept
 inline root run_root(task<void> spawned, std::shared_ptr<mailbox> home)
 {
 	co_await std::move(spawned);
-	/* its promise is in a list of that thread's */
+	/* the promise is in a list of the home thread */
 	(void)co_await switching(std::move(home));
 }
 
-/* Until a task has ended, also by an exception. */
+/* A wait until a task has ended, also by an exception. */
 template <typename T> class ended
 {
 public:
@@ -870,13 +859,13 @@ task<T> come_back(task<T> called, std::shared_ptr<mailbox> home)
 	co_return called.finish();
 }
 
-/* Everything is closed, and what is owed is taken; nobody is resumed. */
+/* Closes everything, and waits for the last items; resumes no coroutine. */
 inline void loop_core::end() noexcept
 {
 	has_ended = true;
 	scope running(ctx);
 
-	/* also those that came home, which must not go back */
+	/* before close(): coroutines that came home must not go back */
 	while (!roots.is_empty())
 		std::coroutine_handle<root::promise_type>::from_promise(
 			static_cast<root::promise_type &>(roots.first()))
@@ -886,7 +875,7 @@ inline void loop_core::end() noexcept
 		static_cast<member *>(m)->close();
 	for (link *m = &listeners.first(); m != &listeners; m = &m->next())
 		static_cast<member *>(m)->close();
-	keep_items(true); /* nobody takes them any more */
+	keep_items(true); /* no coroutine takes items any more */
 	drain();
 	if (below)
 		below->leave();
@@ -914,7 +903,7 @@ inline void loop_core::drain() noexcept
 
 			if (done == 0)
 				usleep(100);
-			else if (done < 0) /* another thread's: a mistake */
+			else if (done < 0) /* of another thread: a mistake */
 				usleep(10000);
 			got = rpma_rt_queue_poll(queue, batch, BATCH);
 		} else {
@@ -927,8 +916,8 @@ inline void loop_core::drain() noexcept
 	}
 }
 
-/* Says of the result of an awaitable that the result itself can be an error:
- * result, outcome, some_of. */
+/* True if the result of an awaitable can itself be an error: result, outcome,
+ * some_of. */
 template <typename R>
 inline constexpr bool has_error =
 	std::is_same_v<R, error> ||
@@ -937,14 +926,14 @@ inline constexpr bool has_error =
 		std::declval<R &>().error();
 	});
 
-/* What an awaitable with a limit of time gives: its result, which may be the
- * error, or a result<> with its value. */
+/* The type that an awaitable has with a limit of time: the type of the result,
+ * which can be an error, or a result<> of the type. */
 template <typename A>
 using timed_result =
 	std::conditional_t<has_error<raw_result_of<A>>, raw_result_of<A>,
 			   result<raw_result_of<A>>>;
 
-/* An awaitable, or the error timed_out after so long. */
+/* An awaitable with a limit of time; afterwards the error timed_out. */
 template <typename A>
 class [[nodiscard]] timed final : public awaitable<timed<A>>, group
 {
@@ -1003,15 +992,19 @@ private:
 
 } // namespace detail
 
-/* A loop, as other threads know it: coroutines go there. */
+/*
+ * loop_ref: a loop, for other threads.
+ * Owner: plain data; keeps no loop alive.
+ * Thread: any.
+ * End: leaves the loop alone.
+ * Errors: resume_there(): RPMA_RT_E_CLOSED: the loop has ended.
+ */
 class loop_ref
 {
 public:
-	/* co_await: result<void>; the coroutine goes on, on the thread of that
-	 * loop. RPMA_RT_E_CLOSED: the loop ended before the loop took the
-	 * coroutine, which goes on, on its former thread. The coroutine may be
-	 * destroyed on the former thread before the co_await, and on the loop's
-	 * thread behind the co_await; not in between. */
+	/* co_await: result<void>; the coroutine goes on, on the thread of the
+	 * loop, and on the former thread after an error. The coroutine is not
+	 * destroyed in between. */
 	auto resume_there() const
 	{
 		return detail::switching(mail_);
@@ -1036,12 +1029,14 @@ struct conn_core;
 } // namespace detail
 
 /*
- * What runs coroutines. Destroying it ends it: tasks that were spawned are
- * destroyed, connections closed, and what is owed is taken, which takes up to
- * rpma_rt_cfg.teardown_ms. Coroutines that others hold are not resumed any
- * more. Thread: one at a time.
+ * loop: takes the items of a queue and resumes the coroutines that wait.
+ * Owner: the program; owns spawned tasks, not connections.
+ * Thread: one at a time; release() before another thread runs the loop.
+ * End: destroys spawned tasks, closes connections, waits up to teardown_ms.
+ * Errors: RPMA_RT_E_CLOSED: stopped or destroyed; RPMA_RT_E_BUSY: inside.
  */
 class loop
+    : public detail::ending_owner<detail::loop_core, &detail::loop_core::leave>
 {
 public:
 	static result<loop> make(const runtime &rt, const loop_cfg &cfg = {})
@@ -1054,7 +1049,7 @@ public:
 		made.core_->rt = core;
 		made.core_->poller =
 			cfg.poller < 0 && core->is_manual ? 0 : cfg.poller;
-		/* a time that the clock can count */
+		/* limited to times that the clock can count */
 		made.core_->spin = std::clamp<std::chrono::microseconds>(
 			cfg.spin, 0us, 24h);
 		made.core_->queue = cfg.borrowed;
@@ -1073,43 +1068,28 @@ public:
 			std::make_shared<detail::mailbox>(made.core_->queue);
 		return made;
 	}
-	loop(loop &&) noexcept = default;
-	loop &operator=(loop &&other) noexcept
-	{
-		std::swap(core_, other.core_);
-		return *this;
-	}
-	~loop()
-	{
-		if (core_ && core_->ctx.mail)
-			core_->leave();
-	}
-
-	/* Runs until that task is complete: its result, if that is one, or one
-	 * with its value. The error of the loop: the runtime was stopped, or
-	 * the loop destroyed, and the task, which is destroyed now, has come
-	 * back from other loops, if it was there. */
+	/* Runs the loop until the task is complete; the task of an error is
+	 * destroyed, after the return from other loops. Returns the result of
+	 * the task, or a result<> of the value. */
 	template <typename T> auto run(task<T> called)
 	{
 		return run_until(
 			detail::come_back(std::move(called), core_->ctx.mail));
 	}
-	/* One turn: takes what is there, or waits so long for the first (-1:
-	 * without end). How much was done; RPMA_RT_E_CLOSED: the runtime was
-	 * stopped, RPMA_RT_E_BUSY: the caller is a coroutine of the loop. */
+	/* Takes the items that have come, or waits for the first item (-1:
+	 * without end). Returns how much was done. */
 	int turn(int timeout_ms) noexcept
 	{
 		return core_->turn(timeout_ms);
 	}
-	/* Lets another thread run the loop, or destroy the loop: the poller of
-	 * the loop belongs to no thread before the next turn. Between two
-	 * turns, on the thread of the last one. */
+	/* Lets another thread run or destroy the loop. Thread: of the last
+	 * turn. */
 	void release() noexcept
 	{
 		core_->release();
 	}
-	/* Begins a task that nobody awaits. It ends by itself, or with the
-	 * loop; an exception that leaves it ends the program. */
+	/* Begins a task without an awaiting coroutine; an exception that leaves
+	 * the task ends the program. */
 	void spawn(task<void> spawned)
 	{
 		auto root =
@@ -1121,7 +1101,7 @@ public:
 
 		core.roots.push_back(root.frame.promise());
 		root.frame.resume();
-		/* else what became ready runs in the turn that is under way */
+		/* inside a turn the ready coroutines run in the turn */
 		if (!was_inside) {
 			running.run();
 			core.post_chains();
@@ -1129,7 +1109,7 @@ public:
 		core.is_inside = was_inside;
 	}
 
-	/* co_await: result<void> after so long, at the earliest. */
+	/* co_await: result<void> after the time, at the earliest. */
 	auto sleep_for(clock::duration time) const noexcept
 	{
 		const auto now = clock::now();
@@ -1141,45 +1121,40 @@ public:
 	{
 		return detail::sleeper(core_, at);
 	}
-	/* Awaits anything that can be awaited, for so long at most. co_await: a
-	 * result or outcome as without the limit, of anything else a result<>
-	 * of that; the error timed_out: what was awaited is taken back, as by
-	 * when_any(). */
+	/* co_await: the result of an awaitable (a result<> of a value), or the
+	 * error timed_out; the awaitable is taken back, as by when_any(). */
 	template <typename A>
 	auto within(clock::duration time, A limited) const noexcept
 	{
 		return detail::timed<A>(std::move(limited), sleep_for(time));
 	}
-	/* co_await: result<rpma_rt_completion>, the next item of the queue that
-	 * is of no connection: what rpma_rt_queue_push() put in. */
+	/* co_await: result<rpma_rt_completion>, the next message of
+	 * rpma_rt_queue_push(). */
 	auto next() const noexcept
 	{
 		return detail::next_item(core_);
 	}
-
-	/* Waits for a free slot of the pool, behind all that wait already, on
-	 * this loop, other loops, or for futures of pool::next(). co_await:
-	 * result<lease>; the error closed: the runtime has stopped. */
+	/* co_await: result<lease>, of the next free slot, in the order of
+	 * waits. */
 	auto next(const pool &from) const noexcept
 	{
 		return detail::next_slot(core_, detail::access::core(from));
 	}
 
-	/* co_await: result<connection>, which is established. */
+	/* co_await: result<connection>, established. */
 	inline detail::connecting connect(std::string address, std::string port,
 					  const endpoint &with) const;
-	/* Port "0": any, see listener::port(). */
+	/* Listens; port "0": any, see listener::port(). */
 	inline result<listener> listen(const std::string &address,
 				       const std::string &port,
 				       const endpoint &with) const;
 
-	/* For other threads. */
+	/* Returns the loop for other threads. */
 	loop_ref remote() const
 	{
 		return loop_ref(core_->ctx.mail);
 	}
-	/* For rpma_rt_queue_push(). Routes and connections of the program's
-	 * must not lead there. */
+	/* Returns the queue, for rpma_rt_queue_push(), not for routes. */
 	rpma_rt_queue *queue() const noexcept
 	{
 		return core_->queue;
@@ -1187,11 +1162,10 @@ public:
 
 protected:
 	loop()
-	    : core_(detail::ref<detail::loop_core>::adopt(
+	    : ending_owner(detail::ref<detail::loop_core>::adopt(
 		      new detail::loop_core))
 	{
 	}
-	detail::ref<detail::loop_core> core_;
 
 private:
 	struct caller final : detail::group {
@@ -1224,7 +1198,7 @@ private:
 			int ret =
 				core.is_left ? RPMA_RT_E_CLOSED : core.turn(-1);
 
-			/* the end may be what it waited for */
+			/* the end of the loop may complete the task */
 			if (ret >= 0 || self.is_over)
 				continue;
 			if (away.count == 0)

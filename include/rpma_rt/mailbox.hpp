@@ -103,9 +103,7 @@ public:
 				left.push_back(list_.first());
 		}
 		while (!left.is_empty())
-			static_cast<arrival &>(
-				static_cast<waiter &>(left.first()))
-				.go_back();
+			left.take_first<arrival>().go_back();
 	}
 
 private:

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * owner.hpp: owners of the objects that are of no loop: runtime, peer, memory,
- * pool, leases, futures of the next item of a source. They count references, so
- * that the order in which they are destroyed does not matter.
+ * owner.hpp: owners of the objects that belong to no loop: runtime, peer,
+ * memory, pool, leases, futures of the next item of a source. The owners count
+ * references: the order of destruction does not matter.
  */
 
 #ifndef RPMA_RT_OWNER_HPP
@@ -38,9 +38,9 @@ namespace detail
 class connecting;
 
 /*
- * Returns the value that the library makes an object with: a field of its
- * configuration, or where that is 0 the default of the library that the program
- * runs with, which init writes. The headers have no defaults of their own.
+ * Returns the value that the library uses for a field of a configuration: the
+ * field, or where the field is 0 the default that init writes, the default of
+ * the library that the program runs with. The headers have no own defaults.
  */
 template <typename C>
 uint32_t effective(const C &cfg, uint32_t C::*field,
@@ -58,7 +58,7 @@ template <typename T> class ref
 {
 public:
 	ref() = default;
-	/* takes the reference that the caller has */
+	/* Takes the reference that the caller has. */
 	static ref adopt(T *object) noexcept
 	{
 		ref r;
@@ -113,7 +113,7 @@ private:
 	T *object_ = nullptr;
 };
 
-/* Objects that several threads refer to. */
+/* Counts the references to an object that several threads have. */
 template <typename T> class shared
 {
 public:
@@ -124,8 +124,8 @@ public:
 	}
 	void put(uint32_t count = 1) noexcept
 	{
-		/* acq_rel: the thread that frees the object has seen what the
-		 * others did */
+		/* acq_rel: pairs with itself: the thread that frees the object
+		 * has seen what other threads did */
 		if (refs_.fetch_sub(count, std::memory_order_acq_rel) == count)
 			delete static_cast<T *>(this);
 	}
@@ -134,7 +134,8 @@ private:
 	std::atomic<uint32_t> refs_{1};
 };
 
-/* Objects of one thread, a loop's; of any thread where there is no loop. */
+/* Counts the references to an object of a loop's thread; set_any_thread():
+ * of any thread, where the object has no loop. */
 template <typename T> class counted
 {
 public:
@@ -148,7 +149,7 @@ public:
 			delete static_cast<T *>(this);
 	}
 
-	/* before others know the object */
+	/* Called before other threads know the object. */
 	void set_any_thread() noexcept
 	{
 		is_any_thread_ = true;
@@ -157,8 +158,8 @@ public:
 private:
 	uint32_t add(uint32_t count) noexcept
 	{
-		/* acq_rel: the thread that frees the object has seen what the
-		 * others did */
+		/* acq_rel: pairs with itself: the thread that frees the object
+		 * has seen what other threads did */
 		if (is_any_thread_)
 			return refs_.fetch_add(count,
 					       std::memory_order_acq_rel);
@@ -171,8 +172,8 @@ private:
 	bool is_any_thread_ = false;
 };
 
-/* the deletes below fail if something still uses the object, which references
- * exclude; the library logs why, and the memory stays */
+/* The deletes below fail while the object is in use, which the references
+ * exclude; the library logs the reason, and the memory stays. */
 struct peer_core : shared<peer_core> {
 	rpma_peer *raw = nullptr;
 	~peer_core()
@@ -181,8 +182,8 @@ struct peer_core : shared<peer_core> {
 	}
 };
 
-/* A place for what cannot be deleted yet, made with the object: none is needed
- * when the object goes. */
+/* A place for an object of C that cannot be deleted yet; made with the owner, so
+ * that the end of the owner allocates nothing. */
 struct grave {
 	std::unique_ptr<grave> next;
 	rpma_rt_pool *pool = nullptr;
@@ -210,7 +211,7 @@ struct runtime_core : shared<runtime_core> {
 		while (graves_)
 			graves_ = std::move(graves_->next);
 	}
-	/* It goes after the runtime. */
+	/* Keeps the peer until the runtime is deleted. */
 	void keep(const ref<peer_core> &peer)
 	{
 		std::lock_guard<std::mutex> guard(lock_);
@@ -221,8 +222,8 @@ struct runtime_core : shared<runtime_core> {
 		}
 		kept_.push_back(peer);
 	}
-	/* Nobody has it, but connections of a listener that has gone end at
-	 * this moment: it goes with the runtime. */
+	/* Keeps an object without an owner, which connections of a destroyed
+	 * listener still use, until the runtime is deleted. */
 	void keep_busy(std::unique_ptr<grave> of) noexcept
 	{
 		std::lock_guard<std::mutex> guard(lock_);
@@ -247,18 +248,18 @@ struct memory_core : shared<memory_core> {
 };
 
 /*
- * A slot of a pool. A lease leads here, so that it moves with few instructions;
- * and a message that nobody has taken yet is in the list of its connection by
- * its slot, so that it takes no memory when it comes.
+ * A slot of a pool. A lease has a pointer to the slot, so that a move takes few
+ * instructions. A list of unread messages links slots, so that the arrival of a
+ * message takes no memory.
  */
 struct slot_of_pool {
 	rpma_rt_lease raw;
-	uint32_t next;			 /* in that list: a slot */
+	uint32_t next;			 /* slot of the next message */
 	uint32_t imm;			 /* of a message */
 	std::atomic<uint32_t> others{0}; /* leases besides the first */
 	bool has_imm = false;
 
-	/* Counts one lease less; true: it was the last. */
+	/* Counts a lease less; returns true for the last lease. */
 	bool is_last() noexcept
 	{
 		/* acquire, acq_rel: pairs with the acq_rel of the other leases,
@@ -267,7 +268,7 @@ struct slot_of_pool {
 			return true;
 		if (others.fetch_sub(1, std::memory_order_acq_rel) != 0)
 			return false;
-		/* relaxed: nobody else has the slot */
+		/* relaxed: no other lease has the slot */
 		others.store(0, std::memory_order_relaxed);
 		return true;
 	}
@@ -299,8 +300,8 @@ struct pool_core : shared<pool_core> {
 	}
 };
 
-/* References to a pool that one thread has in stock: a message that comes and
- * goes needs no atomic operation for its reference. */
+/* References to a pool that a thread has in stock: messages take and return
+ * references without an atomic operation. */
 class pool_stock
 {
 public:
@@ -356,20 +357,64 @@ struct srq_core : shared<srq_core> {
 	}
 };
 
-struct access; /* to what the owners own */
+struct access; /* to the cores of the owners */
 
 /* Makes a T of an item of a source. */
 template <typename T> struct item_of;
+
+/* Base of the owners whose copies are the same object. */
+template <typename Core> class owner
+{
+public:
+	/* Returns the object of C. */
+	auto *raw() const noexcept
+	{
+		return core_->raw;
+	}
+
+protected:
+	owner() : core_(ref<Core>::adopt(new Core))
+	{
+	}
+	friend access;
+	ref<Core> core_;
+};
+
+/* Base of the owners that are moved, and call end of the core when destroyed. */
+template <typename Core, void (Core::*end)() noexcept> class ending_owner
+{
+public:
+	ending_owner(ending_owner &&) noexcept = default;
+	ending_owner &operator=(ending_owner &&other) noexcept
+	{
+		std::swap(core_, other.core_);
+		return *this;
+	}
+	~ending_owner()
+	{
+		if (core_)
+			((*core_).*end)();
+	}
+
+protected:
+	explicit ending_owner(ref<Core> core) noexcept : core_(std::move(core))
+	{
+	}
+	ref<Core> core_;
+};
 
 } // namespace detail
 
 /* --------------------------------------------------------------- owners --- */
 
 /*
- * A runtime; copies are the same runtime. Connections and listeners made by it
- * have no loop: threads wait for what they await, by wait(). Thread: any.
+ * runtime: the pollers; makes connections and listeners without a loop.
+ * Owner: copies are the same runtime; all objects of a runtime count.
+ * Thread: any.
+ * End: the last copy or object stops and deletes the runtime.
+ * Errors: of rpma_rt_new(); connect().wait(): call, closed, timed_out.
  */
-class runtime
+class runtime : public detail::owner<detail::runtime_core>
 {
 public:
 	static result<runtime> make(rpma_rt_cfg cfg = RPMA_RT_CFG_INIT)
@@ -384,33 +429,28 @@ public:
 						     rpma_rt_cfg_init);
 		return r;
 	}
-	/* wait(): result<connection>, which is established.
-	 * endpoint.cfg.futures 0: as many as sq_size, or rq_size if that is
-	 * more. */
+	/* wait(): result<connection>, established. endpoint.cfg.futures 0: the
+	 * larger of sq_size and rq_size. */
 	inline detail::connecting connect(const std::string &address,
 					  const std::string &port,
 					  const endpoint &with) const;
-	/* Port "0": any, see listener::port(). The runtime keeps the peer. */
+	/* Listens; port "0": any, see listener::port(). */
 	inline result<listener> listen(const std::string &address,
 				       const std::string &port,
 				       const endpoint &with) const;
-	rpma_rt *raw() const noexcept
-	{
-		return core_->raw;
-	}
 
 private:
-	runtime()
-	    : core_(detail::ref<detail::runtime_core>::adopt(
-		      new detail::runtime_core))
-	{
-	}
-	friend detail::access;
-	detail::ref<detail::runtime_core> core_;
+	runtime() = default;
 };
 
-/* A device and a protection domain; copies are the same one. Thread: any. */
-class peer
+/*
+ * peer: a device and a protection domain.
+ * Owner: copies are the same peer; objects made with a peer count as copies.
+ * Thread: any.
+ * End: the last copy frees the protection domain.
+ * Errors: of rpma_peer_new() and rpma_utils_get_ibv_context().
+ */
+class peer : public detail::owner<detail::peer_core>
 {
 public:
 	static result<peer> make(ibv_context *device)
@@ -422,7 +462,8 @@ public:
 			return error::call(ret);
 		return p;
 	}
-	/* on the device that has this address, or, REMOTE, leads to it */
+	/* Makes a peer on the device of a local address, or on the device that
+	 * leads to a remote address. */
 	static result<peer>
 	of(const std::string &address,
 	   rpma_util_ibv_context_type type = RPMA_UTIL_IBV_CONTEXT_LOCAL)
@@ -435,22 +476,12 @@ public:
 			return error::call(ret);
 		return make(device);
 	}
-	rpma_peer *raw() const noexcept
-	{
-		return core_->raw;
-	}
 
 private:
-	peer()
-	    : core_(detail::ref<detail::peer_core>::adopt(
-		      new detail::peer_core))
-	{
-	}
-	friend detail::access;
-	detail::ref<detail::peer_core> core_;
+	peer() = default;
 };
 
-/* The description of a region that is sent to the other side. */
+/* Returns the description of a region, for the other side. */
 inline result<std::string> descriptor_of(const rpma_mr_local *mr)
 {
 	size_t size = 0;
@@ -464,32 +495,34 @@ inline result<std::string> descriptor_of(const rpma_mr_local *mr)
 	return text;
 }
 
-/* A registered region of the program's memory, which has to stay as long as
- * this, its copies and what is posted. Thread: any. */
-class memory
+/*
+ * memory: a registered region of the program's memory.
+ * Owner: copies are the same region; the program owns the bytes.
+ * Thread: any.
+ * End: the last copy unregisters; posted work has to be complete by then.
+ * Errors: of rpma_mr_reg().
+ */
+class memory : public detail::owner<detail::memory_core>
 {
 public:
 	static result<memory> make(const peer &p, void *ptr, size_t size,
 				   int usage);
-	rpma_mr_local *raw() const noexcept
-	{
-		return core_->raw;
-	}
 	result<std::string> descriptor() const
 	{
 		return descriptor_of(core_->raw);
 	}
 
 private:
-	memory()
-	    : core_(detail::ref<detail::memory_core>::adopt(
-		      new detail::memory_core))
-	{
-	}
-	detail::ref<detail::memory_core> core_;
+	memory() = default;
 };
 
-/* A region of the other side. Thread: any. */
+/*
+ * remote_memory: the description of a region of the other side.
+ * Owner: the program; moved, not copied.
+ * Thread: any; moved by one at a time.
+ * End: frees the description.
+ * Errors: RPMA_E_INVAL of a text that is no description.
+ */
 class remote_memory
 {
 public:
@@ -526,8 +559,13 @@ private:
 	rpma_mr_remote *raw_ = nullptr;
 };
 
-/* One slot of a pool; given back when it is destroyed. An empty one has no
- * slot. It keeps its pool. Thread: any, one at a time. */
+/*
+ * lease: a slot of a pool, or no slot.
+ * Owner: owns the slot together with the leases of share(); keeps the pool.
+ * Thread: any, one at a time; leases of the same slot on several.
+ * End: the last lease of the slot gives the slot back to the pool.
+ * Errors: no function fails; an empty lease has no bytes.
+ */
 class lease
 {
 public:
@@ -559,8 +597,7 @@ public:
 		*this = lease();
 	}
 	/* Returns another lease of the slot, for another send, write or
-	 * connection: the slot is given back when all its leases are. The bytes
-	 * have to stay as they are while several have them. */
+	 * connection. The bytes do not change while several leases exist. */
 	lease share() const noexcept
 	{
 		if (slot_) /* relaxed: this lease has the slot */
@@ -571,7 +608,7 @@ public:
 	{
 		return static_cast<std::byte *>(raw().data);
 	}
-	/* bytes that are in use: a message's, or as resize() said */
+	/* Returns the number of bytes in use: of a message, or of resize(). */
 	size_t size() const noexcept
 	{
 		return raw().len;
@@ -584,7 +621,7 @@ public:
 	{
 		return {static_cast<const char *>(raw().data), size()};
 	}
-	/* The first bytes as a T. */
+	/* Returns the first bytes as a T. */
 	template <typename T>
 		requires std::is_trivially_copyable_v<T>
 	T as() const noexcept
@@ -595,14 +632,15 @@ public:
 				    std::min(sizeof(T), size()));
 		return value;
 	}
-	/* at most the slot's size, which the caller knows */
+	/* Sets size(), at most to the size of the slot, which the caller
+	 * knows. */
 	lease &resize(size_t len) noexcept
 	{
 		if (slot_)
 			slot_->raw.len = static_cast<uint32_t>(len);
 		return *this;
 	}
-	/* Copies as much of it as there is room in what was taken. */
+	/* Copies at most size() bytes of the text, and resizes. */
 	lease &assign(std::string_view text) noexcept
 	{
 		resize(std::min(text.size(), size()));
@@ -612,9 +650,9 @@ public:
 	}
 	const rpma_rt_lease &raw() const noexcept
 	{
-		static constexpr rpma_rt_lease none{};
+		static constexpr rpma_rt_lease empty{};
 
-		return slot_ ? slot_->raw : none;
+		return slot_ ? slot_->raw : empty;
 	}
 
 protected:
@@ -631,39 +669,40 @@ protected:
 template <typename T> class next_future;
 using lease_future = next_future<lease>;
 
-/* Registered memory in slots; copies are the same one. Thread: any. */
-class pool
+/*
+ * pool: registered memory in slots, for receives and sends.
+ * Owner: copies are the same pool; leases and connections count as copies.
+ * Thread: any.
+ * End: the last copy unregisters and frees the memory.
+ * Errors: of rpma_rt_pool_new(); take(): RPMA_E_AGAIN; waits: closed.
+ */
+class pool : public detail::owner<detail::pool_core>
 {
 public:
-	/* of cfg the peer is not used */
+	/* Makes a pool; cfg.peer is not used. */
 	static result<pool> make(const runtime &rt, const peer &p,
 				 rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT);
-	/* Takes a free slot. RPMA_E_AGAIN: no slot is free, or futures wait. */
+	/* Takes a free slot. RPMA_E_AGAIN: no slot is free, or others wait. */
 	result<lease> take() const;
-	/* Returns a future of the next free slot: slots go to futures in the
-	 * order of the futures, and not to take() meanwhile. */
+	/* Returns a future of the next free slot; see also loop::next(). */
 	result<lease_future> next() const;
-	rpma_rt_pool *raw() const noexcept
-	{
-		return core_->raw;
-	}
 
 private:
-	pool()
-	    : core_(detail::ref<detail::pool_core>::adopt(
-		      new detail::pool_core))
-	{
-	}
-	friend detail::access;
-	detail::ref<detail::pool_core> core_;
+	pool() = default;
 };
 
-/* A received message; of a write with immediate data it has no bytes. */
+/*
+ * message: the lease of a slot with received bytes.
+ * Owner: as of a lease.
+ * Thread: any, one at a time.
+ * End: gives the slot back; receives may use the slot again.
+ * Errors: no function fails; imm() is empty without immediate data.
+ */
 class message : public lease
 {
 public:
 	message() = default;
-	/* in host order */
+	/* Returns the immediate data in host order. */
 	std::optional<uint32_t> imm() const noexcept
 	{
 		if (!slot_ || !slot_->has_imm)
@@ -679,7 +718,7 @@ private:
 namespace detail
 {
 
-/* A future of C; dropped when this is destroyed. Thread: the holder's. */
+/* Owns a future of C, and drops the future at the end. Thread: the holder's. */
 class future_of_c
 {
 public:
@@ -706,7 +745,7 @@ public:
 	{
 		return &raw_;
 	}
-	/* RPMA_E_AGAIN: not yet */
+	/* Returns the item. RPMA_E_AGAIN: not yet complete. */
 	result<rpma_rt_completion> poll() const
 	{
 		rpma_rt_completion item;
@@ -716,7 +755,7 @@ public:
 			return item;
 		return error::call(ret == 0 ? RPMA_E_AGAIN : ret);
 	}
-	/* timed_out: when the time has passed; -1: without end */
+	/* Waits for the item, without a limit for -1; or timed_out. */
 	result<rpma_rt_completion> wait(int timeout_ms) const
 	{
 		rpma_rt_completion item;
@@ -770,7 +809,7 @@ struct access {
 		slot->has_imm = rpma_rt_completion_imm(&item, &slot->imm);
 		return slot;
 	}
-	/* Moves a lease to a place that has none. */
+	/* Moves a lease to a place without a lease. */
 	static void put(lease &to, lease &&from) noexcept
 	{
 		std::construct_at(&to, std::move(from));
@@ -780,7 +819,7 @@ struct access {
 		l.pool_ = {};
 		return std::exchange(l.slot_, nullptr);
 	}
-	/* Gives a lease back; its reference to the pool goes into the stock. */
+	/* Gives a lease back; the reference to the pool goes into the stock. */
 	static void give_back(lease &l, pool_stock &stock) noexcept
 	{
 		if (!l.slot_)
@@ -797,7 +836,7 @@ struct access {
 /* A lease, or a message. */
 template <typename T> struct item_of {
 	ref<pool_core> pool;
-	/* Says whether the item is one of the source, and not the end. */
+	/* Returns whether the item is from the source, and not the end. */
 	static bool is_in(const rpma_rt_completion &item) noexcept
 	{
 		return item.flags & RPMA_RT_C_LEASE;
@@ -811,30 +850,27 @@ template <typename T> struct item_of {
 } // namespace detail
 
 /*
- * Waits for the next T of a source: a lease of a free slot, a message, a
- * request. The futures of a source get the items in the order in which the
- * futures were asked for. An item that a destroyed future had not taken goes to
- * the next future that waits, or to the next that is asked for. Thread: any, a
- * single thread at a time.
+ * next_future<T>: waits for the next lease, message or request of a source.
+ * Owner: the program; owns an item that has come and was not taken.
+ * Thread: any, one at a time.
+ * End: leaves the item to the next future of the source.
+ * Errors: RPMA_E_AGAIN, timed_out; closed: the source has ended.
  */
 template <typename T> class next_future
 {
 public:
-	/* Returns the item, once. RPMA_E_AGAIN: none yet. The error closed,
-	 * behind the last item: the runtime has stopped, the connection, the
-	 * shared receive queue or the listener has ended. */
+	/* Returns the item, once. RPMA_E_AGAIN: no item yet. */
 	result<T> poll()
 	{
 		return take(future_.poll());
 	}
-	/* Waits for the item; timed_out: the time has passed; -1: without
-	 * end. */
+	/* Waits for the item, without a limit for -1; or timed_out. */
 	result<T> wait(int timeout_ms)
 	{
 		return take(future_.wait(timeout_ms));
 	}
-	/* Returns the user pointer of the connection whose message was taken:
-	 * cfg.user of the endpoint, or what rpma_rt_conn_set_user() has set. */
+	/* Returns the user pointer of the connection whose message was
+	 * taken. */
 	void *user() const noexcept
 	{
 		return user_;
@@ -901,7 +937,7 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 	int ret;
 
 	cfg.peer = p.raw();
-	/* one more for coroutines, see slot_line; 1 << 20 is the most */
+	/* a further future for coroutines, see slot_line; at most 1 << 20 */
 	cfg.futures = detail::effective(cfg, &rpma_rt_pool_cfg::futures,
 					rpma_rt_pool_cfg_init);
 	if (cfg.futures < 1 << 20)
@@ -916,7 +952,7 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 	made.core_->slots.reset(new (std::nothrow) detail::slot_of_pool[count]);
 	if (!made.core_->slots)
 		return error::call(RPMA_E_NOMEM);
-	if (cfg.sends == 0) /* as the header of C has it */
+	if (cfg.sends == 0) /* as in rpma_rt/pool.h */
 		cfg.sends = count / 2;
 	made.core_->receives =
 		cfg.sends == RPMA_RT_POOL_NO_SENDS ? count : count - cfg.sends;

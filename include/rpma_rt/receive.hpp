@@ -2,8 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * receive.hpp: receives that connections share, and lists of messages that
- * nobody has taken yet.
+ * receive.hpp: receives that connections share, and lists of unread messages.
  */
 
 #ifndef RPMA_RT_RECEIVE_HPP
@@ -20,14 +19,13 @@ namespace rpma::rt
 namespace detail
 {
 
-/* What the receives of a connection come from; it stays as long as the
- * connection. */
+/* The sources of a connection's receives; a connection keeps both. */
 struct receives {
 	ref<pool_core> pool;
 	ref<srq_core> shared;
 };
 
-/* Messages of a connection that nobody has taken yet, in order. */
+/* Unread messages of a connection, in order. */
 class message_list
 {
 public:
@@ -68,17 +66,17 @@ private:
 } // namespace detail
 
 /*
- * Receives that the connections of one poller share, from a pool. Connections
- * of a loop await their own messages; the messages of all connections without a
- * loop are one stream, of which next() is the next. Copies are the same object;
- * it stays as long as connections and listeners that were made with it. Thread:
- * any.
+ * shared_receive_queue: receives, from a pool, that connections share.
+ * Owner: copies are the same queue; connections and listeners count as copies.
+ * Thread: any.
+ * End: the last copy ends the queue and the futures of next().
+ * Errors: of rpma_rt_srq_new(); next(): RPMA_E_AGAIN: cfg.futures are held.
  */
-class shared_receive_queue
+class shared_receive_queue : public detail::owner<detail::srq_core>
 {
 public:
-	/* Of cfg the peer, pool, queue and refill are not used. cfg.futures 0:
-	 * as many as srq_size. */
+	/* Makes a queue; peer, pool, queue and refill of cfg are not used.
+	 * srq_size 0: the pool's receives; futures 0: as many as srq_size. */
 	static result<shared_receive_queue>
 	make(const runtime &rt, const peer &p, const pool &messages,
 	     rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT)
@@ -101,24 +99,17 @@ public:
 			return error::call(ret);
 		return made;
 	}
+	/* Returns a future of the next message of all connections without a
+	 * loop. */
 	result<next_future<message>> next() const
 	{
 		return detail::access::ask<message>(
 			core_->rt, {nullptr, nullptr, raw(), nullptr},
 			{core_->pool});
 	}
-	rpma_rt_srq *raw() const noexcept
-	{
-		return core_->raw;
-	}
 
 private:
-	shared_receive_queue()
-	    : core_(detail::ref<detail::srq_core>::adopt(new detail::srq_core))
-	{
-	}
-	friend detail::access;
-	detail::ref<detail::srq_core> core_;
+	shared_receive_queue() = default;
 };
 
 } // namespace rpma::rt

@@ -4,10 +4,7 @@
 /*
  * shard.hpp: shards for coroutines, over rpma_rt/shard.h. An object of class
  * shards has a shard for each poller of a manual runtime. A shard is a loop
- * that a single thread runs. The coroutines of a shard send messages to other
- * shards, and await messages of other shards. No lock guards the data of a
- * shard: only the thread of the shard touches the data. A coroutine goes from a
- * shard to another by remote().resume_there(), as between any loops.
+ * that a single thread runs; coroutines of shards send messages to each other.
  */
 
 #ifndef RPMA_RT_SHARD_HPP
@@ -25,11 +22,11 @@
 namespace rpma::rt
 {
 
-/* What shards send to one another: words, code and context are the program's;
- * from, and of those that come kind, the library's. */
+/* A message between shards: words, code and context belong to the program, from
+ * and kind to the library. */
 using shard_message = rpma_rt_shard_message;
 
-/* As in rpma_rt_shards_cfg. */
+/* shards_cfg: how shards are made; the fields are as in rpma_rt_shards_cfg. */
 struct shards_cfg {
 	uint32_t lane_size = RPMA_RT_DEFAULT_SHARD_LANE_SIZE;
 	std::chrono::microseconds spin{RPMA_RT_DEFAULT_SHARD_SPIN_US};
@@ -42,7 +39,8 @@ namespace detail
 struct shard_core;
 class asking;
 
-/* What is no number of 32 bits is more than the library takes: refused. */
+/* Returns a time in microseconds; the library refuses a time of more than 32
+ * bits. */
 inline uint32_t spin_us(std::chrono::microseconds spin) noexcept
 {
 	return spin.count() < 0 || spin.count() > UINT32_MAX
@@ -50,35 +48,33 @@ inline uint32_t spin_us(std::chrono::microseconds spin) noexcept
 		       : static_cast<uint32_t>(spin.count());
 }
 
-/* The set. A place for each shard is the argument of its functions. */
+/* The set. The functions of a shard have the place of the shard as argument. */
 struct shards_core {
 	struct place {
-		/* set before the first run, on the thread that runs it */
+		/* set before the first run, on the thread of the shard */
 		std::atomic<shard_core *> in{nullptr};
 		rpma_rt_queue *queue = nullptr; /* immutable after make */
-		/* Of the shard in it. Requests under way, those of the shards
-		 * before it too, whose answers are still to come: what awaits
-		 * the answer, nullptr: nothing any more; their index is the
-		 * context. */
+		/* Outstanding requests, also of former shards of the place, by
+		 * context: the waiter for the answer, or nullptr if the waiter
+		 * was destroyed. */
 		std::vector<asking *> askers;
 		std::vector<uint32_t> free_askers;
-		/* Posts and requests that came and were not read: those of the
-		 * shards before it too. There is room for all that may be. */
+		/* Unread posts and requests, also of former shards of the
+		 * place, with room for as many as may come. */
 		ring<shard_message> unread;
-		/* For each other shard, and those before them. */
+		/* Counters for each other place, from the first shard on. */
 		struct end {
-			uint32_t sent = 0;	/* to it */
-			uint32_t read_seen = 0; /* of those, by it */
-			uint32_t read = 0;	/* of what it sent */
-			uint32_t told = 0;	/* of those, to it */
+			uint32_t sent = 0;	/* to the place */
+			uint32_t read_seen = 0; /* of sent, read there */
+			uint32_t read = 0;	/* from the place */
+			uint32_t told = 0;	/* of read, told there */
 		};
 		std::unique_ptr<end[]> ends;
-		/* Requests that came and were not answered, by sender and
-		 * context. */
+		/* Requests without an answer so far, by sender and context. */
 		std::vector<bool> owed;
 
-		/* Made once, for so many requests of each of so many shards;
-		 * false, or std::bad_alloc: there is no memory. */
+		/* Makes the tables, once. Returns false, or throws
+		 * std::bad_alloc: no memory. */
 		bool make_askers(size_t requests, size_t shards, size_t room)
 		{
 			if (!askers.empty())
@@ -88,7 +84,7 @@ struct shards_core {
 			ends.reset(new end[shards]);
 			free_askers.reserve(requests);
 			owed.resize(requests * shards);
-			/* the last that may throw */
+			/* the last call that may throw */
 			askers.resize(requests);
 			for (size_t i = requests; i > 0; i--)
 				free_askers.push_back(
@@ -100,7 +96,7 @@ struct shards_core {
 			return request.from * askers.size() +
 			       static_cast<size_t>(request.context);
 		}
-		/* Is an answer to it to come from here? */
+		/* Returns whether the place owes an answer to the request. */
 		bool owes(const shard_message &request) const noexcept
 		{
 			return request.kind == RPMA_RT_SHARD_REQUEST &&
@@ -109,7 +105,7 @@ struct shards_core {
 			       owed[index_of(request)];
 		}
 	};
-	/* What one shard has read of another's posts and requests: see
+	/* How many posts and requests of a shard another shard has read: see
 	 * doc/protocols/coroutine.md. */
 	struct alignas(64) window {
 		std::atomic<uint32_t> read{0};
@@ -119,8 +115,8 @@ struct shards_core {
 	{
 		return windows[from * count + to];
 	}
-	/* In the context of an answer, beside the place of the request: there
-	 * is none, and will be none. */
+	/* In the context of an answer: the shard was destroyed, and will not
+	 * answer the request. */
 	static constexpr uint64_t UNANSWERED = uint64_t(1) << 63;
 
 	ref<runtime_core> rt;
@@ -143,25 +139,25 @@ struct shards_core {
 				      void *arg) noexcept;
 };
 
-/* A shard of the set, below its loop. */
+/* A shard of the set, below the loop. */
 struct shard_core final : source {
 	std::shared_ptr<shards_core> set;
 	shards_core::place *place = nullptr;
 	rpma_rt_shard *raw = nullptr;
-	loop_core *loop = nullptr; /* which owns this */
+	loop_core *loop = nullptr; /* the owner */
 	uint32_t index = 0;
 	bool has_ended = false;
-	bool has_left = false; /* nobody reads any more */
+	bool has_left = false; /* the loop has ended: no reader follows */
 	link readers;
-	std::unique_ptr<link[]> lines; /* that wait for room, by receiver */
-	/* of those, which wait until the receiver has read, and how many */
+	std::unique_ptr<link[]> lines; /* waiters for room, by receiver */
+	/* lines that wait until the receiver has read, and the number */
 	std::unique_ptr<bool[]> is_full;
 	uint32_t full_count = 0;
 
-	/* None of its requests is awaited any more: those hold the loop. */
+	/* No waiter for an answer is left: a waiter holds the loop. */
 	~shard_core()
 	{
-		/* release: to the next one that takes the place */
+		/* release: pairs with the acquire in shard::make() */
 		if (place)
 			place->in.store(nullptr, std::memory_order_release);
 	}
@@ -188,7 +184,7 @@ struct shard_core final : source {
 			  shard_message message) noexcept;
 	inline void decline(shard_message request) noexcept;
 	inline void leave() noexcept override;
-	/* The coroutines that a function of the shard made ready. */
+	/* Runs the coroutines that a function of the shard made ready. */
 	void resume() noexcept
 	{
 		if (!loop->has_ended && !loop->is_left)
@@ -220,7 +216,7 @@ inline void shards_core::on_message(rpma_rt_shard *,
 	self->resume();
 }
 
-/* A post or a request, until it is taken; a request, until it is answered. */
+/* A post, until taken; a request, until answered. */
 class sending : public waiter
 {
 public:
@@ -234,7 +230,7 @@ protected:
 	{
 	}
 	friend struct shard_core;
-	/* true: it waits, in the line of that shard */
+	/* Returns true if the message waits, in the line of the receiver. */
 	bool start_sending() noexcept
 	{
 		if (shard_->has_ended)
@@ -249,7 +245,7 @@ protected:
 		return ret_ == RPMA_E_AGAIN;
 	}
 	inline int send() noexcept;
-	/* It was sent, or refused. */
+	/* Goes on after the message was sent, or refused. */
 	inline void sent() noexcept;
 
 	ref<loop_core> loop_;
@@ -294,7 +290,7 @@ public:
 	asking(asking &&) noexcept = default;
 	~asking()
 	{
-		/* the answer comes all the same, to nobody */
+		/* the answer will come, without a waiter */
 		if (is_sent_)
 			shard_->place->askers[slot_] = nullptr;
 	}
@@ -322,7 +318,7 @@ private:
 	{
 		shard_message request = message_;
 
-		/* there is one: credits are used up before */
+		/* not empty: credits are used up before */
 		slot_ = shard_->place->free_askers.back();
 		request.context = slot_;
 		int ret = rpma_rt_shard_request(shard_->raw, to_, &request);
@@ -374,7 +370,7 @@ inline void sending::sent() noexcept
 		complete();
 }
 
-/* The next post or request. */
+/* A wait for the next post or request. */
 class taking : public awaitable<taking>
 {
 public:
@@ -388,7 +384,7 @@ public:
 	}
 	~taking()
 	{
-		if (has_message_) /* nobody has it: it is the next again */
+		if (has_message_) /* not taken: the next message again */
 			shard_->give_back(message_);
 	}
 	bool start() noexcept
@@ -434,18 +430,16 @@ inline void shard_core::read_next() noexcept
 	if (has_left || loop->has_ended || readers.is_empty() ||
 	    place->unread.is_empty())
 		return;
-	scope running(loop->ctx); /* as in loop_core::give_to_next() */
-	auto &next =
-		static_cast<taking &>(static_cast<waiter &>(readers.first()));
+	scope running(loop->ctx); /* resumed in a turn, not here */
+	auto &next = readers.take_first<taking>();
 
-	next.unlink();
 	next.give(place->unread.pop_front());
 	next.complete();
 }
 
 inline void shard_core::give_back(const shard_message &message) noexcept
 {
-	/* the sender has its error already */
+	/* the sender has the error already */
 	if (has_left && message.kind == RPMA_RT_SHARD_REQUEST) {
 		has_read(message);
 		return;
@@ -454,7 +448,8 @@ inline void shard_core::give_back(const shard_message &message) noexcept
 	read_next();
 }
 
-/* May a post or a request be sent? False: a wake of the queue comes. */
+/* Returns whether a post or request may be sent; false: a wake of the queue
+ * follows. */
 inline bool shard_core::has_room(uint32_t to) noexcept
 {
 	auto &e = place->ends[to];
@@ -462,7 +457,8 @@ inline bool shard_core::has_room(uint32_t to) noexcept
 
 	if (e.sent - e.read_seen < set->lane_size)
 		return true;
-	/* acquire: no message is written before the other was read */
+	/* acquire: pairs with the store in has_read(): no message is written
+	 * before the earlier message was read */
 	e.read_seen = w.read.load(std::memory_order_acquire);
 	if (e.sent - e.read_seen < set->lane_size)
 		return true;
@@ -475,7 +471,8 @@ inline bool shard_core::has_room(uint32_t to) noexcept
 	return false;
 }
 
-/* Some coroutine has it. Half a lane at a time is told to the sender. */
+/* Counts a message that a coroutine has read, and tells the sender after each
+ * half of a lane. */
 inline void shard_core::has_read(const shard_message &message) noexcept
 {
 	auto &e = place->ends[message.from];
@@ -489,7 +486,7 @@ inline void shard_core::has_read(const shard_message &message) noexcept
 	w.read.store(e.read, std::memory_order_seq_cst);
 	if (!w.wanted.load(std::memory_order_seq_cst))
 		return;
-	/* relaxed: one wake too many does no harm */
+	/* relaxed: a needless wake does no harm */
 	w.wanted.store(false, std::memory_order_relaxed);
 	sleeper = set->places[message.from].queue;
 	(void)rpma_rt_queue_wake(sleeper);
@@ -507,8 +504,7 @@ inline void shard_core::look_at_windows() noexcept
 inline void shard_core::on_writable(uint32_t to) noexcept
 {
 	while (!lines[to].is_empty()) {
-		auto &first = static_cast<sending &>(
-			static_cast<waiter &>(lines[to].first()));
+		auto &first = static_cast<sending &>(lines[to].first());
 
 		first.ret_ = first.send();
 		if (first.ret_ == RPMA_E_AGAIN)
@@ -546,14 +542,14 @@ inline void shard_core::on_message(const shard_message &message) noexcept
 		}
 		[[fallthrough]];
 	default:
-		/* there is room for what senders may have sent */
+		/* there is room for all that senders may have sent */
 		(void)place->unread.push_back(message);
 		read_next();
 		break;
 	}
 }
 
-/* The request is owed. */
+/* Answers a request that is owed. */
 inline int shard_core::answer(const shard_message &request,
 			      shard_message message) noexcept
 {
@@ -573,8 +569,8 @@ inline void shard_core::decline(shard_message request) noexcept
 	place->owed[slot] = false;
 }
 
-/* The loop has ended. Whoever sent a request that came to it, and that is not
- * answered, is told; posts that nobody has read stay. */
+/* Declines the requests without an answer: the loop has ended. Unread posts
+ * stay. */
 inline void shard_core::leave() noexcept
 {
 	shard_message request = {};
@@ -591,7 +587,8 @@ inline void shard_core::leave() noexcept
 	}
 	for (bool is : place->owed)
 		is_any |= is;
-	/* the shard is this thread's from here on; stopped: all are told */
+	/* the calling thread runs the shard from here on; stopped: all senders
+	 * have the error */
 	if (!is_any || run(0) == RPMA_RT_E_CLOSED)
 		return;
 	request.kind = RPMA_RT_SHARD_REQUEST;
@@ -601,10 +598,10 @@ inline void shard_core::leave() noexcept
 		if (place->owed[i])
 			decline(request);
 	}
-	(void)run(0); /* they are on their way */
+	(void)run(0); /* sends the answers */
 }
 
-/* The shard is stopped: nothing comes any more, and nothing is owed. */
+/* Ends all waits: the shard is stopped, no message follows. */
 inline void shard_core::end() noexcept
 {
 	if (std::exchange(has_ended, true))
@@ -614,10 +611,8 @@ inline void shard_core::end() noexcept
 
 	for (uint32_t i = 0; i < set->count; i++) {
 		while (!lines[i].is_empty()) {
-			auto &first = static_cast<sending &>(
-				static_cast<waiter &>(lines[i].first()));
+			auto &first = lines[i].take_first<sending>();
 
-			first.unlink();
 			first.ret_ = RPMA_RT_E_CLOSED;
 			first.sent();
 		}
@@ -626,18 +621,18 @@ inline void shard_core::end() noexcept
 		if (awaiting)
 			std::exchange(awaiting, nullptr)->ended();
 	}
-	while (!readers.is_empty()) {
-		auto &first = static_cast<waiter &>(readers.first());
-
-		first.unlink();
-		first.complete();
-	}
+	complete_all(readers);
 }
 
 } // namespace detail
 
-/* The shards of a runtime in manual mode; copies are the same ones. Thread:
- * any. */
+/*
+ * shards: a shard for each poller of a runtime in manual mode.
+ * Owner: copies are the same shards.
+ * Thread: any.
+ * End: the last copy, or shard, stops and frees the set.
+ * Errors: of rpma_rt_shards_new(); after stop() all calls: RPMA_RT_E_CLOSED.
+ */
 class shards
 {
 public:
@@ -680,14 +675,13 @@ public:
 			return error::call(ret);
 		return shards(std::move(core));
 	}
-	/* how many */
+	/* Returns the number of shards. */
 	uint32_t size() const noexcept
 	{
 		return core_->count;
 	}
-	/* Posts and requests fail from then on, what was taken is delivered;
-	 * then what still waits fails, and run() and turn() of each shard, with
-	 * RPMA_RT_E_CLOSED. */
+	/* Stops all shards: posts and requests fail, taken messages are
+	 * delivered, then all waits fail, and run() and turn() of each shard. */
 	result<void> stop() const noexcept
 	{
 		return detail::result_of_call(rpma_rt_shards_stop(core_->raw));
@@ -703,12 +697,11 @@ private:
 };
 
 /*
- * A loop that runs a shard: its poller, its queue, its messages. Made on the
- * thread that runs it, once for each index; a shard of the set that nobody runs
- * holds up a stop, and what is sent to it waits. What it awaits when it is
- * destroyed is not resumed. Requests that had come to it, read or not, and are
- * not answered, end with the error unanswered; posts that it had not read are
- * the next one's of its index.
+ * shard: a loop with a poller, a queue, and messages from and to other shards.
+ * Owner: the program; a single shard for each index.
+ * Thread: the thread that makes and runs the shard.
+ * End: as a loop; requests without an answer end with the error unanswered.
+ * Errors: RPMA_RT_E_CLOSED: stopped; RPMA_RT_E_BUSY: the index has a shard.
  */
 class shard : public loop
 {
@@ -726,7 +719,8 @@ public:
 			return error::call(ret);
 		auto *place = &of->places[index];
 		detail::shard_core *nobody = nullptr;
-		/* acquire: the end of the former; else nothing is looked at */
+		/* acquire: pairs with the release of the former shard's end;
+		 * relaxed: nothing is read after a failure */
 		if (!place->in.compare_exchange_strong(
 			    nobody, core.get(), std::memory_order_acquire,
 			    std::memory_order_relaxed))
@@ -736,8 +730,8 @@ public:
 		core->index = index;
 		core->lines.reset(new detail::link[of->count]);
 		core->is_full.reset(new bool[of->count]());
-		/* as many as there are credits, and one for a request that is
-		 * refused: WRITABLE follows the refusal of the library only */
+		/* as many as credits, and a place for a refused request: WRITABLE
+		 * follows only a refusal of the library */
 		if (!place->make_askers(size_t(of->lane_size) * of->count + 1,
 					of->count, of->lane_size))
 			return error::call(RPMA_E_NOMEM);
@@ -748,27 +742,24 @@ public:
 		return made;
 	}
 
-	/* co_await: result<void>, when it was taken; it waits for room. */
+	/* co_await: result<void>, when the message was taken. */
 	auto post(uint32_t to, const shard_message &message) const noexcept
 	{
 		return detail::posting(core_, shard_, to, message);
 	}
 	/* co_await: result<shard_message>, the answer, with the context of the
-	 * request; the error unanswered: it has come, and the shard that had it
-	 * was destroyed. */
+	 * request. unanswered: the other shard was destroyed. */
 	auto request(uint32_t to, const shard_message &message) const noexcept
 	{
 		return detail::asking(core_, shard_, to, message);
 	}
-	/* co_await: result<shard_message>, the next post or request of another
-	 * shard, or of this one; the error RPMA_RT_E_CLOSED after the last. */
+	/* co_await: result<shard_message>, the next post or request. */
 	auto receive() const noexcept
 	{
 		return detail::taking(core_, shard_);
 	}
-	/* Answers a request, of which from, kind and context are as they came,
-	 * once; there is room for it. RPMA_E_INVAL: it was answered, or its
-	 * sender knows that it is not. */
+	/* Answers a request, once; from, kind and context are as received.
+	 * RPMA_E_INVAL: answered before, or reported as unanswered. */
 	result<void> answer(const shard_message &request,
 			    const shard_message &answer) const noexcept
 	{

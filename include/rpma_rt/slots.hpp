@@ -35,7 +35,6 @@ public:
 	 * back. */
 	void go_back() noexcept override
 	{
-		unlink();
 	}
 
 	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
@@ -129,7 +128,7 @@ private:
 			return;
 		}
 		while (!waiting_.is_empty()) {
-			auto &first = take_first();
+			auto &first = take();
 
 			first.slot = slot;
 			if (resume(first))
@@ -141,18 +140,16 @@ private:
 	void fail_all(const error &why) noexcept
 	{
 		while (!waiting_.is_empty()) {
-			auto &first = take_first();
+			auto &first = take();
 
 			first.why = why;
 			(void)resume(first);
 		}
 	}
-	slot_waiter &take_first() noexcept
+	slot_waiter &take() noexcept
 	{
-		auto &first = static_cast<slot_waiter &>(
-			static_cast<waiter &>(waiting_.first()));
+		auto &first = waiting_.take_first<slot_waiter>();
 
-		first.unlink();
 		first.is_given = true;
 		return first;
 	}

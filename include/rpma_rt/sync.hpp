@@ -3,9 +3,12 @@
 
 /*
  * sync.hpp: event, semaphore, promise and future, channel: coroutines of any
- * loops and shards, and threads, wait for one another. All of them are one
- * mechanism, a pass: coroutines stand in its line, and a permit lets the first
- * one go on, through the mailbox of its loop. doc/protocols/coroutine.md.
+ * loops and shards, and threads, wait for each other. The mechanism of all is a
+ * pass: coroutines stand in the line of the pass, and a permit lets the first
+ * coroutine go on, through the mailbox of a loop. doc/protocols/coroutine.md.
+ *
+ * Everything with wait(timeout_ms) is awaited by coroutines of a loop or shard,
+ * and waited for by threads, by wait(): the same result.
  */
 
 #ifndef RPMA_RT_SYNC_HPP
@@ -31,12 +34,12 @@ namespace detail
 
 class passing;
 
-/* Permits, and the line of those that wait for one. All fields are under the
- * lock, which is taken before that of a mailbox. Thread: any. */
+/* Permits, and the line of waiters for permits. All fields are under the lock,
+ * which is taken before the lock of a mailbox. Thread: any. */
 class pass_core : public shared<pass_core>
 {
 public:
-	/* drains: permits that are left let others pass after close() */
+	/* drains: remaining permits let waiters pass after close() */
 	pass_core(uint64_t permits, bool drains) noexcept
 	    : count_(permits), drains_(drains)
 	{
@@ -48,8 +51,8 @@ public:
 		count_ += permits;
 		let_pass();
 	}
-	/* Lets all pass until shut(), once fill() is done. False: it is open or
-	 * closed already, and fill() was not called. */
+	/* Calls fill(), then lets all pass until shut(). Returns false, without
+	 * a call, if the pass is open or closed already. */
 	template <typename F> bool open(F fill)
 	{
 		std::lock_guard<std::mutex> guard(lock_);
@@ -61,13 +64,18 @@ public:
 		let_pass();
 		return true;
 	}
+	/* Gives a permit back. */
+	void give_back() noexcept
+	{
+		add(1);
+	}
 	void shut() noexcept
 	{
 		std::lock_guard<std::mutex> guard(lock_);
 
 		is_open_ = false;
 	}
-	/* Nobody waits any more: those that do have the error closed. */
+	/* Ends all waits, also later waits, with the error closed. */
 	void close() noexcept
 	{
 		std::lock_guard<std::mutex> guard(lock_);
@@ -81,7 +89,7 @@ public:
 
 		return is_open_;
 	}
-	/* RPMA_E_AGAIN: there is no permit, or others wait */
+	/* Takes a permit. RPMA_E_AGAIN: there is no permit, or others wait. */
 	error try_pass() noexcept
 	{
 		std::lock_guard<std::mutex> guard(lock_);
@@ -91,7 +99,7 @@ public:
 		return is_closed_ ? error::closed(RPMA_RT_REASON_LOCAL)
 				  : error::call(RPMA_E_AGAIN);
 	}
-	/* A thread waits, so long at most; -1: without end. */
+	/* Waits for a permit in a thread, without a limit for -1. */
 	error wait(int timeout_ms) noexcept
 	{
 		std::unique_lock<std::mutex> guard(lock_);
@@ -133,7 +141,7 @@ private:
 	bool is_closed_ = false;
 };
 
-/* A coroutine that waits for a permit, which goes back if nobody uses it. */
+/* A coroutine that waits for a permit, and gives an unused permit back. */
 class passing : public arrival
 {
 public:
@@ -146,20 +154,19 @@ public:
 	{
 		return has_permit;
 	}
-	/* Its loop has ended: it is not resumed. */
+	/* The loop has ended: the coroutine is not resumed. */
 	void go_back() noexcept override
 	{
-		unlink();
 	}
 
-	/* It has the permit: called under the lock, by any thread. */
+	/* Called when the waiter has the permit. Thread: any, under the lock. */
 	virtual void on_permit() noexcept
 	{
 	}
 
 	ref<pass_core> core;
 	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
-	bool is_over = false;	     /* has left the line, under its lock */
+	bool is_over = false;	     /* has left the line; under the lock */
 	bool has_permit = false;
 	bool is_counted = false; /* the permit, of a pass that was not open */
 
@@ -172,14 +179,14 @@ protected:
 		if (has_permit && is_counted)
 			core->add(1);
 	}
-	/* The destructor of each final class begins with this: nobody calls
-	 * on_permit() any more. */
+	/* Leaves the line: on_permit() is not called any more. The destructor
+	 * of each final class begins with leave_line(). */
 	void leave_line() noexcept
 	{
 		if (to)
 			core->leave(*this);
 	}
-	/* The permit is the caller's; false: there is none. */
+	/* Takes the permit over; returns false without a permit. */
 	bool take_permit() noexcept
 	{
 		return std::exchange(has_permit, false);
@@ -227,23 +234,21 @@ inline void pass_core::leave(passing &one) noexcept
 inline void pass_core::let_pass() noexcept
 {
 	while (!waiting_.is_empty() && (may_pass() || is_closed_)) {
-		auto &first = static_cast<passing &>(
-			static_cast<waiter &>(waiting_.first()));
+		auto &first = waiting_.take_first<passing>();
 		const auto to = first.to; /* the lock outlasts the waiter */
 
-		first.unlink();
 		first.is_over = true;
 		give(first);
 		if (to->put(first))
 			continue;
-		/* the loop has ended, nobody resumes the coroutine */
+		/* the loop has ended: the coroutine is not resumed */
 		count_ += first.has_permit && first.is_counted;
 		first.has_permit = false;
 	}
 	came_.notify_all();
 }
 
-/* Gives a T when it has passed: from(core) is called then. */
+/* Calls from() behind the pass, which returns a result<T>. */
 template <typename T, typename From>
 class [[nodiscard]] passing_to final
     : public awaitable<passing_to<T, From>, passing>
@@ -265,7 +270,7 @@ public:
 			return this->why();
 		return from_();
 	}
-	/* A thread waits in place of a coroutine. */
+	/* Waits in a thread. */
 	result<T> wait(int timeout_ms = -1)
 	{
 		const error why = this->core->wait(timeout_ms);
@@ -277,37 +282,25 @@ private:
 	From from_;
 };
 
-/* A pass that is closed when its owner goes. */
-class pass_owner
+/* Owns a pass, which is closed at the end. */
+class pass_owner : public ending_owner<pass_core, &pass_core::close>
 {
 public:
 	pass_owner(uint64_t permits, bool drains)
-	    : core_(ref<pass_core>::adopt(new pass_core(permits, drains)))
+	    : ending_owner(
+		      ref<pass_core>::adopt(new pass_core(permits, drains)))
 	{
 	}
-	pass_owner(pass_owner &&) noexcept = default;
-	pass_owner &operator=(pass_owner &&other) noexcept
-	{
-		std::swap(core_, other.core_);
-		return *this;
-	}
-	~pass_owner()
-	{
-		if (core_)
-			core_->close();
-	}
-
-protected:
-	ref<pass_core> core_;
 };
 
 } // namespace detail
 
 /*
- * An event, which is set or not; many wait for it. Waiting: co_await wait(), in
- * a coroutine of any loop or shard; wait().wait(timeout_ms) in a thread: a
- * result<void>. Destroying it ends each wait with the error closed; what waits
- * may be destroyed before. Thread: any.
+ * event: set or not; wait() is complete while the event is set.
+ * Owner: the program.
+ * Thread: any; destroyed by one thread, while no other thread begins a call.
+ * End: ends each wait with the error closed.
+ * Errors: wait(): closed; timed_out; RPMA_E_NOSUPP: the coroutine has no loop.
  */
 class event : detail::pass_owner
 {
@@ -327,6 +320,7 @@ public:
 	{
 		return core_->is_open();
 	}
+	/* co_await, wait(): result<void>. */
 	auto wait() const noexcept
 	{
 		auto nothing = []() noexcept { return result<void>(); };
@@ -336,37 +330,30 @@ public:
 	}
 };
 
-/* One of a semaphore's permits; given back when it is destroyed. Thread: any,
- * one at a time. */
-class permit
+/*
+ * permit: a permit of a semaphore.
+ * Owner: the program; may be destroyed after the semaphore.
+ * Thread: any, one at a time.
+ * End: gives the permit to the next waiter, or back.
+ * Errors: no function fails.
+ */
+class permit : public detail::ending_owner<detail::pass_core,
+					   &detail::pass_core::give_back>
 {
-public:
-	permit(permit &&) noexcept = default;
-	permit &operator=(permit &&other) noexcept
-	{
-		std::swap(core_, other.core_);
-		return *this;
-	}
-	~permit()
-	{
-		if (core_)
-			core_->add(1);
-	}
-
 private:
 	friend class semaphore;
 	explicit permit(detail::ref<detail::pass_core> core) noexcept
-	    : core_(std::move(core))
+	    : ending_owner(std::move(core))
 	{
 	}
-	detail::ref<detail::pass_core> core_;
 };
 
 /*
- * So many permits; those that wait for one get it in their order. Waiting:
- * co_await acquire(), or acquire().wait(timeout_ms) in a thread: a
- * result<permit>. Destroying the semaphore ends each wait with the error
- * closed; permits may be destroyed later. Thread: any.
+ * semaphore: a number of permits, which waiters get in order.
+ * Owner: the program.
+ * Thread: any; destroyed by one thread, while no other thread begins a call.
+ * End: ends each wait with the error closed.
+ * Errors: as of event; try_acquire(): RPMA_E_AGAIN.
  */
 class semaphore : detail::pass_owner
 {
@@ -374,6 +361,7 @@ public:
 	explicit semaphore(uint32_t permits) : pass_owner(permits, false)
 	{
 	}
+	/* co_await, wait(): result<permit>. */
 	auto acquire() const noexcept
 	{
 		auto own = [core = core_]() noexcept {
@@ -383,7 +371,7 @@ public:
 		return detail::passing_to<permit, decltype(own)>(
 			core_, std::move(own));
 	}
-	/* RPMA_E_AGAIN: no permit is free, or others wait */
+	/* Takes a permit. RPMA_E_AGAIN: no permit is free, or others wait. */
 	result<permit> try_acquire() const noexcept
 	{
 		const error why = core_->try_pass();
@@ -404,13 +392,16 @@ template <typename T> struct promised : shared<promised<T>> {
 } // namespace detail
 
 /*
- * The value that a promise will have. Waiting: co_await get(), once, or
- * get().wait(timeout_ms) in a thread: a result<T>, which is the promise's, or
- * the error closed: the promise was destroyed. Thread: the holder's.
+ * future<T>: the value that a promise will have.
+ * Owner: the holder; may be destroyed before or after the promise.
+ * Thread: one at a time.
+ * End: drops the value.
+ * Errors: of the promise; closed: the promise was destroyed; as of event.
  */
 template <typename T> class future
 {
 public:
+	/* co_await, wait(): result<T>, once. */
 	auto get() noexcept
 	{
 		auto move = [of = of_] { return std::move(*of->value); };
@@ -431,9 +422,11 @@ private:
 };
 
 /*
- * A value, or an error, that is set once, for one future. Destroying a promise
- * that was not set ends the wait with the error closed; the future may be
- * destroyed before. Thread: any, one at a time.
+ * promise<T>: a value, or an error, that is set once, for a single future.
+ * Owner: the program; may be destroyed before or after the future.
+ * Thread: any, one at a time.
+ * End: without a value, ends the wait with the error closed.
+ * Errors: set() returns false if the value was set before.
  */
 template <typename T> class promise : detail::pass_owner
 {
@@ -443,12 +436,12 @@ public:
 					    new detail::promised<T>))
 	{
 	}
-	/* the future of it, for one holder */
+	/* Returns the future, for a single holder. */
 	future<T> get_future() const noexcept
 	{
 		return {core_, of_};
 	}
-	/* False: it was set before. */
+	/* Sets the value; returns false if the value was set before. */
 	bool set(result<T> value)
 	{
 		return core_->open(
@@ -462,8 +455,8 @@ private:
 namespace detail
 {
 
-/* The items of a channel; permits of two passes say how many there are, and how
- * many more may be. */
+/* The items of a channel; the permits of two passes count the items, and the
+ * free places. */
 template <typename T> struct channel_core : shared<channel_core<T>> {
 	static_assert(std::is_nothrow_move_constructible_v<T>);
 	explicit channel_core(uint32_t capacity)
@@ -506,7 +499,8 @@ private:
 	const uint32_t capacity_;
 };
 
-/* The value is sent with the permit, also where it is given up then. */
+/* A wait for room. The value is sent with the permit, also if the waiter gives
+ * up at the same time. */
 template <typename T>
 class [[nodiscard]] sending_to final : public awaitable<sending_to<T>, passing>
 {
@@ -527,7 +521,7 @@ public:
 			return this->why();
 		return {};
 	}
-	/* A thread waits in place of a coroutine. */
+	/* Waits in a thread. */
 	result<void> wait(int timeout_ms = -1) noexcept
 	{
 		const error why = this->core->wait(timeout_ms);
@@ -550,27 +544,27 @@ private:
 } // namespace detail
 
 /*
- * A queue of at most so many items, from any threads to any; copies are the
- * same channel. Waiting: co_await send(value) for room, co_await receive() for
- * an item, or .wait(timeout_ms) of these in a thread. After close(), or when
- * the last copy goes, sends have the error closed, receives behind the last
- * item, too. A receive that is destroyed leaves its item to the next. Thread:
- * any.
+ * channel<T>: a queue of at most capacity values.
+ * Owner: copies are the same channel.
+ * Thread: any.
+ * End: the last copy closes the channel.
+ * Errors: closed: sends after close(), receives behind the last value; as of
+ *         event; try_send(): RPMA_E_AGAIN.
  */
 template <typename T> class channel
 {
 public:
-	/* a capacity of 0 is 1 */
+	/* Makes a channel; a capacity of 0 is 1. */
 	explicit channel(uint32_t capacity)
 	    : core_(std::make_shared<owner>(capacity))
 	{
 	}
-	/* co_await: result<void>, once the channel has the value */
+	/* co_await, wait(): result<void>, once the channel has the value. */
 	auto send(T value) const noexcept
 	{
 		return detail::sending_to<T>(core_->core, std::move(value));
 	}
-	/* RPMA_E_AGAIN: there is no room, or others wait */
+	/* Sends without a wait. RPMA_E_AGAIN: no room, or others wait. */
 	result<void> try_send(T value) const
 	{
 		const error why = core_->core->room->try_pass();
@@ -579,7 +573,7 @@ public:
 			core_->core->push(std::move(value));
 		return why;
 	}
-	/* co_await: result<T> */
+	/* co_await, wait(): result<T>. */
 	auto receive() const
 	{
 		const auto &core = core_->core;
@@ -594,7 +588,7 @@ public:
 	}
 
 private:
-	/* what waits keeps the items, and not the owner */
+	/* waiters keep the items, and not the owner */
 	struct owner {
 		explicit owner(uint32_t capacity)
 		    : core(detail::ref<detail::channel_core<T>>::adopt(

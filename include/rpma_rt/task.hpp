@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * task.hpp: lists, what waits for something, and task<T>, a coroutine that
- * begins when it is awaited. Its frame is all that is allocated. All of one
- * thread, the loop's.
+ * task.hpp: lists, waiters, and task<T>, a coroutine that begins when the task
+ * is awaited. Only the frame of the coroutine is allocated. Thread: the loop's.
  */
 
 #ifndef RPMA_RT_TASK_HPP
@@ -26,8 +25,8 @@ namespace rpma::rt
 namespace detail
 {
 
-/* An element of a circular list, or its head; one that is destroyed leaves
- * the list. A copy is in none. */
+/* An element of a circular list, or the head of a list. A destroyed element
+ * leaves the list; a copy is in no list. */
 class link
 {
 public:
@@ -54,7 +53,7 @@ public:
 		next_->prev_ = prev_;
 		next_ = prev_ = this;
 	}
-	/* these are of a head */
+	/* The functions from here on are for the head of a list. */
 	bool is_empty() const noexcept
 	{
 		return next_ == this;
@@ -66,6 +65,14 @@ public:
 	link &next() noexcept
 	{
 		return *next_;
+	}
+	/* Takes the first element, which is a T, out of the list. */
+	template <typename T> T &take_first() noexcept
+	{
+		auto &taken = static_cast<T &>(*next_);
+
+		taken.unlink();
+		return taken;
 	}
 	void push_back(link &element) noexcept
 	{
@@ -87,7 +94,7 @@ private:
 
 class waiter;
 
-/* Several waiters that something waits for together. */
+/* Waiters with a common owner, which learns of each complete waiter. */
 class group
 {
 public:
@@ -99,13 +106,13 @@ protected:
 
 class mailbox;
 
-/* A thread that runs coroutines: those that go on, and those that leave for
- * another loop, when everything that led to their suspension has returned. */
+/* A thread that runs coroutines. Coroutines in ready go on; coroutines in
+ * leaving go to another loop, when all calls that led to the suspension have
+ * returned. */
 struct context {
 	link ready;
 	link leaving;
-	std::shared_ptr<mailbox>
-		mail; /* names the loop, also when that is gone */
+	std::shared_ptr<mailbox> mail; /* names the loop, also a dead loop */
 
 	bool is_idle() noexcept
 	{
@@ -113,17 +120,17 @@ struct context {
 	}
 };
 
-/* How many coroutines of a task that loop::run() awaits are on other loops: of
- * the thread of that loop, its home. */
+/* Counts the coroutines on other loops of a task that loop::run() awaits.
+ * Thread: the thread of the loop, which is the home. */
 struct absence {
 	const mailbox *home;
 	uint32_t count = 0;
 };
 
-/* the one whose coroutines the thread is running */
+/* the context whose coroutines the calling thread is running */
 inline constinit thread_local context *here = nullptr;
 
-/* What goes on when something is complete: a coroutine, or a group. */
+/* A coroutine, or a member of a group, that waits for a completion. */
 class waiter : public link
 {
 public:
@@ -131,8 +138,9 @@ public:
 	std::coroutine_handle<> handle;
 	group *in = nullptr;
 
-	/* Nothing is resumed inside, and no group takes its members back: a
-	 * coroutine that calls this goes on, and may be one of them. */
+	/* Marks the waiter as complete. Resumes no coroutine inside, and no
+	 * group takes members back inside: the caller may be such a coroutine
+	 * or member. */
 	void complete() noexcept
 	{
 		if (here)
@@ -140,7 +148,7 @@ public:
 		else
 			go_on();
 	}
-	/* When no coroutine is on the stack. */
+	/* Resumes the coroutine. No other coroutine is on the stack. */
 	void go_on() noexcept
 	{
 		if (in)
@@ -150,11 +158,18 @@ public:
 	}
 };
 
+/* Takes all waiters out of a list and completes each. */
+inline void complete_all(link &waiters) noexcept
+{
+	while (!waiters.is_empty())
+		waiters.take_first<waiter>().complete();
+}
+
 class promise_base;
 template <typename P>
 absence *absence_of(std::coroutine_handle<P> awaiting) noexcept;
 
-/* What has coroutines in it, or may have, is told whose they are. */
+/* Passes the absence on to an awaitable that contains coroutines. */
 template <typename A> void pass(A &to, absence *away) noexcept
 {
 	if constexpr (requires { to.pass_on(away); })
@@ -162,12 +177,12 @@ template <typename A> void pass(A &to, absence *away) noexcept
 }
 
 /*
- * What can be awaited, by a coroutine or in a group. D has
- *	bool start()		begins; false: it is complete already
- *	R finish()		the result, once it is complete
- *	bool succeeded()	likewise: counts for when_some()
- *	void pass_on(absence *)	if there are coroutines in it: before start()
- * and its destructor takes it back. It is moved before it begins only.
+ * Base of everything that a coroutine or a group can await. D has
+ *	bool start()		begins; false: already complete
+ *	R finish()		returns the result, once complete
+ *	bool succeeded()	counts for when_some(), once complete
+ *	void pass_on(absence *)	if D contains coroutines: before start()
+ * and the destructor of D ends the wait. D is moved only before start().
  */
 template <typename D, typename Base = waiter> class awaitable : public Base
 {
@@ -195,7 +210,7 @@ protected:
 	~awaitable() = default;
 };
 
-/* Something with ok() may have failed. */
+/* Returns ok() of a value that has ok(), otherwise true. */
 template <typename T> bool is_success(const T &value) noexcept
 {
 	if constexpr (requires { value.ok(); })
@@ -207,9 +222,9 @@ template <typename T> bool is_success(const T &value) noexcept
 class promise_base
 {
 public:
-	/* the task object, which is what waits; nullptr: it does not yet */
+	/* the task object that waits; nullptr: no wait has begun */
 	waiter *awaiting = nullptr;
-	/* of the loop::run() that leads to it, if one does */
+	/* of the loop::run() that leads to the coroutine; or nullptr */
 	absence *away = nullptr;
 
 	std::suspend_always initial_suspend() noexcept
@@ -217,9 +232,10 @@ public:
 		return {};
 	}
 	/*
-	 * A task that ends before its start() has returned is found done there.
-	 * So a loop over such tasks needs no stack, however it was compiled:
-	 * nobody is resumed from here.
+	 * Completes the waiter. A task that ends before start() has returned
+	 * has no waiter yet: start() finds the task done. So a loop over such
+	 * tasks needs no stack, with any compiler: no coroutine is resumed from
+	 * here.
 	 */
 	struct ending {
 		bool await_ready() noexcept
@@ -321,9 +337,11 @@ public:
 } // namespace detail
 
 /*
- * A coroutine that returns a T. It begins when it is awaited, by another
- * coroutine or by loop::run(). Destroying the object destroys the coroutine,
- * wherever it is suspended.
+ * task<T>: a coroutine that returns a T and begins when the task is awaited.
+ * Owner: the task object owns the coroutine and the frame.
+ * Thread: the loop's; not destroyed while the coroutine is on another loop.
+ * End: destroys the coroutine, wherever the coroutine is suspended.
+ * Errors: an exception of the coroutine is thrown where the task is awaited.
  */
 template <typename T = void>
 class [[nodiscard]] task : public detail::awaitable<task<T>>
@@ -347,7 +365,7 @@ public:
 		auto former = std::exchange(
 			frame_, std::exchange(other.frame_, nullptr));
 
-		/* this one, when it is moved to itself */
+		/* a task that is moved to itself keeps the frame */
 		if (former && former != frame_)
 			former.destroy();
 		return *this;

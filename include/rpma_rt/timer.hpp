@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * timer.hpp: a heap of deadlines that are parts of what waits for them, and a
- * ring whose room is made in advance: the two containers of a loop.
+ * timer.hpp: a heap of deadlines, which are parts of the waiters, and a ring
+ * whose room is made in advance: the two containers of a loop.
  */
 
 #ifndef RPMA_RT_TIMER_HPP
@@ -25,7 +25,7 @@ using clock = std::chrono::steady_clock;
 namespace detail
 {
 
-/* A deadline. */
+/* A deadline, an element of a timer_heap. */
 class timer
 {
 public:
@@ -35,12 +35,12 @@ private:
 	friend class timer_heap;
 	timer *child_ = nullptr;
 	timer *sibling_ = nullptr;
-	/* the sibling before it, or its parent */
+	/* the sibling before, or the parent */
 	timer *before_ = nullptr;
 	bool is_in_ = false;
 };
 
-/* A pairing heap: the earliest first; it allocates nothing. */
+/* A pairing heap: the earliest timer first; allocates no memory. */
 class timer_heap
 {
 public:
@@ -54,7 +54,7 @@ public:
 		t.is_in_ = true;
 		root_ = root_ ? meld(root_, &t) : &t;
 	}
-	/* also of one that is not in it */
+	/* Does nothing for a timer that is in no heap. */
 	void remove(timer &t) noexcept
 	{
 		timer *rest;
@@ -78,7 +78,7 @@ public:
 	}
 
 private:
-	/* of two roots */
+	/* Melds two roots. */
 	static timer *meld(timer *a, timer *b) noexcept
 	{
 		if (b->at < a->at)
@@ -91,10 +91,10 @@ private:
 		a->sibling_ = a->before_ = nullptr;
 		return a;
 	}
-	/* of siblings: by twos from the left, then all from the right */
+	/* Melds siblings: by twos from the left, then all from the right. */
 	static timer *meld_pairs(timer *first) noexcept
 	{
-		timer *pairs = nullptr; /* by sibling_, the last one first */
+		timer *pairs = nullptr; /* by sibling_, the last pair first */
 		timer *all = nullptr;
 
 		while (first) {
@@ -122,12 +122,12 @@ private:
 	timer *root_ = nullptr;
 };
 
-/* First in, first out, of plain data. Room is made before it is needed: a push
- * takes no memory, and what has no room is refused. */
+/* First in, first out, of plain data. Room is made in advance: a push takes no
+ * memory, and a push without room is refused. */
 template <typename T> class ring
 {
 public:
-	/* Has room for so many from here on; false: there is no memory. */
+	/* Makes room for count elements; false: no memory. */
 	bool reserve(size_t count) noexcept
 	{
 		if (count <= room_)
