@@ -64,9 +64,7 @@ struct endpoint {
 template <size_t N> class [[nodiscard]] outcome : public detail::verdict
 {
 public:
-	outcome(const rt::error &why) noexcept : verdict(why)
-	{
-	}
+	outcome(const rt::error &why) noexcept : verdict(why) {}
 	outcome(const rt::error &why, std::array<lease, N> &&slots) noexcept
 	    : verdict(why), slots_(std::move(slots))
 	{
@@ -81,10 +79,7 @@ public:
 			return std::move(slots_);
 	}
 	/* Returns the lease of a work request, or an empty lease. */
-	lease &slot(size_t index = 0) noexcept
-	{
-		return slots_[index];
-	}
+	lease &slot(size_t index = 0) noexcept { return slots_[index]; }
 
 private:
 	std::array<lease, N> slots_;
@@ -99,15 +94,10 @@ class op : public waiter
 public:
 	op(op &&) noexcept = default;
 	inline ~op();
-	bool succeeded() const noexcept
-	{
-		return !why_;
-	}
+	bool succeeded() const noexcept { return !why_; }
 
 protected:
-	explicit op(ref<conn_core> conn) noexcept : conn_(std::move(conn))
-	{
-	}
+	explicit op(ref<conn_core> conn) noexcept : conn_(std::move(conn)) {}
 	inline bool start(rpma_rt_wr *wrs, lease *leases,
 			  uint32_t count) noexcept;
 
@@ -127,17 +117,13 @@ protected:
 
 /* A connection in the requests of a listener. */
 struct request_link : link {
-	explicit request_link(conn_core *c) noexcept : conn(c)
-	{
-	}
+	explicit request_link(conn_core *c) noexcept : conn(c) {}
 	conn_core *conn;
 };
 
 /* A connection whose chain the loop posts at the end of the turn. */
 struct chain_link final : chained {
-	explicit chain_link(conn_core *c) noexcept : conn(c)
-	{
-	}
+	explicit chain_link(conn_core *c) noexcept : conn(c) {}
 	inline void post() noexcept override;
 	inline void end() noexcept override;
 	conn_core *conn;
@@ -226,10 +212,7 @@ struct conn_core final : counted<conn_core>, member {
 		get();
 		loop->conns.push_back(*this);
 	}
-	error why_closed() const noexcept
-	{
-		return error::closed(reason);
-	}
+	error why_closed() const noexcept { return error::closed(reason); }
 	void close() noexcept override
 	{
 		if (!raw || is == CLOSED)
@@ -767,10 +750,7 @@ public:
 			return error::call(RPMA_E_NOSUPP);
 		return conn_->why_closed();
 	}
-	bool succeeded() const noexcept
-	{
-		return message_ != nullptr;
-	}
+	bool succeeded() const noexcept { return message_ != nullptr; }
 	/* Returns a future of the message, without a loop. */
 	result<next_future<message>> begin() const
 	{
@@ -827,10 +807,7 @@ public:
 		is_given_ = true;
 	}
 	giving(giving &&) noexcept = default;
-	bool await_ready() const noexcept
-	{
-		return state_ == COMPLETE;
-	}
+	bool await_ready() const noexcept { return state_ == COMPLETE; }
 	bool start() noexcept
 	{
 		if (state_ == COMPLETE)
@@ -842,10 +819,7 @@ public:
 			       conn_core::NO;
 		return op::start(nullptr, leases_of_.data(), 1);
 	}
-	outcome<1> finish() noexcept
-	{
-		return {why_, std::move(leases_of_)};
-	}
+	outcome<1> finish() noexcept { return {why_, std::move(leases_of_)}; }
 	/* Returns the outcome, without a loop: posted, or refused, already. */
 	outcome<1> wait() noexcept
 	{
@@ -952,10 +926,7 @@ public:
 			(void)wait();
 	}
 	/* Returns the outcome. RPMA_E_AGAIN of a call: not yet complete. */
-	outcome<N> poll()
-	{
-		return take(future_.poll());
-	}
+	outcome<N> poll() { return take(future_.poll()); }
 	/* Waits for the outcome, without a limit for -1. */
 	outcome<N> wait(int timeout_ms = -1)
 	{
@@ -963,10 +934,7 @@ public:
 	}
 	/* Returns the completion of a complete operation: lengths, immediate
 	 * data. */
-	const rpma_rt_completion &item() const noexcept
-	{
-		return item_;
-	}
+	const rpma_rt_completion &item() const noexcept { return item_; }
 
 private:
 	template <size_t M> friend class operation;
@@ -1007,27 +975,18 @@ template <size_t N = 1> class [[nodiscard]] operation : public detail::op
 {
 public:
 	operation(operation &&) noexcept = default;
-	bool await_ready() const noexcept
-	{
-		return false;
-	}
+	bool await_ready() const noexcept { return false; }
 	bool await_suspend(std::coroutine_handle<> awaiting) noexcept
 	{
 		handle = awaiting;
 		return start();
 	}
-	outcome<N> await_resume() noexcept
-	{
-		return finish();
-	}
+	outcome<N> await_resume() noexcept { return finish(); }
 	bool start() noexcept
 	{
 		return op::start(wrs_of_, leases_of_.data(), N);
 	}
-	outcome<N> finish() noexcept
-	{
-		return {why_, std::move(leases_of_)};
-	}
+	outcome<N> finish() noexcept { return {why_, std::move(leases_of_)}; }
 	/* Posts without a loop, and returns the future of the outcome; wait()
 	 * returns the leases of a refused operation, begin() drops the leases. */
 	result<posted<N>> begin()
@@ -1091,10 +1050,7 @@ public:
 
 	/* co_await, wait(): result<message>, the next message. begin(): a
 	 * future of the message. RPMA_E_NOSUPP: there is no pool. */
-	auto receive() const noexcept
-	{
-		return detail::receiving(core_);
-	}
+	auto receive() const noexcept { return detail::receiving(core_); }
 	/* Posts a receive into memory of the program, without a loop and
 	 * without messages. */
 	result<posted<>> receive_raw(rpma_mr_local *dst, size_t offset,
@@ -1279,10 +1235,7 @@ public:
 	 * result<rpma_rt_reason>. */
 	inline auto closed() const noexcept;
 	/* Closes the connection: waits end with an error. */
-	void close() noexcept
-	{
-		core_->close();
-	}
+	void close() noexcept { core_->close(); }
 	/* Closes the connection when posted work has completed, or after
 	 * timeout_ms (0: no limit). */
 	result<void> drain(uint32_t timeout_ms) noexcept
@@ -1301,10 +1254,7 @@ public:
 		return {static_cast<const char *>(pdata.ptr), pdata.len};
 	}
 	/* Returns the handle, which must not be used to post. */
-	rpma_rt_conn *raw() const noexcept
-	{
-		return core_->raw;
-	}
+	rpma_rt_conn *raw() const noexcept { return core_->raw; }
 
 private:
 	friend class request;
@@ -1347,10 +1297,7 @@ inline result<void> decide(conn_core &conn, std::string_view private_data,
 template <typename D> class watching : public awaitable<D, watch>
 {
 public:
-	bool start() noexcept
-	{
-		return this->start_watch();
-	}
+	bool start() noexcept { return this->start_watch(); }
 	bool succeeded() const noexcept
 	{
 		return this->conn_->is >= this->until_;
@@ -1420,10 +1367,7 @@ public:
 	{
 	}
 	connecting(connecting &&) noexcept = default;
-	bool start() noexcept
-	{
-		return !why_ && start_watch();
-	}
+	bool start() noexcept { return !why_ && start_watch(); }
 	result<connection> finish() noexcept
 	{
 		if (why_)

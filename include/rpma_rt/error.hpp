@@ -42,10 +42,7 @@ class error
 {
 public:
 	error() = default;
-	static error call(int code) noexcept
-	{
-		return {errc::call, 0, code};
-	}
+	static error call(int code) noexcept { return {errc::call, 0, code}; }
 	static error not_posted(int code) noexcept
 	{
 		return {errc::not_posted, 0, code};
@@ -75,19 +72,10 @@ public:
 							   : errc::failed,
 			item.status, RPMA_RT_E_FAILED};
 	}
-	explicit operator bool() const noexcept
-	{
-		return what_ != errc::none;
-	}
-	errc what() const noexcept
-	{
-		return what_;
-	}
+	explicit operator bool() const noexcept { return what_ != errc::none; }
+	errc what() const noexcept { return what_; }
 	/* Returns RPMA_E_*, RPMA_RT_E_*; 0 without an error. */
-	int code() const noexcept
-	{
-		return code_;
-	}
+	int code() const noexcept { return code_; }
 	ibv_wc_status status() const noexcept
 	{
 		return what_ == errc::failed || what_ == errc::unknown
@@ -150,10 +138,7 @@ public:
 	    : std::runtime_error(why.text()), why_(why)
 	{
 	}
-	const rt::error &error() const noexcept
-	{
-		return why_;
-	}
+	const rt::error &error() const noexcept { return why_; }
 
 private:
 	rt::error why_;
@@ -183,32 +168,13 @@ template <typename T> class [[nodiscard]] result
 {
 public:
 	using value_type = T;
-	result(T value) : value_(std::move(value))
-	{
-	}
-	result(const rt::error &why) noexcept : error_(why)
-	{
-	}
-	bool ok() const noexcept
-	{
-		return value_.has_value();
-	}
-	explicit operator bool() const noexcept
-	{
-		return ok();
-	}
-	const rt::error &error() const noexcept
-	{
-		return error_;
-	}
-	T &operator*() noexcept
-	{
-		return *value_;
-	}
-	T *operator->() noexcept
-	{
-		return &*value_;
-	}
+	result(T value) : value_(std::move(value)) {}
+	result(const rt::error &why) noexcept : error_(why) {}
+	bool ok() const noexcept { return value_.has_value(); }
+	explicit operator bool() const noexcept { return ok(); }
+	const rt::error &error() const noexcept { return error_; }
+	T &operator*() noexcept { return *value_; }
+	T *operator->() noexcept { return &*value_; }
 	T value() &&
 	{
 		if (!ok())
@@ -235,21 +201,10 @@ class verdict
 {
 public:
 	verdict() noexcept = default;
-	verdict(const rt::error &why) noexcept : error_(why)
-	{
-	}
-	bool ok() const noexcept
-	{
-		return !error_;
-	}
-	explicit operator bool() const noexcept
-	{
-		return ok();
-	}
-	const rt::error &error() const noexcept
-	{
-		return error_;
-	}
+	verdict(const rt::error &why) noexcept : error_(why) {}
+	bool ok() const noexcept { return !error_; }
+	explicit operator bool() const noexcept { return ok(); }
+	const rt::error &error() const noexcept { return error_; }
 
 protected:
 	void check() const
@@ -269,10 +224,7 @@ template <> class [[nodiscard]] result<void> : public detail::verdict
 public:
 	using value_type = void;
 	using verdict::verdict;
-	void value() const
-	{
-		check();
-	}
+	void value() const { check(); }
 };
 
 namespace detail

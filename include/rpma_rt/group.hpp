@@ -66,27 +66,16 @@ template <typename... R> class [[nodiscard]] some_of
 {
 public:
 	some_of() noexcept = default;
-	some_of(const rt::error &why) noexcept : why_(why)
-	{
-	}
+	some_of(const rt::error &why) noexcept : why_(why) {}
 	/* the first complete member, or the member that decided */
 	size_t index = 0;
 	size_t succeeded = 0;
 	/* Returns whether as many members as wanted have succeeded. */
-	bool ok() const noexcept
-	{
-		return is_enough_;
-	}
-	explicit operator bool() const noexcept
-	{
-		return is_enough_;
-	}
+	bool ok() const noexcept { return is_enough_; }
+	explicit operator bool() const noexcept { return is_enough_; }
 	/* Returns the error of the member that decided; timed_out of
 	 * loop::within(); RPMA_E_INVAL: fewer members than wanted. */
-	const rt::error &error() const noexcept
-	{
-		return why_;
-	}
+	const rt::error &error() const noexcept { return why_; }
 	/* Returns the result of a member; nullptr: the member was taken back,
 	 * or threw while enough others have succeeded. */
 	template <size_t I> auto *get() noexcept
@@ -135,10 +124,7 @@ public:
 		if (is_decided_ && is_started_)
 			self_->complete();
 	}
-	void pass_on(absence *away) noexcept
-	{
-		away_ = away;
-	}
+	void pass_on(absence *away) noexcept { away_ = away; }
 	bool is_enough() const noexcept
 	{
 		return (counts_success_ ? succeeded_ : complete_) >= enough_;
@@ -251,10 +237,7 @@ public:
 	    : members<A...>(sizeof...(A), false, std::move(member)...)
 	{
 	}
-	bool start() noexcept
-	{
-		return members<A...>::start(*this);
-	}
+	bool start() noexcept { return members<A...>::start(*this); }
 	std::tuple<result_of<A>...> finish()
 	{
 		return std::apply(
@@ -280,10 +263,7 @@ public:
 	    : members<A...>(enough, counts_success, std::move(member)...)
 	{
 	}
-	bool start() noexcept
-	{
-		return members<A...>::start(*this);
-	}
+	bool start() noexcept { return members<A...>::start(*this); }
 	some_of<result_of<A>...> finish()
 	{
 		some_of<result_of<A>...> answer;
@@ -296,10 +276,7 @@ public:
 		fill(answer, std::index_sequence_for<A...>());
 		return answer;
 	}
-	bool succeeded() const noexcept
-	{
-		return this->is_enough();
-	}
+	bool succeeded() const noexcept { return this->is_enough(); }
 
 private:
 	template <typename S, size_t... I>

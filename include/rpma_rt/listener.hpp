@@ -40,10 +40,7 @@ struct listener_core final : counted<listener_core>, member {
 	link requests; /* conn_core.pending */
 	link acceptors;
 
-	~listener_core()
-	{
-		rpma_rt_listener_delete(&raw);
-	}
+	~listener_core() { rpma_rt_listener_delete(&raw); }
 	/* Joins the loop, which has a reference until the last item. */
 	void join() noexcept
 	{
@@ -142,10 +139,7 @@ public:
 		from_->acceptors.push_back(*this);
 		return true;
 	}
-	bool succeeded() const noexcept
-	{
-		return conn_ && !why_;
-	}
+	bool succeeded() const noexcept { return conn_ && !why_; }
 	error why_none() const noexcept
 	{
 		return from_->loop ? error::closed(from_->reason)
@@ -345,10 +339,7 @@ public:
 			return why_none();
 		return request(std::move(conn_));
 	}
-	result<next_future<request>> begin() const
-	{
-		return from_->ask();
-	}
+	result<next_future<request>> begin() const { return from_->ask(); }
 	result<request> wait(int timeout_ms = -1) const
 	{
 		auto made = from_->ask();

@@ -82,21 +82,10 @@ struct root {
 			return {std::coroutine_handle<
 				promise_type>::from_promise(*this)};
 		}
-		std::suspend_always initial_suspend() noexcept
-		{
-			return {};
-		}
-		std::suspend_never final_suspend() noexcept
-		{
-			return {};
-		}
-		void return_void() noexcept
-		{
-		}
-		void unhandled_exception() noexcept
-		{
-			std::terminate();
-		}
+		std::suspend_always initial_suspend() noexcept { return {}; }
+		std::suspend_never final_suspend() noexcept { return {}; }
+		void return_void() noexcept {}
+		void unhandled_exception() noexcept { std::terminate(); }
 	};
 	std::coroutine_handle<promise_type> frame;
 };
@@ -109,10 +98,7 @@ public:
 	    : ctx_(ctx), former_(std::exchange(here, &ctx))
 	{
 	}
-	~scope()
-	{
-		here = former_;
-	}
+	~scope() { here = former_; }
 	scope(const scope &) = delete;
 	scope &operator=(const scope &) = delete;
 	/* Runs coroutines until no coroutine is ready, and sends the leaving
@@ -544,10 +530,7 @@ public:
 			return error::call(RPMA_RT_E_CLOSED);
 		return {};
 	}
-	bool succeeded() const noexcept
-	{
-		return true;
-	}
+	bool succeeded() const noexcept { return true; }
 
 	void cancel() noexcept
 	{
@@ -585,9 +568,7 @@ public:
 	    : loop_(std::move(loop))
 	{
 	}
-	next_item(next_item &&other) noexcept : loop_(std::move(other.loop_))
-	{
-	}
+	next_item(next_item &&other) noexcept : loop_(std::move(other.loop_)) {}
 	~next_item()
 	{
 		if (item_) /* not taken: the next item again */
@@ -620,10 +601,7 @@ public:
 						   : RPMA_E_NOMEM);
 		return *std::exchange(item_, std::nullopt);
 	}
-	bool succeeded() const noexcept
-	{
-		return item_.has_value();
-	}
+	bool succeeded() const noexcept { return item_.has_value(); }
 
 private:
 	friend struct loop_core;
@@ -695,10 +673,7 @@ public:
 			return why;
 		return access::make_lease(std::exchange(slot, {}), pool_);
 	}
-	bool succeeded() const noexcept
-	{
-		return slot.pool != nullptr;
-	}
+	bool succeeded() const noexcept { return slot.pool != nullptr; }
 
 private:
 	ref<loop_core> loop_;
@@ -720,10 +695,7 @@ public:
 		if (is_away_)
 			take_back();
 	}
-	bool await_ready() const noexcept
-	{
-		return here && here->mail == to_;
-	}
+	bool await_ready() const noexcept { return here && here->mail == to_; }
 	template <typename P>
 	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
 	{
@@ -831,21 +803,14 @@ inline root run_root(task<void> spawned, std::shared_ptr<mailbox> home)
 template <typename T> class ended
 {
 public:
-	explicit ended(task<T> &of) noexcept : of_(of)
-	{
-	}
-	bool await_ready() const noexcept
-	{
-		return false;
-	}
+	explicit ended(task<T> &of) noexcept : of_(of) {}
+	bool await_ready() const noexcept { return false; }
 	template <typename P>
 	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
 	{
 		return of_.await_suspend(awaiting);
 	}
-	void await_resume() const noexcept
-	{
-	}
+	void await_resume() const noexcept {}
 
 private:
 	task<T> &of_;
@@ -943,10 +908,7 @@ public:
 	{
 	}
 	timed(timed &&) noexcept = default;
-	void pass_on(absence *away) noexcept
-	{
-		pass(*limited_, away);
-	}
+	void pass_on(absence *away) noexcept { pass(*limited_, away); }
 	bool start() noexcept
 	{
 		limited_->in = this;
@@ -1005,10 +967,7 @@ public:
 	/* co_await: result<void>; the coroutine goes on, on the thread of the
 	 * loop, and on the former thread after an error. The coroutine is not
 	 * destroyed in between. */
-	auto resume_there() const
-	{
-		return detail::switching(mail_);
-	}
+	auto resume_there() const { return detail::switching(mail_); }
 
 private:
 	friend class loop;
@@ -1078,16 +1037,10 @@ public:
 	}
 	/* Takes the items that have come, or waits for the first item (-1:
 	 * without end). Returns how much was done. */
-	int turn(int timeout_ms) noexcept
-	{
-		return core_->turn(timeout_ms);
-	}
+	int turn(int timeout_ms) noexcept { return core_->turn(timeout_ms); }
 	/* Lets another thread run or destroy the loop. Thread: of the last
 	 * turn. */
-	void release() noexcept
-	{
-		core_->release();
-	}
+	void release() noexcept { core_->release(); }
 	/* Begins a task without an awaiting coroutine; an exception that leaves
 	 * the task ends the program. */
 	void spawn(task<void> spawned)
@@ -1130,10 +1083,7 @@ public:
 	}
 	/* co_await: result<rpma_rt_completion>, the next message of
 	 * rpma_rt_queue_push(). */
-	auto next() const noexcept
-	{
-		return detail::next_item(core_);
-	}
+	auto next() const noexcept { return detail::next_item(core_); }
 	/* co_await: result<lease>, of the next free slot, in the order of
 	 * waits. */
 	auto next(const pool &from) const noexcept
@@ -1150,15 +1100,9 @@ public:
 				       const endpoint &with) const;
 
 	/* Returns the loop for other threads. */
-	loop_ref remote() const
-	{
-		return loop_ref(core_->ctx.mail);
-	}
+	loop_ref remote() const { return loop_ref(core_->ctx.mail); }
 	/* Returns the queue, for rpma_rt_queue_push(), not for routes. */
-	rpma_rt_queue *queue() const noexcept
-	{
-		return core_->queue;
-	}
+	rpma_rt_queue *queue() const noexcept { return core_->queue; }
 
 protected:
 	loop()

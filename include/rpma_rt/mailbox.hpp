@@ -41,9 +41,7 @@ inline constinit std::mutex turning_back;
 class mailbox
 {
 public:
-	explicit mailbox(rpma_rt_queue *queue) noexcept : queue_(queue)
-	{
-	}
+	explicit mailbox(rpma_rt_queue *queue) noexcept : queue_(queue) {}
 	/* Returns false if the loop has ended. Otherwise the arrival is the
 	 * loop's, and may be gone. */
 	bool put(arrival &element) noexcept

@@ -70,9 +70,7 @@ public:
 		if (object_)
 			object_->get();
 	}
-	ref(const ref &other) noexcept : ref(other.object_)
-	{
-	}
+	ref(const ref &other) noexcept : ref(other.object_) {}
 	ref(ref &&other) noexcept
 	    : object_(std::exchange(other.object_, nullptr))
 	{
@@ -87,27 +85,12 @@ public:
 		if (object_)
 			object_->put();
 	}
-	T *operator->() const noexcept
-	{
-		return object_;
-	}
-	T &operator*() const noexcept
-	{
-		return *object_;
-	}
-	T *get() const noexcept
-	{
-		return object_;
-	}
+	T *operator->() const noexcept { return object_; }
+	T &operator*() const noexcept { return *object_; }
+	T *get() const noexcept { return object_; }
 	/* Leaves the reference to the caller. */
-	T *release() noexcept
-	{
-		return std::exchange(object_, nullptr);
-	}
-	explicit operator bool() const noexcept
-	{
-		return object_ != nullptr;
-	}
+	T *release() noexcept { return std::exchange(object_, nullptr); }
+	explicit operator bool() const noexcept { return object_ != nullptr; }
 
 private:
 	T *object_ = nullptr;
@@ -139,10 +122,7 @@ private:
 template <typename T> class counted
 {
 public:
-	void get() noexcept
-	{
-		add(1);
-	}
+	void get() noexcept { add(1); }
 	void put() noexcept
 	{
 		if (add(UINT32_MAX) == 1)
@@ -150,10 +130,7 @@ public:
 	}
 
 	/* Called before other threads know the object. */
-	void set_any_thread() noexcept
-	{
-		is_any_thread_ = true;
-	}
+	void set_any_thread() noexcept { is_any_thread_ = true; }
 
 private:
 	uint32_t add(uint32_t count) noexcept
@@ -176,10 +153,7 @@ private:
  * exclude; the library logs the reason, and the memory stays. */
 struct peer_core : shared<peer_core> {
 	rpma_peer *raw = nullptr;
-	~peer_core()
-	{
-		rpma_peer_delete(&raw);
-	}
+	~peer_core() { rpma_peer_delete(&raw); }
 };
 
 /* A place for an object of C that cannot be deleted yet; made with the owner, so
@@ -241,10 +215,7 @@ private:
 struct memory_core : shared<memory_core> {
 	ref<peer_core> peer;
 	rpma_mr_local *raw = nullptr;
-	~memory_core()
-	{
-		rpma_mr_dereg(&raw);
-	}
+	~memory_core() { rpma_mr_dereg(&raw); }
 };
 
 /*
@@ -367,15 +338,10 @@ template <typename Core> class owner
 {
 public:
 	/* Returns the object of C. */
-	auto *raw() const noexcept
-	{
-		return core_->raw;
-	}
+	auto *raw() const noexcept { return core_->raw; }
 
 protected:
-	owner() : core_(ref<Core>::adopt(new Core))
-	{
-	}
+	owner() : core_(ref<Core>::adopt(new Core)) {}
 	friend access;
 	ref<Core> core_;
 };
@@ -545,14 +511,8 @@ public:
 		std::swap(raw_, other.raw_);
 		return *this;
 	}
-	~remote_memory()
-	{
-		rpma_mr_remote_delete(&raw_);
-	}
-	const rpma_mr_remote *raw() const noexcept
-	{
-		return raw_;
-	}
+	~remote_memory() { rpma_mr_remote_delete(&raw_); }
+	const rpma_mr_remote *raw() const noexcept { return raw_; }
 
 private:
 	remote_memory() = default;
@@ -588,14 +548,8 @@ public:
 		if (slot_)
 			slot_->end_lease();
 	}
-	explicit operator bool() const noexcept
-	{
-		return slot_ != nullptr;
-	}
-	void give_back() noexcept
-	{
-		*this = lease();
-	}
+	explicit operator bool() const noexcept { return slot_ != nullptr; }
+	void give_back() noexcept { *this = lease(); }
 	/* Returns another lease of the slot, for another send, write or
 	 * connection. The bytes do not change while several leases exist. */
 	lease share() const noexcept
@@ -609,14 +563,8 @@ public:
 		return static_cast<std::byte *>(raw().data);
 	}
 	/* Returns the number of bytes in use: of a message, or of resize(). */
-	size_t size() const noexcept
-	{
-		return raw().len;
-	}
-	std::span<std::byte> bytes() const noexcept
-	{
-		return {data(), size()};
-	}
+	size_t size() const noexcept { return raw().len; }
+	std::span<std::byte> bytes() const noexcept { return {data(), size()}; }
 	std::string_view text() const noexcept
 	{
 		return {static_cast<const char *>(raw().data), size()};
@@ -737,14 +685,8 @@ public:
 		std::swap(raw_, other.raw_);
 		return *this;
 	}
-	~future_of_c()
-	{
-		rpma_rt_future_drop(&raw_);
-	}
-	rpma_rt_future *raw() noexcept
-	{
-		return &raw_;
-	}
+	~future_of_c() { rpma_rt_future_drop(&raw_); }
+	rpma_rt_future *raw() noexcept { return &raw_; }
 	/* Returns the item. RPMA_E_AGAIN: not yet complete. */
 	result<rpma_rt_completion> poll() const
 	{
@@ -860,10 +802,7 @@ template <typename T> class next_future
 {
 public:
 	/* Returns the item, once. RPMA_E_AGAIN: no item yet. */
-	result<T> poll()
-	{
-		return take(future_.poll());
-	}
+	result<T> poll() { return take(future_.poll()); }
 	/* Waits for the item, without a limit for -1; or timed_out. */
 	result<T> wait(int timeout_ms)
 	{
@@ -871,10 +810,7 @@ public:
 	}
 	/* Returns the user pointer of the connection whose message was
 	 * taken. */
-	void *user() const noexcept
-	{
-		return user_;
-	}
+	void *user() const noexcept { return user_; }
 
 private:
 	friend detail::access;

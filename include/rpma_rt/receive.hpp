@@ -29,10 +29,7 @@ struct receives {
 class message_list
 {
 public:
-	bool is_empty() const noexcept
-	{
-		return count_ == 0;
-	}
+	bool is_empty() const noexcept { return count_ == 0; }
 	void push_back(pool_core &pool, slot_of_pool &message) noexcept
 	{
 		if (count_++ == 0)

@@ -265,18 +265,9 @@ public:
 	{
 	}
 	posting(posting &&) noexcept = default;
-	bool start() noexcept
-	{
-		return start_sending();
-	}
-	result<void> finish() noexcept
-	{
-		return result_of_call(ret_);
-	}
-	bool succeeded() const noexcept
-	{
-		return ret_ == 0;
-	}
+	bool start() noexcept { return start_sending(); }
+	result<void> finish() noexcept { return result_of_call(ret_); }
+	bool succeeded() const noexcept { return ret_ == 0; }
 };
 
 class asking final : public awaitable<asking, sending>
@@ -294,10 +285,7 @@ public:
 		if (is_sent_)
 			shard_->place->askers[slot_] = nullptr;
 	}
-	bool start() noexcept
-	{
-		return start_sending() || is_sent_;
-	}
+	bool start() noexcept { return start_sending() || is_sent_; }
 	result<shard_message> finish() noexcept
 	{
 		if (ret_ != 0)
@@ -306,10 +294,7 @@ public:
 			return error::unanswered();
 		return message_;
 	}
-	bool succeeded() const noexcept
-	{
-		return ret_ == 0 && !is_unanswered_;
-	}
+	bool succeeded() const noexcept { return ret_ == 0 && !is_unanswered_; }
 
 private:
 	friend struct shard_core;
@@ -407,10 +392,7 @@ public:
 		shard_->has_read(message_);
 		return message_;
 	}
-	bool succeeded() const noexcept
-	{
-		return has_message_;
-	}
+	bool succeeded() const noexcept { return has_message_; }
 
 private:
 	friend struct shard_core;
@@ -676,10 +658,7 @@ public:
 		return shards(std::move(core));
 	}
 	/* Returns the number of shards. */
-	uint32_t size() const noexcept
-	{
-		return core_->count;
-	}
+	uint32_t size() const noexcept { return core_->count; }
 	/* Stops all shards: posts and requests fail, taken messages are
 	 * delivered, then all waits fail, and run() and turn() of each shard. */
 	result<void> stop() const noexcept
@@ -754,10 +733,7 @@ public:
 		return detail::asking(core_, shard_, to, message);
 	}
 	/* co_await: result<shard_message>, the next post or request. */
-	auto receive() const noexcept
-	{
-		return detail::taking(core_, shard_);
-	}
+	auto receive() const noexcept { return detail::taking(core_, shard_); }
 	/* Answers a request, once; from, kind and context are as received.
 	 * RPMA_E_INVAL: answered before, or reported as unanswered. */
 	result<void> answer(const shard_message &request,
@@ -767,10 +743,7 @@ public:
 			return error::call(RPMA_E_INVAL);
 		return detail::result_of_call(shard_->answer(request, answer));
 	}
-	uint32_t index() const noexcept
-	{
-		return shard_->index;
-	}
+	uint32_t index() const noexcept { return shard_->index; }
 
 private:
 	shard(const detail::ref<detail::runtime_core> &rt, rpma_rt_queue *queue,

@@ -33,9 +33,7 @@ public:
 	slot_waiter(slot_waiter &&) noexcept = default;
 	/* The coroutine is not resumed any more; the destructor gives the slot
 	 * back. */
-	void go_back() noexcept override
-	{
-	}
+	void go_back() noexcept override {}
 
 	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
 	bool is_given = false;

@@ -65,10 +65,7 @@ public:
 		return true;
 	}
 	/* Gives a permit back. */
-	void give_back() noexcept
-	{
-		add(1);
-	}
+	void give_back() noexcept { add(1); }
 	void shut() noexcept
 	{
 		std::lock_guard<std::mutex> guard(lock_);
@@ -146,23 +143,13 @@ class passing : public arrival
 {
 public:
 	passing(passing &&) noexcept = default;
-	bool start() noexcept
-	{
-		return core->enter(*this);
-	}
-	bool succeeded() const noexcept
-	{
-		return has_permit;
-	}
+	bool start() noexcept { return core->enter(*this); }
+	bool succeeded() const noexcept { return has_permit; }
 	/* The loop has ended: the coroutine is not resumed. */
-	void go_back() noexcept override
-	{
-	}
+	void go_back() noexcept override {}
 
 	/* Called when the waiter has the permit. Thread: any, under the lock. */
-	virtual void on_permit() noexcept
-	{
-	}
+	virtual void on_permit() noexcept {}
 
 	ref<pass_core> core;
 	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
@@ -171,9 +158,7 @@ public:
 	bool is_counted = false; /* the permit, of a pass that was not open */
 
 protected:
-	explicit passing(ref<pass_core> of) noexcept : core(std::move(of))
-	{
-	}
+	explicit passing(ref<pass_core> of) noexcept : core(std::move(of)) {}
 	~passing()
 	{
 		if (has_permit && is_counted)
@@ -187,10 +172,7 @@ protected:
 			core->leave(*this);
 	}
 	/* Takes the permit over; returns false without a permit. */
-	bool take_permit() noexcept
-	{
-		return std::exchange(has_permit, false);
-	}
+	bool take_permit() noexcept { return std::exchange(has_permit, false); }
 	error why() const noexcept
 	{
 		return to || here ? error::closed(RPMA_RT_REASON_LOCAL)
@@ -260,10 +242,7 @@ public:
 	{
 	}
 	passing_to(passing_to &&) noexcept = default;
-	~passing_to()
-	{
-		this->leave_line();
-	}
+	~passing_to() { this->leave_line(); }
 	result<T> finish()
 	{
 		if (!this->take_permit())
@@ -305,21 +284,13 @@ public:
 class event : detail::pass_owner
 {
 public:
-	event() : pass_owner(0, false)
-	{
-	}
+	event() : pass_owner(0, false) {}
 	void set() noexcept
 	{
 		(void)core_->open([] {});
 	}
-	void reset() noexcept
-	{
-		core_->shut();
-	}
-	bool is_set() const noexcept
-	{
-		return core_->is_open();
-	}
+	void reset() noexcept { core_->shut(); }
+	bool is_set() const noexcept { return core_->is_open(); }
 	/* co_await, wait(): result<void>. */
 	auto wait() const noexcept
 	{
@@ -358,9 +329,7 @@ private:
 class semaphore : detail::pass_owner
 {
 public:
-	explicit semaphore(uint32_t permits) : pass_owner(permits, false)
-	{
-	}
+	explicit semaphore(uint32_t permits) : pass_owner(permits, false) {}
 	/* co_await, wait(): result<permit>. */
 	auto acquire() const noexcept
 	{
@@ -437,10 +406,7 @@ public:
 	{
 	}
 	/* Returns the future, for a single holder. */
-	future<T> get_future() const noexcept
-	{
-		return {core_, of_};
-	}
+	future<T> get_future() const noexcept { return {core_, of_}; }
 	/* Sets the value; returns false if the value was set before. */
 	bool set(result<T> value)
 	{
@@ -511,10 +477,7 @@ public:
 	{
 	}
 	sending_to(sending_to &&) noexcept = default;
-	~sending_to()
-	{
-		this->leave_line();
-	}
+	~sending_to() { this->leave_line(); }
 	result<void> finish() noexcept
 	{
 		if (!this->take_permit())
@@ -582,10 +545,7 @@ public:
 		return detail::passing_to<T, decltype(pop)>(core->items,
 							    std::move(pop));
 	}
-	void close() const noexcept
-	{
-		core_->close();
-	}
+	void close() const noexcept { core_->close(); }
 
 private:
 	/* waiters keep the items, and not the owner */
@@ -596,10 +556,7 @@ private:
 				      std::max(capacity, 1u))))
 		{
 		}
-		~owner()
-		{
-			close();
-		}
+		~owner() { close(); }
 		void close() const noexcept
 		{
 			core->room->close();

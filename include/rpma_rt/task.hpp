@@ -31,22 +31,14 @@ class link
 {
 public:
 	link() noexcept = default;
-	link(const link &) noexcept
-	{
-	}
-	link &operator=(const link &) noexcept
-	{
-		return *this;
-	}
+	link(const link &) noexcept {}
+	link &operator=(const link &) noexcept { return *this; }
 	~link()
 	{
 		if (is_linked())
 			unlink();
 	}
-	bool is_linked() const noexcept
-	{
-		return next_ != this;
-	}
+	bool is_linked() const noexcept { return next_ != this; }
 	void unlink() noexcept
 	{
 		prev_->next_ = next_;
@@ -54,18 +46,9 @@ public:
 		next_ = prev_ = this;
 	}
 	/* The functions from here on are for the head of a list. */
-	bool is_empty() const noexcept
-	{
-		return next_ == this;
-	}
-	link &first() noexcept
-	{
-		return *next_;
-	}
-	link &next() noexcept
-	{
-		return *next_;
-	}
+	bool is_empty() const noexcept { return next_ == this; }
+	link &first() noexcept { return *next_; }
+	link &next() noexcept { return *next_; }
 	/* Takes the first element, which is a T, out of the list. */
 	template <typename T> T &take_first() noexcept
 	{
@@ -82,10 +65,7 @@ public:
 		prev_->next_ = &element;
 		prev_ = &element;
 	}
-	void push_front(link &element) noexcept
-	{
-		next_->push_back(element);
-	}
+	void push_front(link &element) noexcept { next_->push_back(element); }
 
 private:
 	link *next_ = this;
@@ -190,10 +170,7 @@ public:
 	using Base::Base;
 	awaitable() noexcept = default;
 	awaitable(awaitable &&) noexcept = default;
-	bool await_ready() const noexcept
-	{
-		return false;
-	}
+	bool await_ready() const noexcept { return false; }
 	template <typename P>
 	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
 	{
@@ -201,10 +178,7 @@ public:
 		pass(static_cast<D &>(*this), absence_of(awaiting));
 		return static_cast<D *>(this)->start();
 	}
-	auto await_resume()
-	{
-		return static_cast<D *>(this)->finish();
-	}
+	auto await_resume() { return static_cast<D *>(this)->finish(); }
 
 protected:
 	~awaitable() = default;
@@ -227,10 +201,7 @@ public:
 	/* of the loop::run() that leads to the coroutine; or nullptr */
 	absence *away = nullptr;
 
-	std::suspend_always initial_suspend() noexcept
-	{
-		return {};
-	}
+	std::suspend_always initial_suspend() noexcept { return {}; }
 	/*
 	 * Completes the waiter. A task that ends before start() has returned
 	 * has no waiter yet: start() finds the task done. So a loop over such
@@ -238,24 +209,16 @@ public:
 	 * here.
 	 */
 	struct ending {
-		bool await_ready() noexcept
-		{
-			return false;
-		}
+		bool await_ready() noexcept { return false; }
 		template <typename P>
 		void await_suspend(std::coroutine_handle<P> ended) noexcept
 		{
 			if (waiter *waits = ended.promise().awaiting)
 				waits->complete();
 		}
-		void await_resume() noexcept
-		{
-		}
+		void await_resume() noexcept {}
 	};
-	ending final_suspend() noexcept
-	{
-		return {};
-	}
+	ending final_suspend() noexcept { return {}; }
 #ifdef __cpp_exceptions
 	void unhandled_exception() noexcept
 	{
@@ -266,25 +229,14 @@ public:
 		if (thrown_)
 			std::rethrow_exception(std::exchange(thrown_, nullptr));
 	}
-	bool has_thrown() const noexcept
-	{
-		return thrown_ != nullptr;
-	}
+	bool has_thrown() const noexcept { return thrown_ != nullptr; }
 
 private:
 	std::exception_ptr thrown_;
 #else
-	void unhandled_exception() noexcept
-	{
-		std::terminate();
-	}
-	void rethrow()
-	{
-	}
-	bool has_thrown() const noexcept
-	{
-		return false;
-	}
+	void unhandled_exception() noexcept { std::terminate(); }
+	void rethrow() {}
+	bool has_thrown() const noexcept { return false; }
 #endif
 };
 
@@ -321,17 +273,9 @@ private:
 template <> class promise_of<void> : public promise_base
 {
 public:
-	void return_void() noexcept
-	{
-	}
-	void take()
-	{
-		rethrow();
-	}
-	bool succeeded() const noexcept
-	{
-		return !has_thrown();
-	}
+	void return_void() noexcept {}
+	void take() { rethrow(); }
+	bool succeeded() const noexcept { return !has_thrown(); }
 };
 
 } // namespace detail
@@ -387,20 +331,12 @@ public:
 		frame_.promise().awaiting = this;
 		return true;
 	}
-	T finish()
-	{
-		return frame_.promise().take();
-	}
-	bool succeeded() const noexcept
-	{
-		return frame_.promise().succeeded();
-	}
+	T finish() { return frame_.promise().take(); }
+	bool succeeded() const noexcept { return frame_.promise().succeeded(); }
 
 private:
 	using frame = std::coroutine_handle<promise_type>;
-	explicit task(frame f) noexcept : frame_(f)
-	{
-	}
+	explicit task(frame f) noexcept : frame_(f) {}
 	frame frame_;
 };
 

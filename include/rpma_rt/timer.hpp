@@ -44,10 +44,7 @@ private:
 class timer_heap
 {
 public:
-	timer *first() const noexcept
-	{
-		return root_;
-	}
+	timer *first() const noexcept { return root_; }
 	void insert(timer &t) noexcept
 	{
 		t.child_ = t.sibling_ = t.before_ = nullptr;
@@ -144,14 +141,8 @@ public:
 		first_ = 0;
 		return true;
 	}
-	bool is_empty() const noexcept
-	{
-		return count_ == 0;
-	}
-	size_t size() const noexcept
-	{
-		return count_;
-	}
+	bool is_empty() const noexcept { return count_ == 0; }
+	size_t size() const noexcept { return count_; }
 	bool push_back(const T &value) noexcept
 	{
 		if (count_ == room_)

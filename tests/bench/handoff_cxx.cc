@@ -44,10 +44,7 @@ struct boost_queue {
 	{
 		return q.push(items, count);
 	}
-	size_t pop(item *items, size_t max)
-	{
-		return q.pop(items, max);
-	}
+	size_t pop(item *items, size_t max) { return q.pop(items, max); }
 };
 #endif
 

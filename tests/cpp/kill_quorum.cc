@@ -82,10 +82,7 @@ struct target {
 		close(fds[1]);
 		fd = fds[0];
 	}
-	~target()
-	{
-		close(fd);
-	}
+	~target() { close(fd); }
 	hello get_hello() const
 	{
 		hello h;

@@ -286,10 +286,7 @@ static void exceptions__in_groups(rpma_rt_mode mode)
 struct noting {
 	bool &is_gone;
 
-	~noting()
-	{
-		is_gone = true;
-	}
+	~noting() { is_gone = true; }
 };
 
 static rt::task<void> note_end(rt::loop &loop, bool &is_gone)

@@ -187,10 +187,7 @@ struct scene {
 	{
 		return must(loop.run(std::move(task)));
 	}
-	void run(rt::task<void> task)
-	{
-		must(loop.run(std::move(task)));
-	}
+	void run(rt::task<void> task) { must(loop.run(std::move(task))); }
 };
 
 /* The tests of a file, in each mode that a loop may have. */

@@ -23,10 +23,7 @@ struct world {
 	    : runtime(open_runtime(mode)), loop(must(rt::loop::make(runtime)))
 	{
 	}
-	void run(rt::task<void> task)
-	{
-		must(loop.run(std::move(task)));
-	}
+	void run(rt::task<void> task) { must(loop.run(std::move(task))); }
 };
 
 template <typename R> static bool is_closed(const R &value)
