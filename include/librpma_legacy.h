@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The calls that librpma had before 1.0, for sources that still use them: see
- * rpma_conn_completion_get(3), also for the calls that replace them. Programs
- * built then need no header; the library has the symbol versions they ask for.
+ * The calls that librpma had before 1.0, for old sources: see
+ * rpma_conn_completion_get(3), also for the calls of today. Programs built
+ * against an old library need no header; librpma has the old symbol versions.
  */
 
 #ifndef LIBRPMA_LEGACY_H

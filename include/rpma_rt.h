@@ -4,7 +4,7 @@
 /*
  * librpma_rt: dispatches RDMA completions to the threads that consume them.
  *
- * The one header to include. rpma_rt(7) describes the model and has a complete
+ * The header to include. rpma_rt(7) describes the model and has a complete
  * program; each call has a manual page with all cases and an example.
  *
  *	rpma_rt/core.h        errors, completions, runtime, pollers, queues
@@ -13,7 +13,7 @@
  *	rpma_rt/post.h        work requests: fields, preparing, posting
  *	rpma_rt/future.h      results that are stored for a holder
  *	rpma_rt/srq.h         shared receive queues
- *	rpma_rt/shard.h       one thread per core, messages, timers
+ *	rpma_rt/shard.h       a thread per core, messages, timers
  *
  * The comment of a call says what the call does, then:
  *   Returns  the result of success. Each failure is a negative error, and
@@ -25,10 +25,10 @@
  *   Thread   any: any thread, also in functions that the runtime calls.
  *            waits: the call may wait, and fails with THREAD in a function
  *            that the runtime calls; any other thread.
- *            owner: the thread that holds the handle, while no other thread is
- *            inside a call on the object.
- *            consumer, holder: one thread at a time for each queue (a shared
- *            queue has several consumers) or future.
+ *            owner: the thread with the handle, while no other thread is in a
+ *            call on the object.
+ *            consumer, holder: a single thread at a time for each queue (a
+ *            shared queue has several consumers) or future.
  *
  * Events stand without RPMA_RT_. Memory behind pointers is borrowed for the
  * call, unless the comment says otherwise. A delete or unref takes the address

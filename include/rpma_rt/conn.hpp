@@ -39,7 +39,8 @@ namespace rpma::rt
 {
 
 /*
- * endpoint: how connections and listeners are made, see rpma_rt_cpp_endpoint(7).
+ * endpoint: how connections and listeners are made, see
+ * rpma_rt_cpp_endpoint(7).
  *   via           required
  *   messages      the pool of the receives; nullptr: no receives from a pool
  *   shared        a shared receive queue in place of messages
@@ -339,7 +340,8 @@ struct conn_core final : counted<conn_core>, member {
 		if (taken < 0)
 			return not_taken(o, taken);
 		/* a link that is cut off: the connection closes, and no
-		 * completion says when the device has done with the first part */
+		 * completion says when the device has done with the first
+		 * part */
 		fill_slots(o, false);
 		return refuse(o, error::unknown());
 	}
@@ -988,7 +990,7 @@ public:
 	}
 	outcome<N> finish() noexcept { return {why_, std::move(leases_of_)}; }
 	/* Posts without a loop, and returns the future of the outcome; wait()
-	 * returns the leases of a refused operation, begin() drops the leases. */
+	 * returns the leases of a refused operation, begin() drops them. */
 	result<posted<N>> begin()
 	{
 		if (!conn_->alone)

@@ -110,8 +110,8 @@ private:
 	context *former_;
 };
 
-/* A shard: runs the poller and takes the items in place of a loop, and calls the
- * loop with each item. */
+/* A shard: runs the poller and takes the items in place of a loop, and calls
+ * the loop with each item. */
 struct source {
 	/* Returns how much was done, or an error: nothing follows. */
 	virtual int run(int timeout_ms) noexcept = 0;
@@ -159,8 +159,8 @@ struct loop_core : counted<loop_core> {
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
-	/* rounds without work, turns with work, after which the loop ends chains
-	 * of sends */
+	/* rounds without work, turns with work, after which the loop ends
+	 * chains of sends */
 	static constexpr uint32_t CHAIN_ROUNDS = 256;
 	static constexpr uint32_t CHAIN_TURNS = 64;
 
@@ -680,8 +680,8 @@ private:
 	ref<pool_core> pool_;
 };
 
-/* Makes a coroutine go on, on the thread of another loop. No group has switching
- * as a member. */
+/* Makes a coroutine go on, on the thread of another loop. No group has
+ * switching as a member. */
 class switching final : public arrival
 {
 public:
@@ -726,8 +726,8 @@ public:
 	}
 
 private:
-	/* Returns whether the calling thread is in the loop::run() that leads to
-	 * the coroutine. */
+	/* Returns whether the calling thread is in the loop::run() that leads
+	 * to the coroutine. */
 	bool is_at_home() const noexcept
 	{
 		return away_ && here && here->mail.get() == away_->home;

@@ -156,8 +156,8 @@ struct peer_core : shared<peer_core> {
 	~peer_core() { rpma_peer_delete(&raw); }
 };
 
-/* A place for an object of C that cannot be deleted yet; made with the owner, so
- * that the end of the owner allocates nothing. */
+/* A place for an object of C that cannot be deleted yet; made with the owner,
+ * so that the end of the owner allocates nothing. */
 struct grave {
 	std::unique_ptr<grave> next;
 	rpma_rt_pool *pool = nullptr;
@@ -346,7 +346,7 @@ protected:
 	ref<Core> core_;
 };
 
-/* Base of the owners that are moved, and call end of the core when destroyed. */
+/* Base of the owners that are moved, and call end of the core at the end. */
 template <typename Core, void (Core::*end)() noexcept> class ending_owner
 {
 public:

@@ -660,7 +660,7 @@ public:
 	/* Returns the number of shards. */
 	uint32_t size() const noexcept { return core_->count; }
 	/* Stops all shards: posts and requests fail, taken messages are
-	 * delivered, then all waits fail, and run() and turn() of each shard. */
+	 * delivered, then all waits fail, and run(), turn() of each shard. */
 	result<void> stop() const noexcept
 	{
 		return detail::result_of_call(rpma_rt_shards_stop(core_->raw));
@@ -709,8 +709,8 @@ public:
 		core->index = index;
 		core->lines.reset(new detail::link[of->count]);
 		core->is_full.reset(new bool[of->count]());
-		/* as many as credits, and a place for a refused request: WRITABLE
-		 * follows only a refusal of the library */
+		/* as many as credits, and a place for a refused request:
+		 * WRITABLE follows only a refusal of the library */
 		if (!place->make_askers(size_t(of->lane_size) * of->count + 1,
 					of->count, of->lane_size))
 			return error::call(RPMA_E_NOMEM);

@@ -148,7 +148,7 @@ public:
 	/* The loop has ended: the coroutine is not resumed. */
 	void go_back() noexcept override {}
 
-	/* Called when the waiter has the permit. Thread: any, under the lock. */
+	/* Called when the waiter has the permit, under the lock. */
 	virtual void on_permit() noexcept {}
 
 	ref<pass_core> core;
