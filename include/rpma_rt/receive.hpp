@@ -67,7 +67,7 @@ private:
  * Owner: copies are the same queue; connections and listeners count as copies.
  * Thread: any.
  * End: the last copy ends the queue and the futures of next().
- * Errors: of rpma_rt_srq_new(); next(): RPMA_E_AGAIN: cfg.futures are held.
+ * Errors: of rpma_rt_srq_new(); next(): RPMA_RT_E_BUSY.
  */
 class shared_receive_queue : public detail::owner<detail::srq_core>
 {
