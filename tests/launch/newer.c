@@ -47,21 +47,19 @@ static any_fn *find(const char *name)
 	exit(1);
 }
 
-#define CALL(name, a, b, c, d, e)                                     \
+#define CALL(name, a, b, c, d, e)                                           \
 	(errno = 0, find(#name)((long)(a), (long)(b), (long)(c), (long)(d), \
 				(long)(e), 0))
 
 /* A verb that returns an errno, a pointer, or a descriptor. */
-#define NO_CODE(name, a, b, c)                                \
-	need((int)CALL(name, a, b, c, 0, 0) == EOPNOTSUPP &&  \
-		     errno == EOPNOTSUPP,                     \
+#define NO_CODE(name, a, b, c)                               \
+	need((int)CALL(name, a, b, c, 0, 0) == EOPNOTSUPP && \
+		     errno == EOPNOTSUPP,                    \
 	     #name)
-#define NO_POINTER(name, a, b, c, d, e)                                  \
+#define NO_POINTER(name, a, b, c, d, e) \
 	need(!CALL(name, a, b, c, d, e) && errno == EOPNOTSUPP, #name)
-#define NO_NUMBER(name, a, b, c, d)                                 \
-	need((int)CALL(name, a, b, c, d, 0) == -1 &&                \
-		     errno == EOPNOTSUPP,                           \
-	     #name)
+#define NO_NUMBER(name, a, b, c, d) \
+	need((int)CALL(name, a, b, c, d, 0) == -1 && errno == EOPNOTSUPP, #name)
 
 #define DEVICE(name, node) find(#name);
 #define ALSO(name, node)
