@@ -96,11 +96,12 @@ new_ports()
 	mkdir "$work/ports"
 }
 
-# on_device COMMAND...: with --stats; rdma_connect() waits for a listener
+# on_device COMMAND...: with --stats; rdma_connect() waits for a listener; the
+# library in $preload is loaded too
 on_device()
 {
-	LD_PRELOAD=$programs/launch_connect.so LAUNCH_PORTS=$work/ports \
-		timeout 300 "$launch" --stats "$@"
+	LD_PRELOAD=$programs/launch_connect.so${preload:+:$preload} \
+		LAUNCH_PORTS=$work/ports timeout 300 "$launch" --stats "$@"
 }
 
 # ends SERVER CLIENT [PORT]: two commands, both on_device(). They say what is in

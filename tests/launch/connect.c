@@ -5,13 +5,16 @@
  * connect.c -- preloaded into both ends: rdma_connect() waits until a process
  * listens at the port. Some servers name their port before they listen at it,
  * and a client that is faster is refused, by a kernel too. A port at which
- * somebody listens is a file in LAUNCH_PORTS, a directory.
+ * somebody listens is a file in LAUNCH_PORTS, a directory. The server of
+ * riostream listens before it asks for maps, so with LAUNCH_IOMAPS the file
+ * comes when the server has asked.
  */
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -33,11 +36,33 @@ static void path_of(char path[512], unsigned port)
 	snprintf(path, 512, "%s/%u", getenv("LAUNCH_PORTS"), port);
 }
 
+static void announce(struct rdma_cm_id *id)
+{
+	char path[512];
+
+	path_of(path, ntohs(rdma_get_src_port(id)));
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+int rsetsockopt(int socket, int level, int name, const void *value,
+		socklen_t len)
+{
+	int (*next)(int, int, int, const void *, socklen_t) =
+		next_of("rsetsockopt");
+	int ret = next(socket, level, name, value, len);
+	size_t i;
+
+	if (level != SOL_RDMA || name != RDMA_IOMAPSIZE)
+		return ret;
+	for (i = 0; i < LISTENERS && listeners[i]; i++)
+		announce(listeners[i]);
+	return ret;
+}
+
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
 	int (*next)(struct rdma_cm_id *, int) = next_of("rdma_listen");
 	int ret = next(id, backlog);
-	char path[512];
 	size_t i;
 
 	for (i = 0; i < LISTENERS && listeners[i]; i++)
@@ -45,8 +70,8 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (ret || i == LISTENERS)
 		return ret;
 	listeners[i] = id;
-	path_of(path, ntohs(rdma_get_src_port(id)));
-	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	if (!getenv("LAUNCH_IOMAPS"))
+		announce(id);
 	return 0;
 }
 

@@ -3,14 +3,16 @@
 
 /*
  * rdmacm.c -- the replacement of librdmacm.so.1: see replace.h. Sockets over
- * RDMA fail: the device has no such sockets.
+ * RDMA fail: the device has no such sockets of its own, and the code of
+ * librdmacm is not in the replacement.
  */
 
 #include "replace.h"
 
 #include <stddef.h>
 
-#define NO_SOCKETS "the loopback device has no sockets over RDMA"
+#define NO_SOCKETS \
+	"the loopback device has no sockets over RDMA, do without --replace"
 
 #define DEVICE(name, node) REPLACE_DEVICE(name, node)
 #define SOCKET(name, node)                             \

@@ -68,7 +68,7 @@ SOCKET(rsendmsg, "RDMACM_1.0")
 SOCKET(rsendto, "RDMACM_1.0")
 SOCKET(rsetsockopt, "RDMACM_1.0")
 SOCKET(rshutdown, "RDMACM_1.0")
-DEVICE(rsocket, "RDMACM_1.0")
+SOCKET(rsocket, "RDMACM_1.0")
 SOCKET(rwrite, "RDMACM_1.0")
 SOCKET(rwritev, "RDMACM_1.0")
 

@@ -200,8 +200,23 @@ struct lb_cm_group {
 	union ibv_gid gid;
 };
 
+/*
+ * Holds the words of an identifier that librdmacm's own rsocket() reads, where
+ * librdmacm has the words: sockets over RDMA are librdmacm's code, which calls
+ * the device for everything else. tests/launch/sockets fails with a librdmacm
+ * that has another order.
+ */
+struct lb_cm_sockets {
+	void *device;	 /* NULL: librdmacm asks all devices for limits */
+	void *unused[2]; /* librdmacm's private data of a connection */
+	int unused_too[2];
+	int sync; /* [lock] when written: the channel is private and invisible
+		   * to the application, calls wait for their events */
+};
+
 struct lb_cm_id {
-	struct rdma_cm_id id; /* first: the application's; not [lock] */
+	struct rdma_cm_id id;	      /* first: the application's; not [lock] */
+	struct lb_cm_sockets sockets; /* second: see there */
 	uint64_t magic;
 	uint32_t handle; /* [lock] 0: cannot be found any more */
 
@@ -216,7 +231,6 @@ struct lb_cm_id {
 	enum lb_cm_state state;
 	enum lb_cm_link link;
 	enum rdma_port_space ps;
-	bool sync; /* with a private channel, invisible to the application */
 	bool connect_error; /* CONNECT_ERROR given: no REJECTED afterwards */
 	bool has_qp;	    /* connects the QP of the public half */
 	bool quiet;	    /* a request that is not accepted: gets no events */

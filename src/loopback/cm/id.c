@@ -59,7 +59,7 @@ int lb_cm_id_create(struct lb_cm_channel *channel, struct rdma_cm_id **out,
 	id->id.context = context;
 	id->id.channel = &channel->ch;
 	id->opener = channel->opener;
-	id->sync = own != NULL;
+	id->sockets.sync = own != NULL;
 	lb_cm_lock();
 	err = lb_cm_id_insert(id);
 	if (!err)
@@ -90,7 +90,7 @@ void lb_cm_id_destroy(struct lb_cm_id *id)
 	struct lb_cm_channel *own;
 
 	lb_cm_lock();
-	own = id->sync ? id->channel : NULL;
+	own = id->sockets.sync ? id->channel : NULL;
 	lb_cm_id_retire(id);
 	lb_cm_unlock();
 	lb_cm_flush();
@@ -111,12 +111,12 @@ int lb_cm_id_migrate(struct lb_cm_id *id, struct lb_cm_channel *to)
 	if (!to)
 		return -1;
 	lb_cm_lock();
-	was_sync = id->sync;
+	was_sync = id->sockets.sync;
 	old = id->channel;
 	if (old) {
 		lb_cm_event_move_all(id, to);
 		lb_cm_id_set_channel(id, to);
-		id->sync = own != NULL;
+		id->sockets.sync = own != NULL;
 		id->opener = to->opener;
 	}
 	lb_cm_unlock();

@@ -170,7 +170,7 @@ bool lb_cm_id_is_sync(struct lb_cm_id *id)
 	bool sync;
 
 	lb_cm_lock();
-	sync = id->sync;
+	sync = id->sockets.sync;
 	lb_cm_unlock();
 	return sync;
 }

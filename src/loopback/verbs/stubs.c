@@ -186,12 +186,3 @@ LB_EXPORT int ibv_read_ibdev_sysfs_file(char *buf, size_t size,
 	errno = ENOENT;
 	return -1;
 }
-
-/* --- sockets over RDMA: the others refuse what this has not made */
-
-LB_EXPORT int rsocket(int domain, int type, int protocol)
-{
-	(void)domain, (void)type, (void)protocol;
-	lb_log_refuse_verb("rsocket");
-	return -1;
-}
