@@ -26,7 +26,7 @@
 
 /* Attaches the CQs, on the poller. ERRORS: RPMA_E_NOMEM; the caller detaches
  * the CQs then, as after a success */
-static int attach_on_poller(void *arg)
+static int adopt_attach_on_poller(void *arg)
 {
 	struct rpma_rt_adopted *adopted = arg;
 	struct rt_poller *poller = adopted->poller;
@@ -43,7 +43,7 @@ static int attach_on_poller(void *arg)
 	return ret;
 }
 
-static int detach_on_poller(void *arg)
+static int adopt_detach_on_poller(void *arg)
 {
 	struct rpma_rt_adopted *adopted = arg;
 	int i;
@@ -59,8 +59,8 @@ static int detach_on_poller(void *arg)
 
 /* Returns the channel of the CQ: the channel of the first CQ, or a further
  * channel. */
-static struct rt_channel *channel_of(struct rpma_rt_adopted *adopted,
-				     struct ibv_comp_channel *ibv_channel)
+static struct rt_channel *adopt_channel_of(struct rpma_rt_adopted *adopted,
+					   struct ibv_comp_channel *ibv_channel)
 {
 	struct rt_channel *channel = &adopted->channels[0];
 
@@ -74,7 +74,8 @@ static struct rt_channel *channel_of(struct rpma_rt_adopted *adopted,
 }
 
 /* Takes over a CQ, and its channel if the channel is new. */
-static int take_cq(struct rpma_rt_adopted *adopted, struct rpma_cq *rpma_cq)
+static int adopt_take_cq(struct rpma_rt_adopted *adopted,
+			 struct rpma_cq *rpma_cq)
 {
 	struct rt_cq *cq = &adopted->cqs[adopted->cqs_count];
 	int fd;
@@ -98,21 +99,21 @@ static int take_cq(struct rpma_rt_adopted *adopted, struct rpma_cq *rpma_cq)
 	cq->raw = &adopted->raw;
 	cq->place = -1;
 	CDS_INIT_LIST_HEAD(&cq->sweeping);
-	cq->channel = channel_of(adopted, cq->ibv_cq->channel);
+	cq->channel = adopt_channel_of(adopted, cq->ibv_cq->channel);
 	cq->next = cq->channel->cqs;
 	cq->channel->cqs = cq;
 	adopted->cqs_count++;
 	return 0;
 }
 
-static void release_cqs(struct rpma_rt_adopted *adopted)
+static void adopt_release_cqs(struct rpma_rt_adopted *adopted)
 {
 	while (adopted->cqs_count > 0)
 		rpma_cq_release(adopted->cqs[--adopted->cqs_count].cq, adopted);
 }
 
-static int take_conn(struct rpma_rt_adopted *adopted,
-		     const struct rpma_conn *conn)
+static int adopt_take_conn(struct rpma_rt_adopted *adopted,
+			   const struct rpma_conn *conn)
 {
 	struct rpma_cq *rcq = NULL;
 	struct rpma_cq *cq;
@@ -122,12 +123,13 @@ static int take_conn(struct rpma_rt_adopted *adopted,
 	if (ret == 0)
 		ret = rpma_conn_get_rcq(conn, &rcq);
 	if (ret == 0)
-		ret = take_cq(adopted, cq);
+		ret = adopt_take_cq(adopted, cq);
 	/* the RCQ of an SRQ does not belong to the connection */
-	return ret || rcq == NULL ? ret : take_cq(adopted, rcq);
+	return ret || rcq == NULL ? ret : adopt_take_cq(adopted, rcq);
 }
 
-static int take_srq(struct rpma_rt_adopted *adopted, const struct rpma_srq *srq)
+static int adopt_take_srq(struct rpma_rt_adopted *adopted,
+			  const struct rpma_srq *srq)
 {
 	struct rpma_cq *rcq = NULL;
 	int ret = rpma_srq_get_rcq(srq, &rcq);
@@ -138,12 +140,12 @@ static int take_srq(struct rpma_rt_adopted *adopted, const struct rpma_srq *srq)
 			"srq has no RCQ of its own: its completions are in the "
 			"CQs of its connections, adopt those",
 			0);
-	return ret ? ret : take_cq(adopted, rcq);
+	return ret ? ret : adopt_take_cq(adopted, rcq);
 }
 
 /* Takes the first `count` channels off the poller's set, and restores their
  * flags. */
-static void leave_set(struct rpma_rt_adopted *adopted, int count)
+static void adopt_leave_set(struct rpma_rt_adopted *adopted, int count)
 {
 	int fd;
 
@@ -155,7 +157,7 @@ static void leave_set(struct rpma_rt_adopted *adopted, int count)
 }
 
 /* Makes the channels non-blocking and adds them to the poller's set. */
-static int join_set(struct rpma_rt_adopted *adopted)
+static int adopt_join_set(struct rpma_rt_adopted *adopted)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	int epfd = adopted->poller->epfd;
@@ -176,7 +178,7 @@ static int join_set(struct rpma_rt_adopted *adopted)
 	}
 	if (i == adopted->channels_count)
 		return 0;
-	leave_set(adopted, i);
+	adopt_leave_set(adopted, i);
 	return rt_refuse_system("fcntl() or epoll_ctl");
 }
 
@@ -185,25 +187,26 @@ static int join_set(struct rpma_rt_adopted *adopted)
 /* Chooses a poller, reserves room in the poller's lane and sends the poller a
  * message. The message is sent under the lock, so messages arrive in the order
  * of the reservations. REQUIRES: the runtime's lock */
-static int attach_locked(struct rpma_rt_adopted *adopted, int place,
-			 struct rt_call *call)
+static int adopt_attach_locked(struct rpma_rt_adopted *adopted, int place,
+			       struct rt_call *call)
 {
 	struct rpma_rt *rt = adopted->rt;
 	int ret;
 
 	adopted->poller = rt_place_choose(rt, place, 0);
 	adopted->reserved = (uint32_t)adopted->cqs_count * RT_BATCH;
-	ret = join_set(adopted);
+	ret = adopt_join_set(adopted);
 	if (ret)
 		return ret;
 	ret = rt_reserve_lane(adopted->poller, adopted->queue,
 			      adopted->reserved, &adopted->raw.lane,
 			      &adopted->spill);
 	if (ret) {
-		leave_set(adopted, adopted->channels_count);
+		adopt_leave_set(adopted, adopted->channels_count);
 		return ret;
 	}
-	rt_poller_call_send(adopted->poller, call, attach_on_poller, adopted);
+	rt_poller_call_send(adopted->poller, call, adopt_attach_on_poller,
+			    adopted);
 	adopted->poller->conns++;
 	adopted->next = rt->adopted;
 	rt->adopted = adopted;
@@ -214,11 +217,11 @@ static int attach_locked(struct rpma_rt_adopted *adopted, int place,
 }
 
 /* REQUIRES: adopted is on no list of the runtime, and its poller still runs. */
-static void detach(struct rpma_rt_adopted *adopted)
+static void adopt_detach(struct rpma_rt_adopted *adopted)
 {
 	struct rpma_rt *rt = adopted->rt;
 
-	rt_poller_call(adopted->poller, detach_on_poller, adopted);
+	rt_poller_call(adopted->poller, adopt_detach_on_poller, adopted);
 	pthread_mutex_lock(&rt->lock);
 	adopted->poller->conns--;
 	adopted->raw.lane->reserved -= adopted->reserved;
@@ -227,11 +230,12 @@ static void detach(struct rpma_rt_adopted *adopted)
 	 * afterwards */
 	atomic_store_explicit(&adopted->is_over, true, memory_order_relaxed);
 	rt_queue_unref(adopted->queue);
-	leave_set(adopted, adopted->channels_count);
-	release_cqs(adopted);
+	adopt_leave_set(adopted, adopted->channels_count);
+	adopt_release_cqs(adopted);
 }
 
-static void unlist(struct rpma_rt *rt, const struct rpma_rt_adopted *adopted)
+static void adopt_unlist(struct rpma_rt *rt,
+			 const struct rpma_rt_adopted *adopted)
 {
 	struct rpma_rt_adopted **link = &rt->adopted;
 
@@ -243,10 +247,10 @@ static void unlist(struct rpma_rt *rt, const struct rpma_rt_adopted *adopted)
 }
 
 /* Undoes an attach whose CQs the poller could not attach. */
-static void undo_attach(struct rpma_rt_adopted *adopted)
+static void adopt_undo_attach(struct rpma_rt_adopted *adopted)
 {
-	unlist(adopted->rt, adopted);
-	detach(adopted);
+	adopt_unlist(adopted->rt, adopted);
+	adopt_detach(adopted);
 	rt_context_unlist(adopted->rt, &adopted->listed);
 	/* relaxed: no other thread has the handle */
 	atomic_fetch_sub_explicit(&adopted->rt->handles, 1,
@@ -254,7 +258,7 @@ static void undo_attach(struct rpma_rt_adopted *adopted)
 }
 
 /* Attaches the CQs. A count keeps the runtime from stopping meanwhile. */
-static int attach(struct rpma_rt_adopted *adopted, int place)
+static int adopt_attach(struct rpma_rt_adopted *adopted, int place)
 {
 	struct rpma_rt *rt = adopted->rt;
 	struct rt_call call;
@@ -263,12 +267,12 @@ static int attach(struct rpma_rt_adopted *adopted, int place)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&rt->lock);
-	ret = attach_locked(adopted, place, &call);
+	ret = adopt_attach_locked(adopted, place, &call);
 	pthread_mutex_unlock(&rt->lock);
 	if (ret == 0) {
 		ret = rt_poller_call_wait(adopted->poller, &call);
 		if (ret)
-			undo_attach(adopted);
+			adopt_undo_attach(adopted);
 	}
 	rt_context_unref(rt);
 	return ret;
@@ -286,15 +290,15 @@ void rt_adopt_detach_all(struct rpma_rt *rt)
 		pthread_mutex_unlock(&rt->lock);
 		if (adopted == NULL)
 			return;
-		unlist(rt, adopted);
-		detach(adopted);
+		adopt_unlist(rt, adopted);
+		adopt_detach(adopted);
 	}
 }
 
-static int adopt(struct rpma_rt *rt, const struct rpma_conn *conn,
-		 const struct rpma_srq *srq, int poller,
-		 struct rpma_rt_queue *queue, void *user,
-		 struct rpma_rt_adopted **adopted_ptr)
+static int adopt_cqs(struct rpma_rt *rt, const struct rpma_conn *conn,
+		     const struct rpma_srq *srq, int poller,
+		     struct rpma_rt_queue *queue, void *user,
+		     struct rpma_rt_adopted **adopted_ptr)
 {
 	struct rpma_rt_adopted *adopted;
 	int ret;
@@ -312,16 +316,17 @@ static int adopt(struct rpma_rt *rt, const struct rpma_conn *conn,
 	adopted->rt = rt;
 	adopted->queue = queue;
 	adopted->raw.user = user;
-	ret = conn != NULL ? take_conn(adopted, conn) : take_srq(adopted, srq);
+	ret = conn != NULL ? adopt_take_conn(adopted, conn)
+			   : adopt_take_srq(adopted, srq);
 	if (ret)
 		goto err_release;
-	ret = attach(adopted, poller);
+	ret = adopt_attach(adopted, poller);
 	if (ret)
 		goto err_release;
 	*adopted_ptr = adopted;
 	return 0;
 err_release:
-	release_cqs(adopted);
+	adopt_release_cqs(adopted);
 	free(adopted);
 	return ret;
 }
@@ -338,7 +343,7 @@ int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
 	if (ret)
 		return ret;
 	return RT_REFUSED(
-		adopt(rt, conn, NULL, poller, queue, user, adopted_ptr),
+		adopt_cqs(rt, conn, NULL, poller, queue, user, adopted_ptr),
 		"the connection is not adopted");
 }
 
@@ -354,7 +359,7 @@ int rpma_rt_adopt_srq(struct rpma_rt *rt, struct rpma_srq *srq, int poller,
 	if (ret)
 		return ret;
 	return RT_REFUSED(
-		adopt(rt, NULL, srq, poller, queue, user, adopted_ptr),
+		adopt_cqs(rt, NULL, srq, poller, queue, user, adopted_ptr),
 		"the SRQ is not adopted");
 }
 
@@ -374,8 +379,8 @@ int rpma_rt_adopted_release(struct rpma_rt_adopted **adopted_ptr)
 	if (ret)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
-		unlist(rt, adopted);
-		detach(adopted);
+		adopt_unlist(rt, adopted);
+		adopt_detach(adopted);
 		rt_context_unref(rt);
 	} else { /* the stop detaches the CQs */
 		rt_context_wait_stopped(rt);

@@ -35,7 +35,7 @@
 /* Runs in the child of a fork: the threads of the parent's objects do not exist
  * here. The thread that forked is an ordinary thread, even if the thread forked
  * inside a callback. */
-static void forked(void)
+static void runtime_forked(void)
 {
 	rt_context_forked();
 	rt_self_forked();
@@ -45,21 +45,21 @@ static void forked(void)
 	rt_lookup_forked();
 }
 
-__attribute__((constructor)) static void watch_forks(void)
+__attribute__((constructor)) static void runtime_watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(NULL, NULL, runtime_forked);
 }
 
 /* ------------------------------------------------------------- starting --- */
 
-static int cpu_of(const struct rpma_rt_cfg *cfg, uint32_t poller)
+static int runtime_cpu_of(const struct rpma_rt_cfg *cfg, uint32_t poller)
 {
 	return cfg->cpus == NULL || cfg->mode == RPMA_RT_MODE_MANUAL
 		       ? RPMA_RT_CPU_ANY
 		       : cfg->cpus[poller];
 }
 
-static void fini_pollers(struct rpma_rt *rt, uint32_t count)
+static void runtime_fini_pollers(struct rpma_rt *rt, uint32_t count)
 {
 	while (count-- > 0) {
 		rt_internal_delete(&rt->pollers[count]);
@@ -68,8 +68,8 @@ static void fini_pollers(struct rpma_rt *rt, uint32_t count)
 	free(rt->pollers);
 }
 
-static int init_poller(struct rt_poller *poller, struct rpma_rt *rt,
-		       uint32_t index, int cpu)
+static int runtime_init_poller(struct rt_poller *poller, struct rpma_rt *rt,
+			       uint32_t index, int cpu)
 {
 	int ret = rt_poller_init(poller, rt, (int)index, cpu);
 
@@ -81,7 +81,7 @@ static int init_poller(struct rt_poller *poller, struct rpma_rt *rt,
 	return ret;
 }
 
-static int init_pollers(struct rpma_rt *rt)
+static int runtime_init_pollers(struct rpma_rt *rt)
 {
 	size_t size = (size_t)rt->cfg.pollers * sizeof(*rt->pollers);
 	uint32_t i;
@@ -94,14 +94,15 @@ static int init_pollers(struct rpma_rt *rt)
 	if (rt->pollers == NULL)
 		return RPMA_E_NOMEM;
 	for (i = 0; i < rt->cfg.pollers; i++) {
-		ret = init_poller(&rt->pollers[i], rt, i, cpu_of(&rt->cfg, i));
+		ret = runtime_init_poller(&rt->pollers[i], rt, i,
+					  runtime_cpu_of(&rt->cfg, i));
 		if (ret)
 			break;
 	}
 	/* the array belongs to the program, and is valid for this call only */
 	rt->cfg.cpus = NULL;
 	if (ret)
-		fini_pollers(rt, i);
+		runtime_fini_pollers(rt, i);
 	else if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
 		rt->owned = &rt->pollers[0].owned;
 	else if (rt->cfg.mode == RPMA_RT_MODE_ADAPTIVE)
@@ -109,7 +110,7 @@ static int init_pollers(struct rpma_rt *rt)
 	return ret;
 }
 
-static int start_pollers(struct rpma_rt *rt)
+static int runtime_start_pollers(struct rpma_rt *rt)
 {
 	uint32_t i;
 	int ret = 0;
@@ -126,28 +127,28 @@ static int start_pollers(struct rpma_rt *rt)
 	return ret;
 }
 
-static int start(struct rpma_rt *rt)
+static int runtime_start(struct rpma_rt *rt)
 {
 	int ret;
 
 	ret = rt_events_ref(rt_async_lost);
 	if (ret)
 		return ret;
-	ret = init_pollers(rt);
+	ret = runtime_init_pollers(rt);
 	if (ret)
 		goto err_put_events;
-	ret = start_pollers(rt);
+	ret = runtime_start_pollers(rt);
 	if (ret)
 		goto err_fini_pollers;
 	return 0;
 err_fini_pollers:
-	fini_pollers(rt, rt->cfg.pollers);
+	runtime_fini_pollers(rt, rt->cfg.pollers);
 err_put_events:
 	rt_events_unref();
 	return ret;
 }
 
-static void free_runtime(struct rpma_rt *rt)
+static void runtime_free(struct rpma_rt *rt)
 {
 	pthread_cond_destroy(&rt->changed);
 	pthread_cond_destroy(&rt->quiet);
@@ -191,9 +192,9 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	CDS_INIT_LIST_HEAD(&rt->listed_shards);
 	rt_wait_cond_init(&rt->quiet);
 	rt_wait_cond_init(&rt->changed);
-	ret = start(rt);
+	ret = runtime_start(rt);
 	if (ret) {
-		free_runtime(rt);
+		runtime_free(rt);
 		return RT_REFUSED(ret, what);
 	}
 	*rt_ptr = rt;
@@ -204,7 +205,7 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 
 /* Closes the connections of a device, on the device's control thread: each
  * connection dies in a message of its own, because dying blocks. */
-static int close_conns(void *arg)
+static int runtime_close_conns(void *arg)
 {
 	struct rt_device *device = arg;
 	struct rpma_rt *rt = device->rt;
@@ -221,7 +222,7 @@ static int close_conns(void *arg)
 
 /* Takes the first listener off the list, with a reference; NULL: the list is
  * empty. */
-static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
+static struct rpma_rt_listener *runtime_take_listener(struct rpma_rt *rt)
 {
 	struct rpma_rt_listener *listener;
 
@@ -240,22 +241,23 @@ static struct rpma_rt_listener *take_listener(struct rpma_rt *rt)
 
 /* Closes all connections and listeners. The runtime is stopping, so no new
  * connections and listeners are made. */
-static void close_all(struct rpma_rt *rt)
+static void runtime_close_all(struct rpma_rt *rt)
 {
 	struct rpma_rt_listener *listener;
 	struct rt_device *device;
 
-	/* acquire: pairs with the release in list_device(), cm/cm.c */
+	/* acquire: pairs with the release in device_list(), cm/cm.c */
 	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
 	for (; device != NULL; device = device->next)
-		rt_call_sync(rt, &device->control.inbox, close_conns, device);
-	while ((listener = take_listener(rt)) != NULL) {
+		rt_call_sync(rt, &device->control.inbox, runtime_close_conns,
+			     device);
+	while ((listener = runtime_take_listener(rt)) != NULL) {
 		rt_listener_close(listener, RPMA_RT_REASON_STOPPED);
 		rt_listener_unref(listener);
 	}
 }
 
-static void wait_until_quiet(struct rpma_rt *rt)
+static void runtime_wait_until_quiet(struct rpma_rt *rt)
 {
 	struct rt_wait wait = {.pollers = rt->owned, .which = RT_WAIT_ALL};
 
@@ -265,7 +267,7 @@ static void wait_until_quiet(struct rpma_rt *rt)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-static void finish_queues(struct rpma_rt *rt)
+static void runtime_finish_queues(struct rpma_rt *rt)
 {
 	pthread_mutex_lock(&rt->lock);
 	/* release: pairs with the acquire in rt_context_is_stopped() */
@@ -281,7 +283,7 @@ static void finish_queues(struct rpma_rt *rt)
  * some of their messages name a CQ: such messages have to leave the inbox
  * before the CQ is freed. A posting thread may be in the middle of a push in
  * front of such a message. */
-static void run_last(struct rpma_rt *rt)
+static void runtime_run_last(struct rpma_rt *rt)
 {
 	struct rt_poller *poller;
 	uint32_t i;
@@ -295,7 +297,7 @@ static void run_last(struct rpma_rt *rt)
 	}
 }
 
-static void stop_threads(struct rpma_rt *rt)
+static void runtime_stop_threads(struct rpma_rt *rt)
 {
 	uint32_t i;
 
@@ -308,7 +310,7 @@ static void stop_threads(struct rpma_rt *rt)
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_poller_close(&rt->pollers[i]);
 	rt_device_delete_all(rt);
-	run_last(rt);
+	runtime_run_last(rt);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_cq_pool_fini(&rt->pollers[i]);
 	rt_events_unref();
@@ -316,7 +318,7 @@ static void stop_threads(struct rpma_rt *rt)
 
 /* Returns true to the first caller of stop. The other callers wait until the
  * stop is over. */
-static bool begin_to_stop(struct rpma_rt *rt)
+static bool runtime_begin_to_stop(struct rpma_rt *rt)
 {
 	bool first;
 
@@ -339,20 +341,20 @@ int rpma_rt_stop(struct rpma_rt *rt)
 		ret = RT_REFUSE_WAIT(rt);
 	if (ret)
 		return ret;
-	if (!begin_to_stop(rt))
+	if (!runtime_begin_to_stop(rt))
 		return 0;
-	close_all(rt);
-	wait_until_quiet(rt);
+	runtime_close_all(rt);
+	runtime_wait_until_quiet(rt);
 	rt_srq_finish_all(rt);
 	rt_pool_end_all(rt);
-	stop_threads(rt);
-	finish_queues(rt);
+	runtime_stop_threads(rt);
+	runtime_finish_queues(rt);
 	return 0;
 }
 
 /* Runs the messages of threads that were inside a post while the runtime
  * stopped: each of the messages holds a handle. */
-static void run_left(struct rpma_rt *rt)
+static void runtime_run_left(struct rpma_rt *rt)
 {
 	uint32_t i;
 
@@ -375,7 +377,7 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	ret = rpma_rt_stop(rt);
 	if (ret)
 		return ret;
-	run_left(rt);
+	runtime_run_left(rt);
 	/* acquire: pairs with the release by which a thread that frees a handle
 	 * counts `handles` down */
 	handles = atomic_load_explicit(&rt->handles, memory_order_acquire);
@@ -400,9 +402,9 @@ int rpma_rt_delete(struct rpma_rt **rt_ptr)
 	rt_srq_free_left(rt);
 	rt_future_free_all(rt);
 	rt_queue_free_idle(rt);
-	fini_pollers(rt, rt->cfg.pollers);
+	runtime_fini_pollers(rt, rt->cfg.pollers);
 	rt_pool_free_ended(rt);
-	free_runtime(rt);
+	runtime_free(rt);
 	*rt_ptr = NULL;
 	return 0;
 }

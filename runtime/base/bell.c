@@ -24,7 +24,7 @@
 
 #define NS_PER_S 1000000000
 
-static void set_fd(struct rt_bell *bell, int fd)
+static void bell_set_fd(struct rt_bell *bell, int fd)
 {
 	/* release: to threads that use the fd, other than the maker */
 	atomic_store_explicit(&bell->fd, fd, memory_order_release);
@@ -32,14 +32,14 @@ static void set_fd(struct rt_bell *bell, int fd)
 
 int rt_bell_fd(const struct rt_bell *bell)
 {
-	/* acquire: pairs with set_fd() */
+	/* acquire: pairs with bell_set_fd() */
 	return atomic_load_explicit(&bell->fd, memory_order_acquire);
 }
 
 /*
  * Reads the fd, which is quiet then. Returns false if the fd was quiet before.
  */
-static bool read_fd(struct rt_bell *bell, uint64_t *writes)
+static bool bell_read_fd(struct rt_bell *bell, uint64_t *writes)
 {
 	RT_NOT_CANCELLED;
 
@@ -48,19 +48,19 @@ static bool read_fd(struct rt_bell *bell, uint64_t *writes)
 }
 
 /* Reads the writes to the fd so far. */
-static void read_wake_ups(struct rt_bell *bell)
+static void bell_read_wake_ups(struct rt_bell *bell)
 {
 	uint64_t writes;
 
 	if (bell->owed == 0 || rt_bell_fd(bell) < 0)
 		return;
-	if (read_fd(bell, &writes))
+	if (bell_read_fd(bell, &writes))
 		bell->owed -= (uint32_t)writes;
 }
 
 void rt_bell_init_futex(struct rt_bell *bell)
 {
-	set_fd(bell, -1);
+	bell_set_fd(bell, -1);
 	bell->owed = 0;
 	bell->timed = false;
 	/* relaxed: as the word */
@@ -82,7 +82,7 @@ int rt_bell_add_fd(struct rt_bell *bell)
 	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (fd < 0)
 		return rt_refuse_system("eventfd");
-	set_fd(bell, fd);
+	bell_set_fd(bell, fd);
 	return 0;
 }
 
@@ -98,12 +98,12 @@ void rt_bell_fini(struct rt_bell *bell)
 
 	if (rt_bell_fd(bell) >= 0)
 		close(rt_bell_fd(bell));
-	set_fd(bell, -1);
+	bell_set_fd(bell, -1);
 }
 
 void rt_bell_prepare(struct rt_bell *bell)
 {
-	read_wake_ups(bell);
+	bell_read_wake_ups(bell);
 	assert(bell->prepared == RT_BELL_AWAKE);
 	bell->prepared =
 		rt_bell_fd(bell) >= 0 ? RT_BELL_ON_FD : RT_BELL_ON_FUTEX;
@@ -118,7 +118,7 @@ void rt_bell_prepare(struct rt_bell *bell)
 
 void rt_bell_lose_fd(struct rt_bell *bell)
 {
-	set_fd(bell, -1);
+	bell_set_fd(bell, -1);
 	bell->owed = 0;
 }
 
@@ -137,7 +137,7 @@ void rt_bell_cancel(struct rt_bell *bell)
 				       memory_order_acq_rel);
 	if (old == RT_BELL_AWAKE && prepared == RT_BELL_ON_FD)
 		bell->owed++;
-	read_wake_ups(bell);
+	bell_read_wake_ups(bell);
 }
 
 bool rt_bell_is_asleep(const struct rt_bell *bell)
@@ -201,7 +201,7 @@ uint64_t rt_bell_take_rung_ns(struct rt_bell *bell)
 					memory_order_relaxed);
 }
 
-static void write_fd(struct rt_bell *bell)
+static void bell_write_fd(struct rt_bell *bell)
 {
 	/* locks may be held, and the items behind the ring are published */
 	RT_NOT_CANCELLED;
@@ -226,7 +226,7 @@ void rt_bell_read(struct rt_bell *bell)
 	/* acquire [BELL-2]: before the read. A write not yet seen here sets the
 	 * flag again, and makes the fd readable once for nothing */
 	atomic_exchange_explicit(&bell->written, false, memory_order_acquire);
-	(void)read_fd(bell, &writes); /* nothing to read is quiet too */
+	(void)bell_read_fd(bell, &writes); /* nothing to read is quiet too */
 }
 
 bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)
@@ -241,7 +241,7 @@ bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)
 		syscall(SYS_futex, &bell->word, FUTEX_WAKE_PRIVATE, 1, NULL,
 			NULL, 0);
 	if (ways & RT_BELL_ON_FD)
-		write_fd(bell);
+		bell_write_fd(bell);
 	return ways != RT_BELL_AWAKE;
 }
 

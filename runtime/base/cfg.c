@@ -167,7 +167,7 @@ int rt_cfg_refuse(const char *type, const char *field, int64_t value,
 	return RPMA_E_INVAL;
 }
 
-static uint32_t size_of(const void *cfg)
+static uint32_t cfg_size_of(const void *cfg)
 {
 	uint32_t size;
 
@@ -177,7 +177,7 @@ static uint32_t size_of(const void *cfg)
 
 /* Returns the index of the first byte that is not 0, or len if every byte is
  * 0. */
-static size_t first_set(const void *cfg, size_t offset, size_t len)
+static size_t cfg_first_set(const void *cfg, size_t offset, size_t len)
 {
 	const unsigned char *bytes = cfg;
 
@@ -188,7 +188,7 @@ static size_t first_set(const void *cfg, size_t offset, size_t len)
 
 /* Reads a number of 1, 4 or 8 bytes, or a signed number of 4 bytes where the
  * range begins below 0. */
-static int64_t value_of(const struct rt_cfg_field *field, const void *cfg)
+static int64_t cfg_value_of(const struct rt_cfg_field *field, const void *cfg)
 {
 	const char *at = (const char *)cfg + field->offset;
 	uint8_t u8;
@@ -207,9 +207,9 @@ static int64_t value_of(const struct rt_cfg_field *field, const void *cfg)
 	return u32;
 }
 
-static int check_size(const struct rt_cfg_type *type, const void *given)
+static int cfg_check_size(const struct rt_cfg_type *type, const void *given)
 {
-	uint32_t size = size_of(given);
+	uint32_t size = cfg_size_of(given);
 	size_t extra;
 
 	if (size == 0) {
@@ -220,7 +220,7 @@ static int check_size(const struct rt_cfg_type *type, const void *given)
 	if (size < type->first_size || size > MAX_SIZE)
 		return rt_cfg_refuse(type->name, "size", size,
 				     (int64_t)type->first_size, MAX_SIZE);
-	extra = first_set(given, type->size, size);
+	extra = cfg_first_set(given, type->size, size);
 	if (extra < size) {
 		RT_LOG_ERROR("%s has a byte that is not 0 at offset %zu, and "
 			     "this library knows %zu bytes: what is set there "
@@ -231,11 +231,11 @@ static int check_size(const struct rt_cfg_type *type, const void *given)
 	return 0;
 }
 
-static int check_range(const struct rt_cfg_type *type,
-		       const struct rt_cfg_field *field, void *cfg)
+static int cfg_check_range(const struct rt_cfg_type *type,
+			   const struct rt_cfg_field *field, void *cfg)
 {
-	int64_t value = value_of(field, cfg);
-	int64_t preset = value_of(field, type->init);
+	int64_t value = cfg_value_of(field, cfg);
+	int64_t preset = cfg_value_of(field, type->init);
 	bool is_odd = field->rule == RT_CFG_POWER && (value & (value - 1)) != 0;
 
 	if (value == preset)
@@ -256,22 +256,22 @@ static int check_range(const struct rt_cfg_type *type,
 	return RPMA_E_INVAL;
 }
 
-static int check_field(const struct rt_cfg_type *type,
-		       const struct rt_cfg_field *field, void *cfg)
+static int cfg_check_field(const struct rt_cfg_type *type,
+			   const struct rt_cfg_field *field, void *cfg)
 {
 	size_t end = field->offset + field->size;
 
 	switch (field->rule) {
 	case RT_CFG_RANGE:
 	case RT_CFG_POWER:
-		return check_range(type, field, cfg);
+		return cfg_check_range(type, field, cfg);
 	case RT_CFG_ZERO:
-		if (first_set(cfg, field->offset, end) == end)
+		if (cfg_first_set(cfg, field->offset, end) == end)
 			return 0;
 		RT_LOG_ERROR("%s.%s has to be 0", type->name, field->name);
 		return RPMA_E_INVAL;
 	case RT_CFG_NEEDED:
-		if (first_set(cfg, field->offset, end) < end)
+		if (cfg_first_set(cfg, field->offset, end) < end)
 			return 0;
 		RT_LOG_ERROR("%s.%s is missing", type->name, field->name);
 		return RPMA_E_INVAL;
@@ -289,17 +289,17 @@ int rt_cfg_read(const struct rt_cfg_type *type, const void *given, void *cfg)
 
 	if (given == NULL)
 		given = type->init;
-	ret = check_size(type, given);
+	ret = cfg_check_size(type, given);
 	if (ret)
 		return ret;
-	if (size_of(given) < size)
-		size = size_of(given);
+	if (cfg_size_of(given) < size)
+		size = cfg_size_of(given);
 	/* fields that the program's struct does not have keep their defaults */
 	memset(cfg, 0, type->size);
 	memcpy(cfg, given, size);
 	memcpy(cfg, &whole, sizeof(whole));
 	for (field = type->fields; field->name != NULL && ret == 0; field++)
-		ret = check_field(type, field, cfg);
+		ret = cfg_check_field(type, field, cfg);
 	return ret;
 }
 
@@ -361,7 +361,7 @@ int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size)
 }
 
 /* Checks a name: NULL, or text for a line of the log and for a dump. */
-static int check_name(const struct rt_cfg_type *type, const char *name)
+static int cfg_check_name(const struct rt_cfg_type *type, const char *name)
 {
 	size_t len = name == NULL ? 0 : strnlen(name, RPMA_RT_NAME_MAX + 1);
 	size_t i;
@@ -386,7 +386,7 @@ int rt_cfg_read_queue(const struct rpma_rt_queue_cfg *given,
 {
 	int ret = rt_cfg_read(&queue, given, cfg);
 
-	return ret ? ret : check_name(&queue, cfg->name);
+	return ret ? ret : cfg_check_name(&queue, cfg->name);
 }
 
 int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size)
@@ -406,7 +406,7 @@ int rt_cfg_read_pool(const struct rpma_rt_pool_cfg *given,
 	else if (ret == 0 && cfg->sends >= cfg->count)
 		ret = rt_cfg_refuse(pool.name, "sends", cfg->sends, 0,
 				    (int64_t)cfg->count - 1);
-	return ret ? ret : check_name(&pool, cfg->name);
+	return ret ? ret : cfg_check_name(&pool, cfg->name);
 }
 
 int rpma_rt_shards_cfg_init(struct rpma_rt_shards_cfg *cfg, size_t size)
@@ -434,7 +434,7 @@ int rt_cfg_read_shards(const struct rpma_rt_shards_cfg *given, uint32_t pollers,
 
 /* Checks how many work requests may stand in line: at most 1048576, or no line
  * at all. */
-static int check_waiting(const struct rt_cfg_type *type, uint32_t waiting)
+static int cfg_check_waiting(const struct rt_cfg_type *type, uint32_t waiting)
 {
 	return waiting <= RT_CFG_WAITING || waiting == RPMA_RT_NO_WAITING
 		       ? 0
@@ -449,7 +449,7 @@ int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size)
 
 /* Checks the rules for an SRQ: an SRQ without a queue needs futures, and an SRQ
  * with futures needs a pool. */
-static int check_srq_futures(const struct rpma_rt_srq_cfg *cfg)
+static int cfg_check_srq_futures(const struct rpma_rt_srq_cfg *cfg)
 {
 	if (cfg->queue == NULL && cfg->futures == 0) {
 		RT_LOG_ERROR("%s.queue is missing, and so are futures, with "
@@ -480,8 +480,8 @@ int rt_cfg_read_srq(const struct rpma_rt_srq_cfg *given, uint32_t pollers,
 		RT_LOG_ERROR("%s.pool and refill: give one of them", srq.name);
 		return RPMA_E_INVAL;
 	}
-	ret = check_waiting(&srq, cfg->waiting);
-	return ret ? ret : check_srq_futures(cfg);
+	ret = cfg_check_waiting(&srq, cfg->waiting);
+	return ret ? ret : cfg_check_srq_futures(cfg);
 }
 
 int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
@@ -491,7 +491,7 @@ int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size)
 
 /* Checks a connection without a queue: everything then reaches the program
  * through futures and routes. */
-static int check_no_queue(const struct rpma_rt_conn_cfg *cfg)
+static int cfg_check_no_queue(const struct rpma_rt_conn_cfg *cfg)
 {
 	if (cfg->futures == 0) {
 		RT_LOG_ERROR("%s.queue is missing, and so are futures, with "
@@ -503,7 +503,8 @@ static int check_no_queue(const struct rpma_rt_conn_cfg *cfg)
 }
 
 /* Checks the queues: a single queue, a queue for each poller, or no queue. */
-static int check_queues(const struct rpma_rt_conn_cfg *cfg, uint32_t pollers)
+static int cfg_check_queues(const struct rpma_rt_conn_cfg *cfg,
+			    uint32_t pollers)
 {
 	if (cfg->queues == NULL && cfg->queue_count != 0) {
 		RT_LOG_ERROR("%s.queues is missing, queue_count is %" PRIu32,
@@ -516,7 +517,7 @@ static int check_queues(const struct rpma_rt_conn_cfg *cfg, uint32_t pollers)
 		return RPMA_E_INVAL;
 	}
 	if (cfg->queue == NULL && cfg->queues == NULL)
-		return check_no_queue(cfg);
+		return cfg_check_no_queue(cfg);
 	if (cfg->queues != NULL && cfg->queue_count != pollers)
 		return rt_cfg_refuse(conn.name, "queue_count", cfg->queue_count,
 				     pollers, pollers);
@@ -545,6 +546,6 @@ int rt_cfg_read_conn(const struct rpma_rt_conn_cfg *given, uint32_t pollers,
 			     conn.name);
 		return RPMA_E_INVAL;
 	}
-	ret = check_waiting(&conn, cfg->waiting);
-	return ret ? ret : check_queues(cfg, pollers);
+	ret = cfg_check_waiting(&conn, cfg->waiting);
+	return ret ? ret : cfg_check_queues(cfg, pollers);
 }

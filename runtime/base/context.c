@@ -49,8 +49,8 @@ int rt_context_pollers(const struct rpma_rt *rt)
 
 bool rt_context_is_stopped(const struct rpma_rt *rt)
 {
-	/* acquire: pairs with the release of rt->stopped in finish_queues(),
-	 * runtime.c */
+	/* acquire: pairs with the release of rt->stopped in
+	 * runtime_finish_queues(), runtime.c */
 	return atomic_load_explicit(&rt->stopped, memory_order_acquire);
 }
 

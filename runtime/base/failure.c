@@ -110,7 +110,7 @@ static const struct row {
 	{ANY, ANY_ERRNO, RPMA_RT_REASON_FAILED, ""},
 };
 
-static const struct row *row_of(enum rt_step step, int err)
+static const struct row *failure_row_of(enum rt_step step, int err)
 {
 	const struct row *row = rows;
 
@@ -143,13 +143,13 @@ int rt_failure_answer(int answer)
 
 enum rpma_rt_reason rt_failure_reason(enum rt_step step, int err)
 {
-	return row_of(step, err)->reason;
+	return failure_row_of(step, err)->reason;
 }
 
 const char *rt_failure_2str(enum rt_step step, int err,
 			    char buf[static RT_FAILURE_WORDS])
 {
-	const char *advice = row_of(step, err)->advice;
+	const char *advice = failure_row_of(step, err)->advice;
 	char text[64] = "";
 
 	errno = err;

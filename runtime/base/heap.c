@@ -12,29 +12,30 @@
 
 #include <assert.h>
 
-static uint32_t rank_of(const struct rt_heap_node *node)
+static uint32_t heap_rank_of(const struct rt_heap_node *node)
 {
 	return node == NULL ? 0 : node->rank;
 }
 
 /* Swaps the node's subtrees if they are in the wrong order and computes the
  * node's rank. Returns whether the rank has changed. */
-static bool mend(struct rt_heap_node *node)
+static bool heap_restore(struct rt_heap_node *node)
 {
 	struct rt_heap_node *left = node->left;
 	uint32_t before = node->rank;
 
-	if (rank_of(left) < rank_of(node->right)) {
+	if (heap_rank_of(left) < heap_rank_of(node->right)) {
 		node->left = node->right;
 		node->right = left;
 	}
-	node->rank = rank_of(node->right) + 1;
+	node->rank = heap_rank_of(node->right) + 1;
 	return node->rank != before;
 }
 
 /* Melds two heaps, each of which may be NULL. The caller sets `up` of the
  * returned node. */
-static struct rt_heap_node *meld(struct rt_heap_node *a, struct rt_heap_node *b)
+static struct rt_heap_node *heap_meld(struct rt_heap_node *a,
+				      struct rt_heap_node *b)
 {
 	struct rt_heap_node *first = a;
 
@@ -44,9 +45,9 @@ static struct rt_heap_node *meld(struct rt_heap_node *a, struct rt_heap_node *b)
 		first = b;
 		b = a;
 	}
-	first->right = meld(first->right, b);
+	first->right = heap_meld(first->right, b);
 	first->right->up = first;
-	mend(first);
+	heap_restore(first);
 	return first;
 }
 
@@ -55,13 +56,13 @@ void rt_heap_insert(struct rt_heap *heap, struct rt_heap_node *node,
 {
 	assert(!rt_heap_has(heap, node));
 	*node = (struct rt_heap_node){.key = key, .rank = 1};
-	heap->first = meld(heap->first, node);
+	heap->first = heap_meld(heap->first, node);
 	heap->first->up = NULL;
 }
 
 void rt_heap_remove(struct rt_heap *heap, struct rt_heap_node *node)
 {
-	struct rt_heap_node *below = meld(node->left, node->right);
+	struct rt_heap_node *below = heap_meld(node->left, node->right);
 	struct rt_heap_node *up = node->up;
 
 	assert(rt_heap_has(heap, node));
@@ -73,7 +74,7 @@ void rt_heap_remove(struct rt_heap *heap, struct rt_heap_node *node)
 		up->left = below;
 	else
 		up->right = below;
-	while (up != NULL && mend(up))
+	while (up != NULL && heap_restore(up))
 		up = up->up;
 	*node = (struct rt_heap_node){0};
 }

@@ -27,13 +27,13 @@ static struct entry entries[ENTRIES];
 
 /* Makes a single number of file and line: addresses of user space have 47
  * bits. */
-static uint64_t number_of(const char *file, int line)
+static uint64_t limit_number_of(const char *file, int line)
 {
 	return (uint64_t)(uintptr_t)file << 17 ^ (uint32_t)line;
 }
 
 /* Finds or claims the entry of a place. Returns NULL if the table is full. */
-static struct entry *entry_of(uint64_t place)
+static struct entry *limit_entry_of(uint64_t place)
 {
 	/* the upper bits of a product depend on all bits of the factor */
 	uint64_t at = place * UINT64_C(0x9e3779b97f4a7c15) >> 40;
@@ -57,7 +57,7 @@ static struct entry *entry_of(uint64_t place)
 bool rt_limit_pass(uint64_t now_ns, const char *file, int line,
 		   uint32_t *left_out, bool *is_last)
 {
-	struct entry *entry = entry_of(number_of(file, line));
+	struct entry *entry = limit_entry_of(limit_number_of(file, line));
 	uint64_t second = (now_ns / NS_PER_S + 1) << 32;
 	uint64_t old;
 	uint64_t next;

@@ -67,7 +67,7 @@ static _Thread_local struct {
 	bool is_system; /* words: name of a system call; number: the errno */
 } note;
 
-static enum rpma_log_level level_of(int err)
+static enum rpma_log_level refuse_level_of(int err)
 {
 	return err == RPMA_RT_E_CLOSED ? RPMA_LOG_LEVEL_INFO
 				       : RPMA_LOG_LEVEL_ERROR;
@@ -79,13 +79,13 @@ int rt_refuse(const struct rt_log_place *place, int err, const char *format,
 	va_list args;
 
 	va_start(args, format);
-	rt_log_at(rt_now_ns(), place, level_of(err), format, args);
+	rt_log_at(rt_now_ns(), place, refuse_level_of(err), format, args);
 	va_end(args);
 	return err;
 }
 
 /* Finds the nth name of a list "a, b, c". */
-static const char *name_of(const char *names, size_t nth, int *len)
+static const char *refuse_name_of(const char *names, size_t nth, int *len)
 {
 	while (nth-- > 0)
 		names = strchr(names, ',') + 2;
@@ -97,7 +97,7 @@ int rt_refuse_null_at(const struct rt_log_place *place, const char *names,
 		      size_t nth)
 {
 	int len;
-	const char *name = name_of(names, nth, &len);
+	const char *name = refuse_name_of(names, nth, &len);
 	bool is_conn = len == (int)strlen("conn") &&
 		       strncmp(name, "conn", (size_t)len) == 0;
 

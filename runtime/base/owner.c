@@ -36,7 +36,7 @@ static _Thread_local bool is_owner;
 /* ----------------------------------------------------- a thread's end --- */
 
 /* REQUIRES: the lock */
-static void give_up(struct rt_owned *owned)
+static void owner_give_up(struct rt_owned *owned)
 {
 	cds_list_del(&owned->link);
 	/* relaxed: under the lock; a reader without the lock only compares */
@@ -44,7 +44,7 @@ static void give_up(struct rt_owned *owned)
 }
 
 /* Ends a thread that owned pollers. */
-static void thread_ends(void *arg)
+static void owner_thread_ends(void *arg)
 {
 	struct rt_owner *owner = arg;
 
@@ -53,18 +53,18 @@ static void thread_ends(void *arg)
 	is_owner = false;
 	pthread_mutex_lock(&lock);
 	while (!cds_list_empty(&owner->pollers))
-		give_up(cds_list_first_entry(&owner->pollers, struct rt_owned,
-					     link));
+		owner_give_up(cds_list_first_entry(&owner->pollers,
+						   struct rt_owned, link));
 	pthread_mutex_unlock(&lock);
 }
 
-static void make_key(void)
+static void owner_make_key(void)
 {
-	has_key = pthread_key_create(&key, thread_ends) == 0;
+	has_key = pthread_key_create(&key, owner_thread_ends) == 0;
 }
 
 /* Drops the key, because the library may be unloaded before its threads end. */
-__attribute__((destructor)) static void drop_key(void)
+__attribute__((destructor)) static void owner_drop_key(void)
 {
 	if (has_key)
 		pthread_key_delete(key);
@@ -72,7 +72,7 @@ __attribute__((destructor)) static void drop_key(void)
 
 int rt_owner_start(void)
 {
-	pthread_once(&key_once, make_key);
+	pthread_once(&key_once, owner_make_key);
 	return has_key ? 0 : RPMA_E_NOMEM;
 }
 
@@ -84,7 +84,7 @@ void rt_owner_forked(void)
 }
 
 /* The calling thread may own pollers from here on. */
-static int become_owner(void)
+static int owner_become(void)
 {
 	if (is_owner)
 		return 0;
@@ -146,7 +146,7 @@ enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 int rt_owner_attach(struct rt_owned *owned)
 {
 	char name[RT_THREAD_NAME] = "?";
-	int ret = become_owner();
+	int ret = owner_become();
 
 	if (ret || rt_owner_is_self(owned))
 		return ret;
@@ -166,7 +166,7 @@ void rt_owner_release(struct rt_owned *owned)
 	pthread_mutex_lock(&lock);
 	/* relaxed: under the lock */
 	if (atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
-		give_up(owned);
+		owner_give_up(owned);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -178,7 +178,7 @@ static struct rt_owner *owner_of(const struct rt_owned *owned)
 	return atomic_load_explicit(&owned->owner, memory_order_relaxed);
 }
 
-static bool is_of_other(const struct rt_owned *owned)
+static bool owner_is_of_other(const struct rt_owned *owned)
 {
 	const struct rt_owner *owner = owner_of(owned);
 
@@ -187,7 +187,7 @@ static bool is_of_other(const struct rt_owned *owned)
 
 /* Sleeps until the thread inside leaves, or runs the pollers of the calling
  * thread and sleeps for a moment. */
-static void await_leave(struct rt_owned *owned)
+static void owner_await_leave(struct rt_owned *owned)
 {
 	const struct timespec moment = {.tv_nsec = RT_OWNER_MOMENT_NS};
 
@@ -200,7 +200,7 @@ static void await_leave(struct rt_owned *owned)
 /* Announces a thread that sleeps for its turn: a thread inside, other than the
  * owner, wakes all when leaving. Returns false if the thread inside has
  * left. */
-static bool announce(struct rt_owned *owned)
+static bool owner_announce(struct rt_owned *owned)
 {
 	uint32_t inside = RT_INSIDE_THREAD;
 
@@ -213,7 +213,7 @@ static bool announce(struct rt_owned *owned)
 	       inside == RT_INSIDE_AWAITED;
 }
 
-static void wake_all(struct rt_owned *owned)
+static void owner_wake_all(struct rt_owned *owned)
 {
 	syscall(SYS_futex, &owned->inside, FUTEX_WAKE_PRIVATE, INT_MAX, NULL,
 		NULL, 0);
@@ -221,7 +221,7 @@ static void wake_all(struct rt_owned *owned)
 
 /* Takes back the announcement of a thread that does not enter, and wakes the
  * threads asleep because of the announcement: the owner wakes no thread. */
-static void take_back(struct rt_owned *owned)
+static void owner_take_back(struct rt_owned *owned)
 {
 	uint32_t inside = RT_INSIDE_AWAITED;
 
@@ -229,19 +229,19 @@ static void take_back(struct rt_owned *owned)
 	atomic_compare_exchange_strong_explicit(
 		&owned->inside, &inside, RT_INSIDE_THREAD, memory_order_relaxed,
 		memory_order_relaxed);
-	wake_all(owned);
+	owner_wake_all(owned);
 }
 
 /* Tries once to enter, as `as`. Returns 0: inside, RPMA_E_AGAIN: try again, or
  * the error of rt_owner_enter(). */
-static int try_enter(struct rt_owned *owned, enum rt_inside as)
+static int owner_try_enter(struct rt_owned *owned, enum rt_inside as)
 {
 	uint32_t inside = rt_owner_go_in(owned, as);
 
 	if (inside == RT_INSIDE_CLOSED)
 		return RPMA_RT_E_CLOSED;
 	if (inside == RT_INSIDE_NOBODY) {
-		if (!is_of_other(owned))
+		if (!owner_is_of_other(owned))
 			return 0;
 		rt_owner_leave(owned);
 		return RPMA_RT_E_BUSY;
@@ -257,19 +257,19 @@ int rt_owner_enter(struct rt_owned *owned)
 	enum rt_inside as = RT_INSIDE_THREAD;
 	int ret;
 
-	while ((ret = try_enter(owned, as)) == RPMA_E_AGAIN) {
-		if (!announce(owned))
+	while ((ret = owner_try_enter(owned, as)) == RPMA_E_AGAIN) {
+		if (!owner_announce(owned))
 			continue;
 		as = RT_INSIDE_AWAITED;
 		/* after the announcement, see there */
-		if (is_of_other(owned)) {
+		if (owner_is_of_other(owned)) {
 			ret = RPMA_RT_E_BUSY;
 			break;
 		}
-		await_leave(owned);
+		owner_await_leave(owned);
 	}
 	if (ret && as == RT_INSIDE_AWAITED)
-		take_back(owned);
+		owner_take_back(owned);
 	return ret;
 }
 
@@ -280,7 +280,7 @@ void rt_owner_leave(struct rt_owned *owned)
 	 * afterwards */
 	if (atomic_exchange_explicit(&owned->inside, RT_INSIDE_NOBODY,
 				     memory_order_release) == RT_INSIDE_AWAITED)
-		wake_all(owned);
+		owner_wake_all(owned);
 }
 
 bool rt_owner_close(struct rt_owned *owned)
@@ -302,7 +302,7 @@ bool rt_owner_has_any(void)
 
 /* Returns the poller of the calling thread with the oldest round, entered;
  * NULL: the poller is being closed. */
-static struct rt_owned *next_of_mine(void)
+static struct rt_owned *owner_next_of_mine(void)
 {
 	struct rt_owned *owned = NULL;
 
@@ -321,7 +321,7 @@ static struct rt_owned *next_of_mine(void)
 	return owned;
 }
 
-static int count_mine(void)
+static int owner_count_mine(void)
 {
 	struct cds_list_head *link;
 	int count = 0;
@@ -335,10 +335,10 @@ static int count_mine(void)
 void rt_owner_run_all(void)
 {
 	struct rt_owned *owned;
-	int left = is_owner ? count_mine() : 0;
+	int left = is_owner ? owner_count_mine() : 0;
 
 	for (; left > 0; left--) {
-		owned = next_of_mine();
+		owned = owner_next_of_mine();
 		if (owned == NULL)
 			continue;
 		owned->run(owned);

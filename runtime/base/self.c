@@ -62,7 +62,7 @@ void rt_self_forked(void)
 
 _Thread_local struct rt_share_known rt_share_known = {.times = 1};
 
-static enum rt_share share_of(uint64_t away_ns)
+static enum rt_share self_share_of(uint64_t away_ns)
 {
 	if (away_ns < SWITCH_NS)
 		return RT_SHARE_ALONE;
@@ -78,7 +78,7 @@ enum rt_share rt_share_yield_now(uint64_t *now_ns)
 
 	sched_yield();
 	*now_ns = rt_now_ns();
-	share = share_of(*now_ns - then_ns);
+	share = self_share_of(*now_ns - then_ns);
 	/* other threads sleep from time to time: a single yield without other
 	 * threads does not end an answer that still holds */
 	if (share < known->share && *now_ns < known->until_ns)

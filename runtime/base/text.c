@@ -144,7 +144,7 @@ void rpma_rt_completion_to_wc(const struct rpma_rt_completion *cmpl,
 
 /* ----------------------------------------------------------------- text --- */
 
-static const char *opcode_2str(uint8_t opcode)
+static const char *text_opcode_2str(uint8_t opcode)
 {
 	switch (opcode) {
 	case IBV_WC_SEND:
@@ -166,7 +166,7 @@ static const char *opcode_2str(uint8_t opcode)
 	}
 }
 
-static const char *event_2str(uint8_t event)
+static const char *text_event_2str(uint8_t event)
 {
 	switch (event) {
 	case RPMA_RT_EVENT_REQUEST:
@@ -194,7 +194,7 @@ static const char *event_2str(uint8_t event)
 	}
 }
 
-static const char *side_2str(uint8_t side)
+static const char *text_side_2str(uint8_t side)
 {
 	switch (side) {
 	case RPMA_RT_SEND_SIDE:
@@ -207,7 +207,7 @@ static const char *side_2str(uint8_t side)
 }
 
 /* Returns whether the status of the event is an enum rpma_rt_reason. */
-static bool has_reason(const struct rpma_rt_completion *cmpl)
+static bool text_has_reason(const struct rpma_rt_completion *cmpl)
 {
 	return cmpl->opcode == RPMA_RT_EVENT_CLOSED ||
 	       cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED ||
@@ -216,7 +216,7 @@ static bool has_reason(const struct rpma_rt_completion *cmpl)
 }
 
 /* Returns the part of the outcome that the status does not say. */
-static const char *outcome_2str(uint8_t flags)
+static const char *text_outcome_2str(uint8_t flags)
 {
 	if (flags & RPMA_RT_C_NOT_POSTED)
 		return " (not posted)";
@@ -232,17 +232,17 @@ char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 		snprintf(buf, len,
 			 "%s of QP %" PRIu32 ": %s%s, context %#" PRIx64
 			 ", %" PRIu32 " bytes, imm %#" PRIx32,
-			 opcode_2str(cmpl->opcode), cmpl->qp_num,
+			 text_opcode_2str(cmpl->opcode), cmpl->qp_num,
 			 ibv_wc_status_str((enum ibv_wc_status)cmpl->status),
-			 outcome_2str(cmpl->flags), cmpl->context,
+			 text_outcome_2str(cmpl->flags), cmpl->context,
 			 cmpl->byte_len, cmpl->imm);
 		break;
 	case RPMA_RT_EVENT:
 		snprintf(buf, len,
 			 "event of QP %" PRIu32 ": %s%s%s, status %" PRId32,
-			 cmpl->qp_num, event_2str(cmpl->opcode),
-			 has_reason(cmpl) ? ", " : "",
-			 has_reason(cmpl)
+			 cmpl->qp_num, text_event_2str(cmpl->opcode),
+			 text_has_reason(cmpl) ? ", " : "",
+			 text_has_reason(cmpl)
 				 ? rpma_rt_reason_2str(
 					   (enum rpma_rt_reason)cmpl->status)
 				 : "",
@@ -256,7 +256,7 @@ char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 		break;
 	case RPMA_RT_WRITABLE:
 		snprintf(buf, len, "writable of QP %" PRIu32 ": %s",
-			 cmpl->qp_num, side_2str(cmpl->opcode));
+			 cmpl->qp_num, text_side_2str(cmpl->opcode));
 		break;
 	default:
 		snprintf(buf, len, "no item: kind %d", cmpl->kind);

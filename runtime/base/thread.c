@@ -45,7 +45,7 @@ static int cpu_error; /* errno that says why the CPUs are not known */
 
 /* Reads the CPUs of the process into a set that is large enough: the kernel
  * refuses a set that is smaller than the kernel's own. */
-__attribute__((constructor)) static void read_allowed(void)
+__attribute__((constructor)) static void cpu_read_allowed(void)
 {
 	for (cpu_count = CPU_SETSIZE; cpu_count <= MOST_CPUS; cpu_count *= 2) {
 		allowed = CPU_ALLOC(cpu_count);
@@ -111,7 +111,7 @@ void rt_cpu_place(pthread_t thread, int cpu)
 /* Fills the set with all signals but faults. The kernel reports a fault to the
  * thread that caused the fault; blocked, the fault would end the process
  * without the program's handler. */
-static void all_but_faults(sigset_t *set)
+static void spawn_all_but_faults(sigset_t *set)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS,  SIGFPE,
 				     SIGILL,  SIGTRAP, SIGSYS};
@@ -129,7 +129,7 @@ int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 	sigset_t before;
 	int err;
 
-	all_but_faults(&blocked);
+	spawn_all_but_faults(&blocked);
 	pthread_sigmask(SIG_SETMASK, &blocked, &before);
 	err = pthread_create(thread, NULL, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -199,7 +199,7 @@ int rt_thread_run_timers(struct rt_thread *thread)
 
 /* -------------------------------------------------------------- sources --- */
 
-static void set_events(struct rt_source *source, uint32_t wanted)
+static void thread_set_events(struct rt_source *source, uint32_t wanted)
 {
 	struct epoll_event event = {.events = wanted, .data.ptr = source};
 
@@ -228,7 +228,7 @@ void rt_thread_mute(struct rt_source *source)
 			  NULL);
 }
 
-static uint64_t rest_of(const struct rt_source *source)
+static uint64_t thread_rest_of(const struct rt_source *source)
 {
 	uint64_t ns = FIRST_REST_NS;
 	unsigned i;
@@ -238,27 +238,27 @@ static uint64_t rest_of(const struct rt_source *source)
 	return ns;
 }
 
-static void end_rest(struct rt_timer *timer)
+static void thread_end_rest(struct rt_timer *timer)
 {
-	set_events(RT_FROM(struct rt_source, rest, timer), EPOLLIN);
+	thread_set_events(RT_FROM(struct rt_source, rest, timer), EPOLLIN);
 }
 
-static void rest(struct rt_source *source)
+static void thread_rest(struct rt_source *source)
 {
 	struct rt_thread *thread = source->thread;
 
 	/* epoll reports a broken fd even while the source rests */
 	if (rt_heap_has(&thread->timers, &source->rest.node))
 		return;
-	source->rest.due = end_rest;
+	source->rest.due = thread_end_rest;
 	rt_thread_set_timer(thread, &source->rest,
-			    rt_now_ns() + rest_of(source));
-	set_events(source, 0);
+			    rt_now_ns() + thread_rest_of(source));
+	thread_set_events(source, 0);
 }
 
 /* Returns whether the error is a lack of something that others may give
  * back. */
-static bool may_pass(int err)
+static bool thread_may_pass(int err)
 {
 	switch (err) {
 	case EAGAIN:
@@ -277,9 +277,9 @@ static bool may_pass(int err)
 bool rt_thread_failed(struct rt_source *source, int err)
 {
 	source->failures++;
-	source->hopeless += !may_pass(err);
+	source->hopeless += !thread_may_pass(err);
 	if (source->hopeless < MOST_FAILURES) {
-		rest(source);
+		thread_rest(source);
 		return false;
 	}
 	rt_thread_mute(source);
@@ -303,7 +303,7 @@ bool rt_thread_is_idle(struct rt_thread *thread)
 
 /* Takes note that the program closed the thread's descriptors: messages arrive
  * without them. */
-static void lose_fds(struct rt_thread *thread, int err)
+static void thread_lose_fds(struct rt_thread *thread, int err)
 {
 	thread->has_lost_fds = true;
 	rt_bell_lose_fd(&thread->bell);
@@ -312,8 +312,8 @@ static void lose_fds(struct rt_thread *thread, int err)
 }
 
 /* Sleeps. Returns the number of ready sources, or -1 and errno. */
-static int sleep_until_ready(struct rt_thread *thread,
-			     struct epoll_event *batch, int timeout_ms)
+static int thread_sleep_until_ready(struct rt_thread *thread,
+				    struct epoll_event *batch, int timeout_ms)
 {
 	if (!thread->has_lost_fds)
 		return rt_fds_wait(thread->epfd, &thread->bell, batch, BATCH,
@@ -329,8 +329,8 @@ static int sleep_until_ready(struct rt_thread *thread,
  * call. Where other threads keep the CPU for longer, the thread does not wait
  * awake for some time. Returns the number of ready sources; *is_idle: neither a
  * source nor a message came. */
-static int linger(struct rt_thread *thread, struct epoll_event *batch,
-		  bool *is_idle)
+static int thread_linger(struct rt_thread *thread, struct epoll_event *batch,
+			 bool *is_idle)
 {
 	uint64_t begin = rt_now_ns();
 	uint64_t now = begin;
@@ -351,7 +351,7 @@ static int linger(struct rt_thread *thread, struct epoll_event *batch,
 
 /* Returns whether the thread expects a message and may wait awake for the
  * message; true at most once for each expectation. */
-static bool may_linger(struct rt_thread *thread)
+static bool thread_may_linger(struct rt_thread *thread)
 {
 	uint64_t now;
 	bool expects = thread->expects;
@@ -368,8 +368,8 @@ static bool may_linger(struct rt_thread *thread)
 /* Sleeps until a source is ready or a message comes. The bell is prepared
  * before the last look at the inboxes, so neither the sender nor the thread
  * waits for the other. Returns the number of ready sources. */
-static int sleep_prepared(struct rt_thread *thread, struct epoll_event *batch,
-			  int timeout)
+static int thread_sleep_prepared(struct rt_thread *thread,
+				 struct epoll_event *batch, int timeout)
 {
 	int n;
 
@@ -378,16 +378,16 @@ static int sleep_prepared(struct rt_thread *thread, struct epoll_event *batch,
 	if (!rt_thread_is_idle(thread) ||
 	    atomic_load_explicit(&thread->stopping, memory_order_acquire))
 		timeout = 0;
-	n = sleep_until_ready(thread, batch, timeout);
+	n = thread_sleep_until_ready(thread, batch, timeout);
 	if (n < 0)
-		lose_fds(thread, errno);
+		thread_lose_fds(thread, errno);
 	rt_bell_cancel(&thread->bell);
 	return n;
 }
 
 /* Runs the ready sources. Without a ready source or a message the thread sleeps
  * first. */
-static void serve_sources(struct rt_thread *thread)
+static void thread_serve_sources(struct rt_thread *thread)
 {
 	struct epoll_event batch[BATCH];
 	struct rt_source *source;
@@ -396,10 +396,10 @@ static void serve_sources(struct rt_thread *thread)
 	int n = 0;
 	int i;
 
-	if (may_linger(thread))
-		n = linger(thread, batch, &is_idle);
+	if (thread_may_linger(thread))
+		n = thread_linger(thread, batch, &is_idle);
 	if (is_idle)
-		n = sleep_prepared(thread, batch, timeout);
+		n = thread_sleep_prepared(thread, batch, timeout);
 	for (i = 0; i < n; i++) {
 		source = batch[i].data.ptr;
 		if (source != NULL) /* NULL: the bell */
@@ -420,7 +420,7 @@ static void *thread_main(void *arg)
 						memory_order_acquire);
 		if (rt_thread_run_messages(thread) == 0 && stopping)
 			break;
-		serve_sources(thread);
+		thread_serve_sources(thread);
 	}
 	return NULL;
 }
@@ -471,7 +471,7 @@ err_close_epfd:
 void rt_thread_join(struct rt_thread *thread)
 {
 	/* release: pairs with the acquires of `stopping` in thread_main() and
-	 * sleep_prepared() */
+	 * thread_sleep_prepared() */
 	atomic_store_explicit(&thread->stopping, true, memory_order_release);
 	rt_bell_ring(&thread->bell);
 	pthread_join(thread->thread, NULL);

@@ -32,7 +32,7 @@ void rt_wait_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
-static void sleep_for(pthread_cond_t *cond, pthread_mutex_t *lock, long ns)
+static void wait_sleep_for(pthread_cond_t *cond, pthread_mutex_t *lock, long ns)
 {
 	struct timespec until;
 
@@ -47,13 +47,13 @@ static void sleep_for(pthread_cond_t *cond, pthread_mutex_t *lock, long ns)
 
 /* ----------------------------------------------- a poller that stalls --- */
 
-static uint32_t turns_of(const struct rt_owned *owned)
+static uint32_t wait_turns_of(const struct rt_owned *owned)
 {
 	/* relaxed: only whether the count changes matters */
 	return atomic_load_explicit(&owned->turns, memory_order_relaxed);
 }
 
-static bool is_suspect(struct rt_owned *owned)
+static bool wait_is_suspect(struct rt_owned *owned)
 {
 	char name[RT_THREAD_NAME];
 	pid_t tid;
@@ -62,7 +62,7 @@ static bool is_suspect(struct rt_owned *owned)
 	       rt_owner_is_other(owned, name, &tid);
 }
 
-static void log_stall(struct rt_owned *owned)
+static void wait_log_stall(struct rt_owned *owned)
 {
 	char name[RT_THREAD_NAME];
 	pid_t tid;
@@ -77,7 +77,7 @@ static void log_stall(struct rt_owned *owned)
 
 /* Chooses, in turn, the next suspect among the pollers, and watches the suspect
  * from now on. */
-static void suspect_next(struct rt_wait *wait, uint64_t now)
+static void wait_suspect_next(struct rt_wait *wait, uint64_t now)
 {
 	struct rt_owned *const last = wait->suspect;
 	struct rt_owned *owned = wait->pollers;
@@ -89,7 +89,7 @@ static void suspect_next(struct rt_wait *wait, uint64_t now)
 		/* the first suspect behind the last suspect, else the first
 		 * suspect of all */
 		if ((which & 1) && (wait->suspect == NULL || is_behind) &&
-		    is_suspect(owned)) {
+		    wait_is_suspect(owned)) {
 			wait->suspect = owned;
 			if (is_behind)
 				break;
@@ -98,24 +98,24 @@ static void suspect_next(struct rt_wait *wait, uint64_t now)
 	}
 	if (wait->suspect == NULL)
 		return;
-	wait->turns = turns_of(wait->suspect);
+	wait->turns = wait_turns_of(wait->suspect);
 	wait->since_ns = now;
 }
 
 /* Watches the pollers on which the call depends: logs once that a poller has
  * work and is not run by its owner. */
-static void watch(struct rt_wait *wait)
+static void wait_watch(struct rt_wait *wait)
 {
 	uint64_t now = rt_now_ns();
 
 	if (wait->is_logged)
 		return;
-	if (wait->suspect == NULL || !is_suspect(wait->suspect) ||
-	    turns_of(wait->suspect) != wait->turns) {
-		suspect_next(wait, now);
+	if (wait->suspect == NULL || !wait_is_suspect(wait->suspect) ||
+	    wait_turns_of(wait->suspect) != wait->turns) {
+		wait_suspect_next(wait, now);
 	} else if (now - wait->since_ns >= STALL_NS) {
 		wait->is_logged = true;
-		log_stall(wait->suspect);
+		wait_log_stall(wait->suspect);
 	}
 }
 
@@ -156,7 +156,7 @@ void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 	wait->has_run = !wait->has_run;
 	/* the step before ran pollers, and the wait is not over */
 	if (!wait->has_run) {
-		sleep_for(cond, lock, wait->nap_ns);
+		wait_sleep_for(cond, lock, wait->nap_ns);
 		return;
 	}
 	pthread_mutex_unlock(lock);
@@ -164,7 +164,7 @@ void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 			       ? RT_WAIT_NS
 			       : RT_WAIT_LOOK_NS;
 	if (wait->pollers != NULL)
-		watch(wait);
+		wait_watch(wait);
 	pthread_mutex_lock(lock);
 }
 
@@ -178,7 +178,7 @@ void rt_wait_nap(void)
 
 /* ----------------------------------------------------------------- call --- */
 
-static void run_call(struct rt_msg *msg, void *owner)
+static void call_run(struct rt_msg *msg, void *owner)
 {
 	struct rt_call *call = (struct rt_call *)msg;
 	int result = call->fn(call->arg);
@@ -196,13 +196,13 @@ static void run_call(struct rt_msg *msg, void *owner)
 void rt_call_send(struct rt_call *call, struct rt_inbox *inbox,
 		  int (*fn)(void *arg), void *arg)
 {
-	*call = (struct rt_call){.msg.fn = run_call, .fn = fn, .arg = arg};
+	*call = (struct rt_call){.msg.fn = call_run, .fn = fn, .arg = arg};
 	pthread_mutex_init(&call->lock, NULL);
 	rt_wait_cond_init(&call->changed);
 	rt_inbox_push_mt(inbox, &call->msg);
 }
 
-static int end(struct rt_call *call)
+static int call_end(struct rt_call *call)
 {
 	pthread_mutex_unlock(&call->lock);
 	pthread_cond_destroy(&call->changed);
@@ -217,7 +217,7 @@ int rt_call_wait(struct rt_call *call, struct rt_owned *poller)
 	pthread_mutex_lock(&call->lock);
 	while (!call->done)
 		rt_wait_step(&wait, &call->changed, &call->lock);
-	return end(call);
+	return call_end(call);
 }
 
 int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
@@ -231,5 +231,5 @@ int rt_call_sync(struct rpma_rt *rt, struct rt_inbox *inbox,
 	pthread_mutex_lock(&call.lock);
 	while (!call.done)
 		pthread_cond_wait(&call.changed, &call.lock);
-	return end(&call);
+	return call_end(&call);
 }

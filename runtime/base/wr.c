@@ -83,9 +83,9 @@ static const char *const without[] = {
 };
 
 /* Returns the name of the file that has the function; "": not known. */
-static const char *file_of(int (*post)(struct ibv_qp *qp,
-				       struct ibv_send_wr *wr,
-				       struct ibv_send_wr **bad))
+static const char *verb_file_of(int (*post)(struct ibv_qp *qp,
+					    struct ibv_send_wr *wr,
+					    struct ibv_send_wr **bad))
 {
 	const char *slash;
 	void *address;
@@ -101,7 +101,7 @@ static const char *file_of(int (*post)(struct ibv_qp *qp,
 
 bool rt_verb_enters_kernel(const struct ibv_context *ibv_ctx)
 {
-	const char *file = file_of(ibv_ctx->ops.post_send);
+	const char *file = verb_file_of(ibv_ctx->ops.post_send);
 	size_t i;
 
 	for (i = 0; i < sizeof(without) / sizeof(without[0]); i++) {

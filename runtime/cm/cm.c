@@ -32,7 +32,7 @@
 /* ------------------------------------------------------------ reading --- */
 
 /* Reads and handles a single event. RPMA_E_AGAIN: there may be more events. */
-static int read_event(struct rt_cm *cm)
+static int cm_read_event(struct rt_cm *cm)
 {
 	struct rpma_cm_event event;
 	struct rt_cm_target *target;
@@ -51,22 +51,22 @@ static int read_event(struct rt_cm *cm)
 	return RPMA_E_AGAIN;
 }
 
-static const char *name_of(const struct rt_cm *cm)
+static const char *cm_name_of(const struct rt_cm *cm)
 {
 	return cm->device->ibv_ctx->device->name;
 }
 
 /* Logs a failed reading once for each row of failures. */
-static void say_failed(const struct rt_cm *cm, int err)
+static void cm_say_failed(const struct rt_cm *cm, int err)
 {
 	if (cm->source.failures == 1)
 		RT_LOG_WARNING("CM events of %s cannot be read for now, "
 			       "connections of it neither begin nor end: %s",
-			       name_of(cm), strerror(err));
+			       cm_name_of(cm), strerror(err));
 }
 
 /* Gives up reading for good: each object that cannot go on reports its end. */
-static void give_up(struct rt_cm *cm, int err)
+static void cm_give_up(struct rt_cm *cm, int err)
 {
 	struct rt_device *device = cm->device;
 
@@ -74,7 +74,7 @@ static void give_up(struct rt_cm *cm, int err)
 		     "established ends, and nothing new begins, in this "
 		     "runtime; established connections go on, and do not "
 		     "notice that the peer leaves",
-		     name_of(cm), strerror(err));
+		     cm_name_of(cm), strerror(err));
 	/* release: pairs with the acquire in rt_cm_error() */
 	atomic_store_explicit(&cm->error, err, memory_order_release);
 	/* relaxed: statistic, orders nothing */
@@ -82,18 +82,19 @@ static void give_up(struct rt_cm *cm, int err)
 	device->rt->device_ops->deaf(device);
 }
 
-static void failed(struct rt_cm *cm, int err)
+static void cm_failed(struct rt_cm *cm, int err)
 {
 	if (rt_thread_failed(&cm->source, err))
-		give_up(cm, err);
+		cm_give_up(cm, err);
 	else
-		say_failed(cm, err);
+		cm_say_failed(cm, err);
 }
 
-static void succeeded(struct rt_cm *cm)
+static void cm_succeeded(struct rt_cm *cm)
 {
 	if (cm->source.failures > 0)
-		RT_LOG_INFO("CM events of %s can be read again", name_of(cm));
+		RT_LOG_INFO("CM events of %s can be read again",
+			    cm_name_of(cm));
 	rt_thread_succeeded(&cm->source);
 }
 
@@ -104,11 +105,11 @@ static void cm_ready(struct rt_source *source)
 	int i;
 
 	for (i = 0; i < BATCH && ret == RPMA_E_AGAIN; i++)
-		ret = read_event(cm);
+		ret = cm_read_event(cm);
 	if (ret == RPMA_E_PROVIDER) /* of librdmacm, which leaves errno */
-		failed(cm, errno);
+		cm_failed(cm, errno);
 	else
-		succeeded(cm);
+		cm_succeeded(cm);
 }
 
 int rt_cm_check(const struct rt_cm *cm)
@@ -120,7 +121,7 @@ int rt_cm_check(const struct rt_cm *cm)
 	RT_LOG_ERROR(
 		"no connections with %s in this runtime: its CM events can "
 		"be read no more (%s). Make a new runtime",
-		name_of(cm), strerror(err));
+		cm_name_of(cm), strerror(err));
 	return RPMA_E_PROVIDER;
 }
 
@@ -154,13 +155,13 @@ void rt_cm_end_control(struct rt_cm *cm)
 /* ----------------------------------------------------- the device's end --- */
 
 /* Handles DEVICE_FATAL on the control thread. */
-static void fatal_message(struct rt_msg *msg, void *owner)
+static void cm_fatal_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cm *cm = RT_FROM(struct rt_cm, fatal_msg, msg);
 	struct rpma_rt *rt = owner;
 
-	/* acquire: pairs with the exchange in fatal(); from here on the message
-	 * may be sent again */
+	/* acquire: pairs with the exchange in cm_fatal(); from here on the
+	 * message may be sent again */
 	atomic_exchange_explicit(&cm->fatal_sent, false, memory_order_acquire);
 	pthread_mutex_lock(&rt->lock);
 	cm->fatals++;
@@ -169,11 +170,11 @@ static void fatal_message(struct rt_msg *msg, void *owner)
 }
 
 /* Reports DEVICE_FATAL, on the event thread or a feeding thread. */
-static void fatal(struct rt_async_device *self)
+static void cm_fatal(struct rt_async_device *self)
 {
 	struct rt_cm *cm = RT_FROM(struct rt_cm, async, self);
 
-	/* acq_rel: pairs with the exchange in fatal_message(): finding false
+	/* acq_rel: pairs with the exchange in cm_fatal_message(): finding false
 	 * means that the message is free again */
 	if (!atomic_exchange_explicit(&cm->fatal_sent, true,
 				      memory_order_acq_rel))
@@ -187,7 +188,7 @@ void rt_cm_unwatch(struct rt_cm *cm)
 
 /* -------------------------------------------------------- its life --- */
 
-static int set_nonblocking(int fd)
+static int cm_set_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -215,10 +216,11 @@ int rt_cm_new(struct rt_device *device, struct rt_cm **cm_ptr)
 	rpma_cm_channel_get_fd(cm->channel, &cm->source.fd);
 	cm->source.ready = cm_ready;
 	cm->device = device;
-	cm->fatal_msg.fn = fatal_message;
-	cm->async = (struct rt_async_device){
-		.ibv_ctx = device->ibv_ctx, .rt = device->rt, .fatal = fatal};
-	ret = set_nonblocking(cm->source.fd);
+	cm->fatal_msg.fn = cm_fatal_message;
+	cm->async = (struct rt_async_device){.ibv_ctx = device->ibv_ctx,
+					     .rt = device->rt,
+					     .fatal = cm_fatal};
+	ret = cm_set_nonblocking(cm->source.fd);
 	if (ret == 0)
 		ret = rt_async_watch(&cm->async);
 	if (ret)
@@ -255,7 +257,7 @@ void rt_cm_delete(struct rt_cm *cm)
 
 /* Ends the objects of the device, on the control thread: another thread lost
  * its descriptors. */
-static void lost_message(struct rt_msg *msg, void *owner)
+static void device_lost_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_device *device = RT_FROM(struct rt_device, lost_msg, msg);
 
@@ -265,7 +267,7 @@ static void lost_message(struct rt_msg *msg, void *owner)
 
 /* Takes note, on the control thread, that the program closed the thread's own
  * descriptors. The destroyer needs no descriptors. */
-static void lost(struct rt_thread *thread, int err)
+static void device_lost(struct rt_thread *thread, int err)
 {
 	struct rt_device *device = RT_FROM(struct rt_device, control, thread);
 
@@ -274,8 +276,8 @@ static void lost(struct rt_thread *thread, int err)
 }
 
 /* Starts a thread of a device. */
-static int start(struct rt_thread *thread, struct rpma_rt *rt, const char *kind,
-		 uint32_t number)
+static int device_start_thread(struct rt_thread *thread, struct rpma_rt *rt,
+			       const char *kind, uint32_t number)
 {
 	char name[RT_SPAWN_NAME];
 
@@ -297,12 +299,12 @@ static int device_new(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		return RPMA_E_NOMEM;
 	device->rt = rt;
 	device->ibv_ctx = ibv_ctx;
-	device->lost_msg.fn = lost_message;
-	device->control.lost = lost;
-	ret = start(&device->control, rt, "rt-ctl", number);
+	device->lost_msg.fn = device_lost_message;
+	device->control.lost = device_lost;
+	ret = device_start_thread(&device->control, rt, "rt-ctl", number);
 	if (ret)
 		goto err_free;
-	ret = start(&device->destroyer, rt, "rt-del", number);
+	ret = device_start_thread(&device->destroyer, rt, "rt-del", number);
 	if (ret)
 		goto err_stop_control;
 	ret = rt_cm_new(device, &device->cm);
@@ -319,7 +321,7 @@ err_free:
 	return ret;
 }
 
-static int end_reading(void *arg)
+static int device_end_reading(void *arg)
 {
 	rt_cm_end_control(arg);
 	return 0;
@@ -340,7 +342,7 @@ static void device_delete(struct rt_device *device)
 
 /* Lists the new device and returns it, unless another thread has listed a
  * device of the same context before: then returns that device. */
-static struct rt_device *list_device(struct rpma_rt *rt, struct rt_device *made)
+static struct rt_device *device_list(struct rpma_rt *rt, struct rt_device *made)
 {
 	struct rt_device *device;
 
@@ -376,11 +378,11 @@ int rt_device_get(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 		ret = device_new(rt, ibv_ctx, &made);
 		if (ret)
 			return ret;
-		device = list_device(rt, made);
+		device = device_list(rt, made);
 		if (device != made) {
 			rt_cm_unwatch(made->cm);
-			rt_call_sync(rt, &made->control.inbox, end_reading,
-				     made->cm);
+			rt_call_sync(rt, &made->control.inbox,
+				     device_end_reading, made->cm);
 			device_delete(made);
 		}
 	}
@@ -392,11 +394,11 @@ void rt_device_end_reading(struct rpma_rt *rt)
 {
 	struct rt_device *device;
 
-	/* acquire: pairs with the release in list_device() */
+	/* acquire: pairs with the release in device_list() */
 	device = atomic_load_explicit(&rt->devices, memory_order_acquire);
 	for (; device != NULL; device = device->next) {
 		rt_cm_unwatch(device->cm);
-		rt_call_sync(rt, &device->control.inbox, end_reading,
+		rt_call_sync(rt, &device->control.inbox, device_end_reading,
 			     device->cm);
 	}
 }

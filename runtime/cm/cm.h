@@ -79,7 +79,7 @@ struct rt_cm {
  * changes once set. Any thread. */
 static inline int rt_cm_error(const struct rt_cm *cm)
 {
-	/* acquire: pairs with the release in give_up(), cm.c */
+	/* acquire: pairs with the release in cm_give_up(), cm.c */
 	int err = atomic_load_explicit(&cm->error, memory_order_acquire);
 
 	return err != 0 ? err : rt_fds_error(cm->device->rt);

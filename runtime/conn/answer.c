@@ -17,8 +17,9 @@
 #include "queue/lane.h"
 
 /* Calls each function of the connection with WRITABLE that has such a want. */
-static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
-			  int side, uint32_t wants)
+static void answer_call_writable(struct rt_poller *poller,
+				 struct rpma_rt_conn *conn, int side,
+				 uint32_t wants)
 {
 	const struct rpma_rt_completion item = rt_item_writable(conn, side);
 	struct rt_route_opened *opened;
@@ -40,8 +41,8 @@ static void call_writable(struct rt_poller *poller, struct rpma_rt_conn *conn,
  * otherwise WRITABLEs would fill the spill of a queue without a consumer.
  * Returns false if the queue is not over its limit.
  */
-static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
-			      const struct rt_side *side)
+static bool answer_wait_for_own_lane(const struct rpma_rt_conn *conn,
+				     const struct rt_side *side)
 {
 	const struct rpma_rt_route *own = &conn->own[side->which];
 	struct rt_lane *lane = rt_route_lane(own);
@@ -56,8 +57,8 @@ static bool wait_for_own_lane(const struct rpma_rt_conn *conn,
  * are taken, a WRITABLE for CREDIT would be useless: the opening answers later,
  * or the batch that gives a place back, or the thread that gives a slot back
  * unposted. */
-static uint32_t answerable(const struct rpma_rt_conn *conn, int side,
-			   uint32_t wants)
+static uint32_t answer_possible_wants(const struct rpma_rt_conn *conn, int side,
+				      uint32_t wants)
 {
 	return rt_turn_look(&conn->gate[side].turn) & RT_TURN_OPEN &&
 			       rt_hold_places(conn, (enum rpma_rt_side)side) > 0
@@ -65,8 +66,8 @@ static uint32_t answerable(const struct rpma_rt_conn *conn, int side,
 		       : wants & ~(uint32_t)RT_WANT_CREDIT;
 }
 
-static void answer(struct rt_side *side, struct rt_poller *poller,
-		   uint32_t wants)
+static void answer_side(struct rt_side *side, struct rt_poller *poller,
+			uint32_t wants)
 {
 	struct rpma_rt_conn *conn = rt_conn_of_side(side);
 	struct rpma_rt_completion item;
@@ -75,12 +76,12 @@ static void answer(struct rt_side *side, struct rt_poller *poller,
 
 	if (!rt_side_wants(side, wants))
 		return;
-	wants = answerable(conn, side->which, wants);
+	wants = answer_possible_wants(conn, side->which, wants);
 	in_call = wants << RT_WANT_IN_CALL;
 	/* relaxed: ordered by the batch's fence, as the caller's look is
 	 * [LEDGER-2] */
 	if ((atomic_load_explicit(&side->want, memory_order_relaxed) & wants) &&
-	    wait_for_own_lane(conn, side))
+	    answer_wait_for_own_lane(conn, side))
 		wants = 0; /* no queue is in the way of a function */
 	/* acq_rel: exactly one of two takers gets the bits */
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
@@ -90,7 +91,8 @@ static void answer(struct rt_side *side, struct rt_poller *poller,
 		rt_item_write(conn, &item);
 	}
 	if (taken & in_call)
-		call_writable(poller, conn, side->which, RT_WANTS(side->which));
+		answer_call_writable(poller, conn, side->which,
+				     RT_WANTS(side->which));
 }
 
 void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
@@ -110,7 +112,7 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 	/* the line goes first */
 	if (rt_side_wants(side, RT_WANT_LINE))
 		rt_hold_poller(conn, (enum rpma_rt_side)side->which);
-	answer(side, poller, wants);
+	answer_side(side, poller, wants);
 }
 
 void rt_answer_eased_poller(void *arg)
@@ -126,7 +128,7 @@ void rt_answer_eased_poller(void *arg)
 /* ------------------------------------------------------------- looking --- */
 
 /* Lists the route with its lane, if the lane is over its limit. */
-static bool list(struct rpma_rt_route *route)
+static bool answer_list(struct rpma_rt_route *route)
 {
 	struct rt_lane *lane = rt_route_lane(route);
 
@@ -140,7 +142,7 @@ static bool list(struct rpma_rt_route *route)
 /* Lists the awaited routes whose lanes are over their limit. Returns whether
  * the lane of an awaited route is below the limit, so that the refused post may
  * be tried again. */
-static bool list_awaited(struct rpma_rt_conn *conn, int side)
+static bool answer_list_awaited(struct rpma_rt_conn *conn, int side)
 {
 	/* acquire: pairs with the release in await_lane(), post.c */
 	uint32_t number = atomic_exchange_explicit(&conn->side[side].awaited, 0,
@@ -151,12 +153,12 @@ static bool list_awaited(struct rpma_rt_conn *conn, int side)
 	if (number == 0)
 		return false;
 	if (number == conn->own[side].number)
-		return !list(&conn->own[side]);
+		return !answer_list(&conn->own[side]);
 	for (; route != NULL; route = rt_route_next(route)) {
 		if (route->side != side ||
 		    (number != RT_LOOK_MANY && route->number != number))
 			continue;
-		is_eased |= !list(route);
+		is_eased |= !answer_list(route);
 		if (number != RT_LOOK_MANY)
 			return is_eased;
 	}
@@ -164,14 +166,14 @@ static bool list_awaited(struct rpma_rt_conn *conn, int side)
 	return is_eased || number != RT_LOOK_MANY;
 }
 
-static void look_at(struct rpma_rt_conn *conn, int side)
+static void answer_look_at(struct rpma_rt_conn *conn, int side)
 {
 	uint32_t wants = RT_SIDE_ANSWERS;
 
 	rt_hold_poller(conn, (enum rpma_rt_side)side);
 	if (rt_side_wants(&conn->side[side], RT_WANT_CREDIT))
 		rt_hold_sweep(conn, (enum rpma_rt_side)side);
-	if (list_awaited(conn, side))
+	if (answer_list_awaited(conn, side))
 		wants |= RT_WANT_BACKLOG;
 	conn->side[side].ops->answer(&conn->side[side], conn->poller, wants);
 }
@@ -190,7 +192,7 @@ void rt_answer_look(struct rt_msg *msg, void *owner)
 		/* before a side's first completion there is nothing to look at;
 		 * after the first failure CLOSED answers */
 		if (rt_side_is_healthy(&conn->side[i]))
-			look_at(conn, i);
+			answer_look_at(conn, i);
 	}
 	if (rt_side_is_healthy(&conn->side[RPMA_RT_SEND_SIDE]) &&
 	    rt_turn_is_through(&conn->gate[RPMA_RT_SEND_SIDE].turn))

@@ -25,8 +25,8 @@
 
 /* Writes the event that opens a side. Refused posters get WRITABLE after the
  * event. */
-static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
-		       enum rpma_rt_side side)
+static void bind_write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
+			    enum rpma_rt_side side)
 {
 	rt_item_write_event(conn, event);
 	rt_futures_event_poller(conn, event == RPMA_RT_EVENT_REQUEST
@@ -35,7 +35,7 @@ static void write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 	rt_deliver_touch_side(conn->poller, &conn->side[side]);
 }
 
-static bool is_late(const struct rpma_rt_conn *conn)
+static bool bind_is_late(const struct rpma_rt_conn *conn)
 {
 	return conn->poll.bind == RT_BIND_LATE ||
 	       conn->poll.bind == RT_BIND_LATE_READY;
@@ -46,13 +46,14 @@ void rt_bind_ready_poller(struct rpma_rt_conn *conn)
 	struct rt_listener_poller *part =
 		conn->passive ? conn->poll.brought.part : NULL;
 
-	if (is_late(conn)) {
+	if (bind_is_late(conn)) {
 		conn->poll.bind = RT_BIND_LATE_READY;
 		return;
 	}
-	write_open(conn,
-		   conn->passive ? RPMA_RT_EVENT_REQUEST : RPMA_RT_EVENT_READY,
-		   RPMA_RT_RECV_SIDE);
+	bind_write_open(conn,
+			conn->passive ? RPMA_RT_EVENT_REQUEST
+				      : RPMA_RT_EVENT_READY,
+			RPMA_RT_RECV_SIDE);
 	if (part != NULL && part->lane == NULL)
 		rt_listener_poller_offer(part, conn);
 	if (part != NULL) /* the listener may end afterwards */
@@ -78,7 +79,7 @@ static void end_qp_num_wait(struct rpma_rt_conn *conn)
 
 void rt_bind_give_up_poller(struct rpma_rt_conn *conn)
 {
-	if (is_late(conn))
+	if (bind_is_late(conn))
 		end_qp_num_wait(conn);
 }
 
@@ -105,25 +106,25 @@ void rt_bind_leave_poller(struct rpma_rt_conn *conn)
 
 /* Drops an item of a connection without a queue: no item should come, and an
  * item that a device invents goes nowhere. */
-static void forget(const struct rpma_rt_completion *cmpl, void *arg)
+static void bind_forget(const struct rpma_rt_completion *cmpl, void *arg)
 {
 	(void)cmpl;
 	(void)arg;
 }
 
-static struct rt_callback nowhere = {.fn = forget};
+static struct rt_callback nowhere = {.fn = bind_forget};
 
 /* Returns the futures for messages of a connection without a queue, or NULL. */
-static struct rt_futures *messages_of(const struct rpma_rt_conn *conn)
+static struct rt_futures *bind_messages_of(const struct rpma_rt_conn *conn)
 {
 	return rt_conn_srq(conn) != NULL ? conn->from.srq->messages
 					 : rt_fill_messages(conn);
 }
 
-static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
-				       const struct rpma_rt_route *route)
+static struct rt_route_entry bind_own_entry(struct rpma_rt_conn *conn,
+					    const struct rpma_rt_route *route)
 {
-	struct rt_futures *messages = messages_of(conn);
+	struct rt_futures *messages = bind_messages_of(conn);
 	struct rt_route_entry entry = {
 		.lane = rt_route_lane(route),
 		.user = rt_item_user(conn),
@@ -143,13 +144,13 @@ static struct rt_route_entry own_entry(struct rpma_rt_conn *conn,
 
 /* Returns the entry for work requests with a lease, which leads to the pool of
  * the lease. */
-static struct rt_route_entry *lease_entry(const struct rpma_rt_conn *conn)
+static struct rt_route_entry *bind_lease_entry(const struct rpma_rt_conn *conn)
 {
 	return &conn->cq->routes[conn->own[RPMA_RT_SEND_SIDE].leases];
 }
 
 /* Replaces the table of queue pairs of the CQ by a larger table. */
-static void take_qp_table(struct rpma_rt_conn *conn)
+static void bind_take_qp_table(struct rpma_rt_conn *conn)
 {
 	struct rt_qp_table *qps = conn->poll.brought.qps;
 
@@ -168,9 +169,9 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 	for (i = 0; i < 2; i++) {
 		route = &conn->own[i];
 		rt_owing_list_poller(conn, route);
-		conn->cq->routes[route->number] = own_entry(conn, route);
+		conn->cq->routes[route->number] = bind_own_entry(conn, route);
 	}
-	*lease_entry(conn) = (struct rt_route_entry){
+	*bind_lease_entry(conn) = (struct rt_route_entry){
 		.sink = rt_pool_end_send,
 		.side = &conn->side[RPMA_RT_SEND_SIDE],
 		.is_callback = true,
@@ -185,7 +186,7 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 		conn->poll.brought.spill[i] = NULL;
 	}
 	if (conn->poll.brought.qps != NULL)
-		take_qp_table(conn);
+		bind_take_qp_table(conn);
 	rt_futures_open_poller(conn);
 	conn->poll.srq_route = conn->own[RPMA_RT_RECV_SIDE].number;
 }
@@ -193,7 +194,7 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 /* Enters the connection in the table: completions of the SRQ find the
  * connection by the queue pair's number. Waits if a former user of the number
  * may have completions left. */
-static void enter_qp_table(struct rpma_rt_conn *conn)
+static void bind_enter_qp_table(struct rpma_rt_conn *conn)
 {
 	struct rt_slots *slots = rt_slots_of(conn->poller);
 
@@ -218,15 +219,15 @@ void rt_bind_qp_poller(struct rpma_rt_conn *conn)
 	     route = rt_route_next(route))
 		conn->cq->routes[route->number].qp_key =
 			rt_qp_key(conn->qp_num);
-	lease_entry(conn)->qp_key = rt_qp_key(conn->qp_num);
+	bind_lease_entry(conn)->qp_key = rt_qp_key(conn->qp_num);
 	rt_futures_bind_poller(conn);
 	if (rt_conn_srq(conn) != NULL)
-		enter_qp_table(conn);
+		bind_enter_qp_table(conn);
 }
 
 void rt_bind_established_poller(struct rpma_rt_conn *conn)
 {
-	write_open(conn, RPMA_RT_EVENT_ESTABLISHED, RPMA_RT_SEND_SIDE);
+	bind_write_open(conn, RPMA_RT_EVENT_ESTABLISHED, RPMA_RT_SEND_SIDE);
 }
 
 /* ------------------------------------------------------------------ end --- */
@@ -240,11 +241,11 @@ void rt_bind_established_poller(struct rpma_rt_conn *conn)
  * would overwrite each other's marks.
  */
 
-static int end(struct rt_task *task, struct rt_poller *poller);
+static int end_step(struct rt_task *task, struct rt_poller *poller);
 
 /* Marks the lane. Returns true if this is the connection's first route to the
  * lane. */
-static bool mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
+static bool end_mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
 {
 	uint64_t *marked = &lane->marks[conn->poll.is_long];
 
@@ -254,7 +255,8 @@ static bool mark(const struct rpma_rt_conn *conn, struct rt_lane *lane)
 	return true;
 }
 
-static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
+static void end_close_route(struct rpma_rt_conn *conn,
+			    struct rpma_rt_route *route)
 {
 	struct rpma_rt_completion item =
 		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
@@ -265,7 +267,8 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	 * the open routes each function is called, and each lane gets a single
 	 * ROUTE_CLOSED; the own queue, if there is a queue, gets CLOSED */
 	if (!rt_route_is_closed(route) && !route->is_own &&
-	    (lane == NULL || (lane != rt_conn_lane(conn) && mark(conn, lane))))
+	    (lane == NULL ||
+	     (lane != rt_conn_lane(conn) && end_mark(conn, lane))))
 		rt_deliver_item(conn->poller, entry, &item);
 	*entry = (struct rt_route_entry){0};
 	if (route->leases != 0)
@@ -279,7 +282,7 @@ static void close_route(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 /* Closes the next routes, up to max; returns their number. Every route
  * announces its leave first, because a consumer that takes ROUTE_CLOSED may
  * delete the queue. */
-static int close_routes(struct rpma_rt_conn *conn, int max)
+static int end_close_routes(struct rpma_rt_conn *conn, int max)
 {
 	struct rpma_rt_route *route;
 	int n = 0;
@@ -291,7 +294,7 @@ static int close_routes(struct rpma_rt_conn *conn, int max)
 		n++;
 	}
 	while ((route = conn->poll.to_close) != NULL && n < max) {
-		close_route(conn, route);
+		end_close_route(conn, route);
 		conn->poll.to_close = rt_route_next(route);
 		n++;
 	}
@@ -331,11 +334,11 @@ static void end_next(struct rt_poller *poller)
 	rt_schedule_ready(poller, task);
 }
 
-static int end(struct rt_task *task, struct rt_poller *poller)
+static int end_step(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, poll.dying, task);
-	int n = close_routes(conn, RT_SCHEDULE_UNITS);
+	int n = end_close_routes(conn, RT_SCHEDULE_UNITS);
 	bool is_long = conn->poll.is_long;
 
 	if (conn->poll.to_announce != NULL || conn->poll.to_close != NULL) {
@@ -360,7 +363,7 @@ void rt_end_begin_poller(struct rpma_rt_conn *conn)
 	conn->poll.mark = ++slots->marks;
 	/* the end walks over each route twice */
 	conn->poll.is_long = 2 * conn->poll.routes_count > RT_SCHEDULE_UNITS;
-	rt_task_init(&conn->poll.dying, end);
+	rt_task_init(&conn->poll.dying, end_step);
 	if (conn->poll.is_long && slots->is_ending) {
 		rt_schedule_wait(&conn->poll.dying, &slots->ending);
 		return;

@@ -23,15 +23,15 @@
 #include "pool/pool.h"
 #include "poller/poller.h"
 
-static int check_at(const struct rt_log_place *place,
-		    const struct rpma_rt_conn *conn)
+static int conn_check_at(const struct rt_log_place *place,
+			 const struct rpma_rt_conn *conn)
 {
 	const void *const pointers[] = {conn};
 	int ret = rt_refuse_null(place, "conn", pointers, sizeof(pointers));
 
 	return ret ? ret : rt_context_check_here(place, conn->rt);
 }
-#define check(conn) check_at(RT_LOG_HERE, conn)
+#define check(conn) conn_check_at(RT_LOG_HERE, conn)
 
 int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		     const struct rpma_rt_conn_cfg *cfg,
@@ -82,7 +82,7 @@ release_runtime:
 }
 
 /* Returns whether the queue pair has been made. */
-static bool is_ready(const struct rpma_rt_conn *conn)
+static bool conn_is_ready(const struct rpma_rt_conn *conn)
 {
 	/* acquire: pairs with the release in rt_conn_qp_is_made_control(),
 	 * control.c */
@@ -92,8 +92,9 @@ static bool is_ready(const struct rpma_rt_conn *conn)
 
 /* Does connect, accept or reject, once for a connection; keeps the private
  * data. */
-static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
-		  const struct rpma_conn_private_data *pdata, uint32_t bit)
+static int conn_decide(const struct rt_log_place *place,
+		       struct rpma_rt_conn *conn,
+		       const struct rpma_conn_private_data *pdata, uint32_t bit)
 {
 	if (pdata != NULL && (pdata->ptr == NULL || pdata->len == 0))
 		return rt_refuse(
@@ -101,7 +102,7 @@ static int decide(const struct rt_log_place *place, struct rpma_rt_conn *conn,
 			"pdata->ptr is %s and pdata->len is %u: for no "
 			"private data pdata is NULL",
 			pdata->ptr == NULL ? "NULL" : "given", pdata->len);
-	if (!is_ready(conn))
+	if (!conn_is_ready(conn))
 		return rt_refuse(place, RPMA_E_INVAL,
 				 "\"%s\" has no address yet: wait for "
 				 "RPMA_RT_EVENT_READY",
@@ -138,15 +139,17 @@ int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 				"\"%s\" is a request: rpma_rt_conn_accept() "
 				"accepts it",
 				rt_name_of(conn));
-	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
+	return ret ? ret
+		   : conn_decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
 }
 
 /* Checks that the connection is a request of a listener, not begun at this
  * end. */
-static int check_request(const struct rt_log_place *place,
-			 const struct rpma_rt_conn *conn, const char *instead)
+static int conn_check_request(const struct rt_log_place *place,
+			      const struct rpma_rt_conn *conn,
+			      const char *instead)
 {
-	int ret = check_at(place, conn);
+	int ret = conn_check_at(place, conn);
 
 	if (ret == 0 && !conn->passive)
 		ret = rt_refuse(place, RPMA_E_INVAL,
@@ -159,19 +162,20 @@ static int check_request(const struct rt_log_place *place,
 int rpma_rt_conn_accept(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata)
 {
-	int ret = check_request(RT_LOG_HERE, conn,
-				"rpma_rt_conn_connect() connects it");
+	int ret = conn_check_request(RT_LOG_HERE, conn,
+				     "rpma_rt_conn_connect() connects it");
 
-	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
+	return ret ? ret
+		   : conn_decide(RT_LOG_HERE, conn, pdata, RT_CTL_CONNECT);
 }
 
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata)
 {
-	int ret = check_request(RT_LOG_HERE, conn,
-				"rpma_rt_conn_close() ends it");
+	int ret = conn_check_request(RT_LOG_HERE, conn,
+				     "rpma_rt_conn_close() ends it");
 
-	return ret ? ret : decide(RT_LOG_HERE, conn, pdata, RT_CTL_REJECT);
+	return ret ? ret : conn_decide(RT_LOG_HERE, conn, pdata, RT_CTL_REJECT);
 }
 
 int rpma_rt_conn_close(struct rpma_rt_conn *conn)
@@ -203,7 +207,7 @@ int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
 
 /* Adds `by` to the count of the application's holders. A handle that no thread
  * holds any more is refused, as long as the runtime still has the record. */
-static int change_held(struct rpma_rt_conn *conn, int by)
+static int conn_change_held(struct rpma_rt_conn *conn, int by)
 {
 	/* relaxed, all: target.count orders the accesses */
 	uint32_t held = atomic_load_explicit(&conn->held, memory_order_relaxed);
@@ -225,7 +229,7 @@ int rpma_rt_conn_ref(struct rpma_rt_conn *conn)
 	int ret = check(conn);
 
 	if (ret == 0)
-		ret = change_held(conn, 1);
+		ret = conn_change_held(conn, 1);
 	if (ret)
 		return ret;
 	/* relaxed: the caller holds the connection */
@@ -242,7 +246,7 @@ int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr)
 		return ret;
 	ret = check(*conn_ptr);
 	if (ret == 0)
-		ret = change_held(*conn_ptr, -1);
+		ret = conn_change_held(*conn_ptr, -1);
 	if (ret)
 		return ret;
 	rt_conn_unref(*conn_ptr);
@@ -295,7 +299,7 @@ int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num)
 		ret = RT_REFUSE_NULL(qp_num);
 	if (ret)
 		return ret;
-	if (!is_ready(conn))
+	if (!conn_is_ready(conn))
 		return RT_REFUSE(RPMA_E_INVAL,
 				 "\"%s\" has no queue pair yet, and no qp_num: "
 				 "wait for RPMA_RT_EVENT_READY",

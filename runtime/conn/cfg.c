@@ -30,8 +30,8 @@
 		rpma_conn_cfg_set_##name(to, value);    \
 	} while (0)
 
-static void copy_values(const struct rpma_conn_cfg *from,
-			struct rpma_conn_cfg *to)
+static void conn_cfg_copy_values(const struct rpma_conn_cfg *from,
+				 struct rpma_conn_cfg *to)
 {
 	COPY(from, to, timeout, int);
 	COPY(from, to, sq_size, uint32_t);
@@ -49,7 +49,7 @@ static void copy_values(const struct rpma_conn_cfg *from,
 }
 
 /* Returns whether cfg names CQs or channels, which only the runtime chooses. */
-static bool names_ours(const struct rpma_conn_cfg *cfg)
+static bool conn_cfg_names_ours(const struct rpma_conn_cfg *cfg)
 {
 	struct rpma_cq *cq;
 	struct rpma_cq *rcq;
@@ -68,30 +68,30 @@ static bool names_ours(const struct rpma_conn_cfg *cfg)
 }
 
 /* Makes a copy of `from`, or of the defaults if `from` is NULL. */
-static int values_new(const struct rpma_conn_cfg *from,
-		      struct rpma_conn_cfg **to_ptr)
+static int conn_cfg_values_new(const struct rpma_conn_cfg *from,
+			       struct rpma_conn_cfg **to_ptr)
 {
 	int ret = rpma_conn_cfg_new(to_ptr);
 
 	if (ret == 0 && from != NULL)
-		copy_values(from, *to_ptr);
+		conn_cfg_copy_values(from, *to_ptr);
 	return ret;
 }
 
 /* Takes the values of `more`, then the values that have a field of their
  * own. */
-static int read_verbs(const struct rpma_rt_conn_cfg *given,
-		      struct rpma_conn_cfg **verbs_ptr)
+static int conn_cfg_read_verbs(const struct rpma_rt_conn_cfg *given,
+			       struct rpma_conn_cfg **verbs_ptr)
 {
 	struct rpma_conn_cfg *verbs;
 	int ret;
 
-	if (given->more != NULL && names_ours(given->more)) {
+	if (given->more != NULL && conn_cfg_names_ours(given->more)) {
 		RT_LOG_ERROR("rpma_rt_conn_cfg.more names a CQ, a channel, a "
 			     "CM channel or an SRQ: those are the runtime's");
 		return RPMA_E_INVAL;
 	}
-	ret = values_new(given->more, &verbs);
+	ret = conn_cfg_values_new(given->more, &verbs);
 	if (ret)
 		return ret;
 	rpma_conn_cfg_set_sq_size(verbs, given->sq_size);
@@ -108,8 +108,8 @@ static int read_verbs(const struct rpma_rt_conn_cfg *given,
 
 /* Reads the SRQs: at most a single SRQ for each poller, found by the poller's
  * index. */
-static int read_srqs(const struct rpma_rt_conn_cfg *given,
-		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
+static int conn_cfg_read_srqs(const struct rpma_rt_conn_cfg *given,
+			      const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
 {
 	bool has_queue = given->queue != NULL || given->queues != NULL;
 	struct rpma_rt_srq *srq;
@@ -139,8 +139,9 @@ static int read_srqs(const struct rpma_rt_conn_cfg *given,
 	return 0;
 }
 
-static int read_queues(const struct rpma_rt_conn_cfg *given,
-		       const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
+static int conn_cfg_read_queues(const struct rpma_rt_conn_cfg *given,
+				const struct rpma_rt *rt,
+				struct rt_conn_cfg *cfg)
 {
 	char field[sizeof("rpma_rt_conn_cfg.queues[00]")];
 	uint32_t i;
@@ -188,13 +189,13 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		.waiting = checked.waiting,
 		.pool = checked.pool,
 	};
-	ret = read_queues(&checked, rt, cfg);
+	ret = conn_cfg_read_queues(&checked, rt, cfg);
 	if (ret == 0)
-		ret = read_srqs(&checked, rt, cfg);
+		ret = conn_cfg_read_srqs(&checked, rt, cfg);
 	if (ret == 0)
 		ret = rt_pool_check_of(checked.pool, rt, checked.peer,
 				       "rpma_rt_conn_cfg.pool");
-	return ret ? ret : read_verbs(&checked, &cfg->verbs);
+	return ret ? ret : conn_cfg_read_verbs(&checked, &cfg->verbs);
 }
 
 void rt_conn_cfg_fini(struct rt_conn_cfg *cfg)
@@ -206,7 +207,7 @@ int rt_conn_cfg_verbs(const struct rt_conn_cfg *cfg, struct rpma_cm_channel *cm,
 		      struct rpma_conn_cfg **verbs_ptr)
 {
 	struct rpma_conn_cfg *verbs;
-	int ret = values_new(cfg->verbs, &verbs);
+	int ret = conn_cfg_values_new(cfg->verbs, &verbs);
 
 	if (ret)
 		return ret;
@@ -292,8 +293,8 @@ struct rt_limits rt_limits_of(const struct rt_conn_cfg *cfg)
 
 /* Checks the size of the CQ: work requests of both sides complete in the same
  * CQ. */
-static int check_cq(const struct rt_limits *limits,
-		    const struct ibv_device_attr *attr)
+static int limits_check_cq(const struct rt_limits *limits,
+			   const struct ibv_device_attr *attr)
 {
 	bool is_sq = limits->sq >= limits->rq;
 	int64_t ours = limits->max_send_wr - limits->sq + 1;
@@ -307,8 +308,8 @@ static int check_cq(const struct rt_limits *limits,
 			     left > 1 ? left : 1);
 }
 
-static int check_queues(const struct rt_limits *limits,
-			const struct ibv_device_attr *attr)
+static int limits_check_queues(const struct rt_limits *limits,
+			       const struct ibv_device_attr *attr)
 {
 	uint32_t most = (uint32_t)attr->max_qp_wr;
 	uint32_t ours = limits->max_send_wr - limits->sq;
@@ -322,12 +323,12 @@ static int check_queues(const struct rt_limits *limits,
 	if (limits->max_sge > (uint32_t)attr->max_sge)
 		return rt_cfg_refuse(CFG, "max_sge", limits->max_sge, 1,
 				     attr->max_sge);
-	return check_cq(limits, attr);
+	return limits_check_cq(limits, attr);
 }
 
 /* Checks the numbers of outstanding reads and atomics. */
-static int check_atomics(const struct rpma_conn_cfg *verbs,
-			 const struct ibv_device_attr *attr)
+static int limits_check_atomics(const struct rpma_conn_cfg *verbs,
+				const struct ibv_device_attr *attr)
 {
 	uint8_t depth;
 	uint8_t ours;
@@ -355,13 +356,13 @@ int rt_limits_check(const struct rt_conn_cfg *cfg)
 		return ret;
 	if (ibv_query_device(ibv_ctx, &attr))
 		return rt_refuse_system("ibv_query_device");
-	ret = check_queues(&limits, &attr);
-	return ret ? ret : check_atomics(cfg->verbs, &attr);
+	ret = limits_check_queues(&limits, &attr);
+	return ret ? ret : limits_check_atomics(cfg->verbs, &attr);
 }
 
 /* --------------------------------------------------------- a queue pair --- */
 
-static struct ibv_srq *first_srq(const struct rt_conn_cfg *cfg)
+static struct ibv_srq *limits_first_srq(const struct rt_conn_cfg *cfg)
 {
 	int i;
 
@@ -373,8 +374,8 @@ static struct ibv_srq *first_srq(const struct rt_conn_cfg *cfg)
 }
 
 /* Tries to make a queue pair. Returns 0, or the errno of the device. */
-static int try_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
-		  uint32_t max_inline)
+static int limits_try_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+			 uint32_t max_inline)
 {
 	/* a copy, because the device writes to the struct */
 	struct ibv_qp_init_attr asked = *init;
@@ -391,15 +392,16 @@ static int try_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 
 /* Returns the largest size that the device takes, below a size that the device
  * refuses. */
-static uint32_t find_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
-			    uint32_t refused)
+static uint32_t limits_find_inline(struct ibv_pd *pd,
+				   struct ibv_qp_init_attr *init,
+				   uint32_t refused)
 {
 	uint32_t taken = 0;
 	uint32_t middle;
 
 	while (refused - taken > 1) {
 		middle = taken + (refused - taken) / 2;
-		if (try_qp(pd, init, middle))
+		if (limits_try_qp(pd, init, middle))
 			refused = middle;
 		else
 			taken = middle;
@@ -407,16 +409,18 @@ static uint32_t find_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
 	return taken;
 }
 
-static int try_all(struct ibv_pd *pd, const struct rt_limits *limits,
-		   struct ibv_qp_init_attr *init)
+static int limits_try_all(struct ibv_pd *pd, const struct rt_limits *limits,
+			  struct ibv_qp_init_attr *init)
 {
-	int err = try_qp(pd, init, limits->max_inline);
+	int err = limits_try_qp(pd, init, limits->max_inline);
 
 	if (err == 0)
 		return 0;
-	if (err == EINVAL && limits->max_inline > 0 && try_qp(pd, init, 0) == 0)
-		return rt_cfg_refuse(CFG, "max_inline", limits->max_inline, 8,
-				     find_inline(pd, init, limits->max_inline));
+	if (err == EINVAL && limits->max_inline > 0 &&
+	    limits_try_qp(pd, init, 0) == 0)
+		return rt_cfg_refuse(
+			CFG, "max_inline", limits->max_inline, 8,
+			limits_find_inline(pd, init, limits->max_inline));
 	if (err == ENOMEM)
 		return rt_refuse_later(RPMA_E_NOMEM,
 				       "the device has no memory for a queue "
@@ -434,7 +438,7 @@ int rt_limits_try(const struct rt_conn_cfg *cfg)
 {
 	struct rt_limits limits = rt_limits_of(cfg);
 	struct ibv_qp_init_attr init = {
-		.srq = first_srq(cfg),
+		.srq = limits_first_srq(cfg),
 		.cap = {.max_send_wr = limits.max_send_wr,
 			.max_recv_wr = limits.max_recv_wr,
 			.max_send_sge = limits.max_sge,
@@ -454,7 +458,7 @@ int rt_limits_try(const struct rt_conn_cfg *cfg)
 		return RPMA_E_PROVIDER;
 	}
 	init.recv_cq = init.send_cq;
-	ret = try_all(pd, &limits, &init);
+	ret = limits_try_all(pd, &limits, &init);
 	ibv_destroy_cq(init.send_cq);
 	return ret;
 }

@@ -65,7 +65,7 @@ struct change {
 
 /* Returns whether the connection has begun to die: then its routes are
  * final. */
-static bool is_dying(const struct rpma_rt_conn *conn)
+static bool change_is_dying(const struct rpma_rt_conn *conn)
 {
 	return conn->poll.state != RT_PS_HEALTHY;
 }
@@ -131,9 +131,9 @@ static void rt_bind_set_user_poller(struct rpma_rt_conn *conn)
 
 /* Shows posters the new lane. waiter: the route's waiter from here on; NULL: no
  * waiter. */
-static void show_posters(struct rpma_rt_route *route,
-			 const struct rpma_rt_route *to,
-			 struct rt_waiter *waiter)
+static void change_show_posters(struct rpma_rt_route *route,
+				const struct rpma_rt_route *to,
+				struct rt_waiter *waiter)
 {
 	rt_waiter_delete(route->waiter);
 	route->waiter = waiter;
@@ -146,7 +146,7 @@ static void show_posters(struct rpma_rt_route *route,
 
 /* Answers posters that wait for the former lane: they look again, at another
  * lane. */
-static void answer_waiters(struct rt_side *side, bool was_behind)
+static void change_answer_waiters(struct rt_side *side, bool was_behind)
 {
 	/* was_behind: an answer was put off, because the own lane was over its
 	 * limit. A poster that leaves its want later sends a message */
@@ -156,13 +156,13 @@ static void answer_waiters(struct rt_side *side, bool was_behind)
 
 /* ---------------------------------------------------- what is delivered --- */
 
-static struct rt_route_entry *entry_of(const struct rpma_rt_route *route)
+static struct rt_route_entry *change_entry_of(const struct rpma_rt_route *route)
 {
 	return &route->conn->cq->routes[route->number];
 }
 
 /* Returns the root of the closed routes that lead to an open route. */
-static struct rt_led **followers_of(struct rpma_rt_route *route)
+static struct rt_led **change_followers_of(struct rpma_rt_route *route)
 {
 	return route->is_own ? &route->conn->side[route->side].followers
 			     : &rt_route_opened(route)->followers;
@@ -170,16 +170,17 @@ static struct rt_led **followers_of(struct rpma_rt_route *route)
 
 /* Leads a closed route, and all routes that lead to the closed route, where
  * `to` leads. */
-static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
+static void change_lead_on(struct rpma_rt_route *route,
+			   struct rpma_rt_route *to)
 {
 	struct rt_led *led = &rt_route_opened(route)->led;
-	struct rt_route_entry *entry = entry_of(route);
+	struct rt_route_entry *entry = change_entry_of(route);
 
 	*led = (struct rt_led){.size = 1};
 	led = rt_route_led_join(rt_route_opened(route)->followers, led);
-	led = rt_route_led_join(led, *followers_of(to));
-	led->to = entry_of(to);
-	*followers_of(to) = led;
+	led = rt_route_led_join(led, *change_followers_of(to));
+	led->to = change_entry_of(to);
+	*change_followers_of(to) = led;
 	rt_route_opened(route)->followers = NULL;
 	entry->led = &rt_route_opened(route)->led;
 	entry->is_callback = true;
@@ -188,20 +189,20 @@ static void lead_on(struct rpma_rt_route *route, struct rpma_rt_route *to)
 
 /* Returns whether an open route of the connection, own routes included, leads
  * to the lane. */
-static bool leads_there(const struct rpma_rt_conn *conn,
-			const struct rt_lane *lane)
+static bool change_leads_there(const struct rpma_rt_conn *conn,
+			       const struct rt_lane *lane)
 {
 	return lane == rt_conn_lane(conn) || rt_owing_has_lane(conn, lane);
 }
 
 /* Writes ROUTE_CLOSED, the connection's last item in the lane, unless another
  * route leads there. */
-static void write_closed(struct rpma_rt_conn *conn, struct rt_lane *lane)
+static void change_write_closed(struct rpma_rt_conn *conn, struct rt_lane *lane)
 {
 	struct rpma_rt_completion item =
 		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
 
-	if (!leads_there(conn, lane))
+	if (!change_leads_there(conn, lane))
 		rt_deliver_write(conn->poller, lane, &item);
 }
 
@@ -209,7 +210,7 @@ static void write_closed(struct rpma_rt_conn *conn, struct rt_lane *lane)
 
 /* Returns whether nothing was posted and the connection was not connected: the
  * consumer of the former queue then does not know of this connection. */
-static bool is_early(const struct rpma_rt_conn *conn)
+static bool change_is_early(const struct rpma_rt_conn *conn)
 {
 	/* relaxed: a completion comes after its post, and after the connect */
 	return !(atomic_load_explicit(&conn->reached, memory_order_relaxed) &
@@ -223,7 +224,7 @@ static int rt_redirect_own_poller(struct rt_redirect *redirect)
 	bool was_behind;
 	int i;
 
-	if (is_dying(conn))
+	if (change_is_dying(conn))
 		return RPMA_RT_E_CLOSED;
 	redirect->from = conn->own[0].queue;
 	redirect->from_lane = rt_conn_lane(conn);
@@ -231,19 +232,19 @@ static int rt_redirect_own_poller(struct rt_redirect *redirect)
 	for (i = 0; i < 2; i++) {
 		/* done here and not by the caller, because the connection may
 		 * die before the caller goes on */
-		show_posters(&conn->own[i], redirect->own_to[i],
-			     redirect->own_to[i]->waiter);
+		change_show_posters(&conn->own[i], redirect->own_to[i],
+				    redirect->own_to[i]->waiter);
 		redirect->own_to[i]->waiter = NULL;
 		conn->own[i].queue = redirect->own_to[i]->queue;
-		entry_of(&conn->own[i])->lane =
+		change_entry_of(&conn->own[i])->lane =
 			rt_route_lane(redirect->own_to[i]);
 		/* the reader of ROUTE_CLOSED may delete the queue */
 		rt_queue_announce_unref(redirect->from);
 	}
 	for (i = 0; i < 2; i++)
-		answer_waiters(&conn->side[i], was_behind);
-	if (!is_early(conn))
-		write_closed(conn, redirect->from_lane);
+		change_answer_waiters(&conn->side[i], was_behind);
+	if (!change_is_early(conn))
+		change_write_closed(conn, redirect->from_lane);
 	rt_deliver_flush(conn->poller);
 	return 0;
 }
@@ -253,7 +254,7 @@ static int rt_redirect_own_poller(struct rt_redirect *redirect)
 /* Hands the wants of a function over to the connection's queue: a post that was
  * refused inside the function is answered in the queue, because the function is
  * not called any more. */
-static void hand_wants_over(struct rt_route_opened *route)
+static void change_hand_wants_over(struct rt_route_opened *route)
 {
 	struct rpma_rt_conn *conn = route->route.conn;
 	int i;
@@ -269,25 +270,25 @@ static void hand_wants_over(struct rt_route_opened *route)
 	route->wants = 0;
 }
 
-static void end_function(struct rt_route_opened *route)
+static void change_end_function(struct rt_route_opened *route)
 {
 	struct rpma_rt_conn *conn = route->route.conn;
 	struct rpma_rt_completion item =
 		rt_item_event(conn, RPMA_RT_EVENT_ROUTE_CLOSED);
 
-	hand_wants_over(route);
+	change_hand_wants_over(route);
 	rt_deliver_call(conn->poller, &route->callback, &item);
 }
 
-static void end_lane(struct rt_redirect *redirect)
+static void change_end_lane(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
 	struct rt_side *side = &route->conn->side[route->side];
 
-	answer_waiters(side, false);
+	change_answer_waiters(side, false);
 	/* the reader of ROUTE_CLOSED may delete the queue */
 	rt_queue_announce_unref(redirect->from);
-	write_closed(route->conn, redirect->from_lane);
+	change_write_closed(route->conn, redirect->from_lane);
 }
 
 /* Does the first step, for a route that is closed. */
@@ -295,11 +296,11 @@ static int rt_redirect_route_poller(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
 	struct rpma_rt_conn *conn = redirect->conn;
-	const struct rt_route_entry *to = entry_of(redirect->to);
+	const struct rt_route_entry *to = change_entry_of(redirect->to);
 
 	/* due functions are called while the route is open */
 	rt_deliver_flush(conn->poller);
-	if (is_dying(conn))
+	if (change_is_dying(conn))
 		return RPMA_RT_E_CLOSED;
 	/* the room of `to` is for the posts of `to`, which are refused then */
 	if (!to->is_callback && rt_lane_is_backlogged(to->lane))
@@ -311,14 +312,14 @@ static int rt_redirect_route_poller(struct rt_redirect *redirect)
 	/* relaxed: a poster that misses the store is waited for [ROUTE-1] */
 	atomic_store_explicit(&route->open_side, RT_ROUTE_CLOSED,
 			      memory_order_relaxed);
-	show_posters(route, redirect->to, NULL);
-	lead_on(route, redirect->to);
+	change_show_posters(route, redirect->to, NULL);
+	change_lead_on(route, redirect->to);
 	if (conn->poll.srq_route == route->number)
 		rt_bind_redirect_poller(conn, redirect->to->number);
 	if (redirect->from_lane == NULL)
-		end_function(rt_route_opened(route));
+		change_end_function(rt_route_opened(route));
 	else
-		end_lane(redirect);
+		change_end_lane(redirect);
 	rt_deliver_flush(conn->poller);
 	return 0;
 }
@@ -326,12 +327,12 @@ static int rt_redirect_route_poller(struct rt_redirect *redirect)
 /* ------------------------------------------------------ the second step --- */
 
 /* Finishes a closed route: no post names the route any more. */
-static void finish_route(struct rt_redirect *redirect)
+static void change_finish_route(struct rt_redirect *redirect)
 {
 	struct rpma_rt_route *route = redirect->route;
 
 	/* a dying connection gives all its numbers back at its end */
-	if (is_dying(route->conn) || !redirect->is_known)
+	if (change_is_dying(route->conn) || !redirect->is_known)
 		return;
 	if (redirect->is_out)
 		rt_owing_until_poller(route, redirect->last_retired);
@@ -344,25 +345,26 @@ static void finish_route(struct rt_redirect *redirect)
 static void rt_redirect_finish_poller(struct rt_redirect *redirect)
 {
 	if (redirect->route != NULL)
-		finish_route(redirect);
+		change_finish_route(redirect);
 }
 
 /* ------------------------------------------------- one change at a time --- */
 
 /* Checks that the caller may wait for the poller of the connection. Returns 0,
  * or the error. */
-static int check_at(const struct rt_log_place *place,
-		    const struct rpma_rt_conn *conn, const char *name)
+static int change_check_at(const struct rt_log_place *place,
+			   const struct rpma_rt_conn *conn, const char *name)
 {
 	const void *const pointers[] = {conn};
 	int ret = rt_refuse_null(place, name, pointers, sizeof(pointers));
 
 	return ret ? ret : rt_context_check_wait(place, conn->rt);
 }
-#define check_wait(conn) check_at(RT_LOG_HERE, conn, "conn")
+#define check_wait(conn) change_check_at(RT_LOG_HERE, conn, "conn")
 
 /* Checks that `side` is one of the two sides. */
-static int check_side(const struct rt_log_place *place, enum rpma_rt_side side)
+static int change_check_side(const struct rt_log_place *place,
+			     enum rpma_rt_side side)
 {
 	if (side == RPMA_RT_SEND_SIDE || side == RPMA_RT_RECV_SIDE)
 		return 0;
@@ -372,7 +374,7 @@ static int check_side(const struct rt_log_place *place, enum rpma_rt_side side)
 			 (int)side);
 }
 
-static bool is_busy(const struct rpma_rt_conn *conn)
+static bool change_is_busy(const struct rpma_rt_conn *conn)
 {
 	return conn->change == RT_CHANGE_BUSY ||
 	       conn->change == RT_CHANGE_BUSY_DONE;
@@ -380,17 +382,17 @@ static bool is_busy(const struct rpma_rt_conn *conn)
 
 /*
  * Locks the runtime for a change of a connection: a single change at a time,
- * and no change of a DONE connection. Until end_change() the connection does
+ * and no change of a DONE connection. Until change_end() the connection does
  * not become DONE, so control thread and poller go on; the lock may be released
  * meanwhile.
  */
-static int begin_change(struct rpma_rt_conn *conn)
+static int change_begin(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 	struct rt_wait wait = {0};
 
 	pthread_mutex_lock(&rt->lock);
-	while (is_busy(conn))
+	while (change_is_busy(conn))
 		rt_wait_step(&wait, &rt->changed, &rt->lock);
 	if (conn->change == RT_CHANGE_CLOSED) {
 		pthread_mutex_unlock(&rt->lock);
@@ -400,8 +402,8 @@ static int begin_change(struct rpma_rt_conn *conn)
 	return 0;
 }
 
-/* Ends a change. REQUIRES: the runtime's lock, which end_change() unlocks */
-static void end_change(struct rpma_rt_conn *conn)
+/* Ends a change. REQUIRES: the runtime's lock, which change_end() unlocks */
+static void change_end(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 
@@ -417,7 +419,7 @@ bool rt_change_close_control(struct rpma_rt_conn *conn)
 	bool busy;
 
 	pthread_mutex_lock(&conn->rt->lock);
-	busy = is_busy(conn);
+	busy = change_is_busy(conn);
 	conn->change = busy ? RT_CHANGE_BUSY_DONE : RT_CHANGE_CLOSED;
 	pthread_mutex_unlock(&conn->rt->lock);
 	return !busy;
@@ -425,7 +427,7 @@ bool rt_change_close_control(struct rpma_rt_conn *conn)
 
 /* Asks the poller, and returns its answer. Sent under the runtime's lock, in
  * the order of the reservations, and awaited without the lock. */
-static int ask_poller(struct change *change, int (*fn)(void *arg))
+static int change_ask_poller(struct change *change, int (*fn)(void *arg))
 {
 	struct rpma_rt_conn *conn = change->conn;
 	int ret;
@@ -437,14 +439,14 @@ static int ask_poller(struct change *change, int (*fn)(void *arg))
 	return ret;
 }
 
-static int set_user_on_poller(void *arg)
+static int change_set_user_on_poller(void *arg)
 {
 	struct change *change = arg;
 
 	/* stored here, so that the connection's earlier items have the former
 	 * pointer and its later items the new pointer: CLOSED may be written
 	 * already */
-	if (is_dying(change->conn))
+	if (change_is_dying(change->conn))
 		return RPMA_RT_E_CLOSED;
 	/* relaxed: the application orders its pointer */
 	atomic_store_explicit(&change->conn->user, change->user,
@@ -469,17 +471,17 @@ int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user)
 				 "\"%s\" was connected or rejected: set its "
 				 "user pointer before that",
 				 rt_name_of(conn));
-	ret = begin_change(conn);
+	ret = change_begin(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);
-	ret = ask_poller(&change, set_user_on_poller);
-	end_change(conn);
+	ret = change_ask_poller(&change, change_set_user_on_poller);
+	change_end(conn);
 	return RT_REFUSED(ret, what);
 }
 
 /* Gives reserved spills to the lanes, even if the change fails: other
  * reservations may rely on the larger spill already. */
-static void take_spills_on_poller(struct change *change)
+static void change_take_spills_on_poller(struct change *change)
 {
 	struct rpma_rt_route *const routes[] = {
 		change->route ? change->route : change->to[0], change->to[1]};
@@ -499,7 +501,7 @@ static void take_spills_on_poller(struct change *change)
  * before is inside any more, and a thread that has not published yet looks at
  * the routes again. Ledger and line then hold everything that a closed route
  * owes: no further work request comes. */
-static void pass_gate(struct rt_redirect *redirect, int side)
+static void change_pass_gate(struct rt_redirect *redirect, int side)
 {
 	struct rpma_rt_conn *conn = redirect->conn;
 	const struct rpma_rt_route *route = redirect->route;
@@ -520,7 +522,7 @@ static void pass_gate(struct rt_redirect *redirect, int side)
 		rt_look_send(conn);
 }
 
-static int finish_on_poller(void *arg)
+static int change_finish_on_poller(void *arg)
 {
 	struct rt_redirect *redirect = arg;
 
@@ -530,7 +532,7 @@ static int finish_on_poller(void *arg)
 
 /* Finishes a redirection. REQUIRES: the runtime's lock, which is released
  * meanwhile */
-static void finish_redirect(struct rt_redirect *redirect)
+static void change_finish_redirect(struct rt_redirect *redirect)
 {
 	struct rpma_rt_conn *conn = redirect->conn;
 	const struct rpma_rt_route *route = redirect->route;
@@ -539,22 +541,23 @@ static void finish_redirect(struct rt_redirect *redirect)
 	pthread_mutex_unlock(&conn->rt->lock);
 	for (i = 0; i < 2; i++) {
 		if (route == NULL || route->side == (enum rpma_rt_side)i)
-			pass_gate(redirect, i);
+			change_pass_gate(redirect, i);
 	}
-	rt_poller_call(conn->poller, finish_on_poller, redirect);
+	rt_poller_call(conn->poller, change_finish_on_poller, redirect);
 	pthread_mutex_lock(&conn->rt->lock);
 }
 
-static int set_queue_on_poller(void *arg)
+static int change_set_queue_on_poller(void *arg)
 {
 	struct change *change = arg;
 
-	take_spills_on_poller(change);
+	change_take_spills_on_poller(change);
 	return rt_redirect_own_poller(&change->redirect);
 }
 
-/* Moves the own routes to the queue. REQUIRES: begin_change() */
-static int move_own(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue)
+/* Moves the own routes to the queue. REQUIRES: change_begin() */
+static int change_move_own(struct rpma_rt_conn *conn,
+			   struct rpma_rt_queue *queue)
 {
 	struct change change = {.conn = conn, .redirect.conn = conn};
 	struct rt_redirect *redirect = &change.redirect;
@@ -569,10 +572,10 @@ static int move_own(struct rpma_rt_conn *conn, struct rpma_rt_queue *queue)
 			goto undo;
 		redirect->own_to[i] = change.to[i];
 	}
-	ret = ask_poller(&change, set_queue_on_poller);
+	ret = change_ask_poller(&change, change_set_queue_on_poller);
 	if (ret)
 		goto undo;
-	finish_redirect(redirect);
+	change_finish_redirect(redirect);
 	while (i-- > 0)
 		rt_route_swap(&conn->own[i], redirect->from,
 			      redirect->from_lane, change.to[i]);
@@ -601,25 +604,26 @@ int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 				rt_name_of(conn));
 	if (ret)
 		return ret;
-	ret = begin_change(conn);
+	ret = change_begin(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);
 	/* the queue changes only inside a change */
 	if (conn->own[RPMA_RT_SEND_SIDE].queue != queue)
-		ret = move_own(conn, queue);
-	end_change(conn);
+		ret = change_move_own(conn, queue);
+	change_end(conn);
 	return RT_REFUSED(ret, what);
 }
 
-static int close_route_on_poller(void *arg)
+static int change_close_route_on_poller(void *arg)
 {
 	struct change *change = arg;
 
 	return rt_redirect_route_poller(&change->redirect);
 }
 
-/* Closes a route. REQUIRES: begin_change() */
-static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
+/* Closes a route. REQUIRES: change_begin() */
+static int change_close_route(struct rpma_rt_route *route,
+			      struct rpma_rt_route *to)
 {
 	struct rpma_rt_conn *conn = route->conn;
 	struct change change = {
@@ -633,10 +637,10 @@ static int close_route(struct rpma_rt_route *route, struct rpma_rt_route *to)
 		return RPMA_RT_E_CLOSED;
 	ret = rt_numbers_let_poller(&conn->cq->numbers);
 	if (ret == 0)
-		ret = ask_poller(&change, close_route_on_poller);
+		ret = change_ask_poller(&change, change_close_route_on_poller);
 	if (ret)
 		return ret;
-	finish_redirect(redirect);
+	change_finish_redirect(redirect);
 	rt_route_end(route, redirect->from, redirect->from_lane, to);
 	return 0;
 }
@@ -646,7 +650,7 @@ int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to)
 	RT_NOT_CANCELLED;
 	static const char what[] = "the route is not closed";
 	struct rpma_rt_conn *conn = route == NULL ? NULL : route->conn;
-	int ret = check_at(RT_LOG_HERE, conn, "route");
+	int ret = change_check_at(RT_LOG_HERE, conn, "route");
 
 	if (ret)
 		return ret;
@@ -664,38 +668,39 @@ int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to)
 				 "\"%s\" was made without a queue: give "
 				 "another open route in to",
 				 rt_name_of(conn));
-	ret = begin_change(conn);
+	ret = change_begin(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);
-	ret = close_route(route, to != NULL ? to : &conn->own[route->side]);
-	end_change(conn);
+	ret = change_close_route(route,
+				 to != NULL ? to : &conn->own[route->side]);
+	change_end(conn);
 	return RT_REFUSED(ret, what);
 }
 
 /* -------------------------------------------------------- more routes --- */
 
-static int add_route_on_poller(void *arg)
+static int change_add_route_on_poller(void *arg)
 {
 	struct change *change = arg;
 
-	take_spills_on_poller(change);
-	if (is_dying(change->conn))
+	change_take_spills_on_poller(change);
+	if (change_is_dying(change->conn))
 		return RPMA_RT_E_CLOSED;
 	rt_bind_add_route_poller(change->conn, change->route);
 	return 0;
 }
 
 /* Opens a route to the queue or, if queue is NULL, to the function. */
-static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		      struct rpma_rt_queue *queue, rpma_rt_route_fn *fn,
-		      void *arg, struct rpma_rt_route **route_ptr)
+static int change_open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			     struct rpma_rt_queue *queue, rpma_rt_route_fn *fn,
+			     void *arg, struct rpma_rt_route **route_ptr)
 {
 	static const char what[] = "no route is opened";
 	struct change change = {.conn = conn};
 	uint32_t entries = rt_hold_items(conn, side) + RT_ROUTE_EVENTS;
 	int ret;
 
-	ret = begin_change(conn);
+	ret = change_begin(conn);
 	if (ret)
 		return RT_REFUSED(ret, what);
 	/* a future may be led to the route after its credit came back */
@@ -706,20 +711,21 @@ static int open_route(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		goto end;
 	rt_route_opened(change.route)->callback =
 		(struct rt_callback){.fn = fn, .arg = arg};
-	ret = ask_poller(&change, add_route_on_poller);
+	ret = change_ask_poller(&change, change_add_route_on_poller);
 	if (ret)
 		rt_route_undo(conn, change.route, change.spill[0]);
 	else
 		*route_ptr = change.route;
 end:
-	end_change(conn);
+	change_end(conn);
 	return RT_REFUSED(ret, what);
 }
 
 /* Refuses a receive route with a pool: messages of a pool come to the
  * connection's own queue. */
-static int check_pool(const struct rt_log_place *place,
-		      const struct rpma_rt_conn *conn, enum rpma_rt_side side)
+static int change_check_pool(const struct rt_log_place *place,
+			     const struct rpma_rt_conn *conn,
+			     enum rpma_rt_side side)
 {
 	if (rt_conn_fed(conn) == NULL || side != RPMA_RT_RECV_SIDE)
 		return 0;
@@ -738,14 +744,14 @@ int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	if (ret == 0)
 		ret = RT_REFUSE_NULL(queue, route_ptr);
 	if (ret == 0)
-		ret = check_side(RT_LOG_HERE, side);
+		ret = change_check_side(RT_LOG_HERE, side);
 	if (ret == 0)
-		ret = check_pool(RT_LOG_HERE, conn, side);
+		ret = change_check_pool(RT_LOG_HERE, conn, side);
 	if (ret == 0)
 		ret = rt_queue_check_of(queue, conn->rt, "queue");
 	if (ret)
 		return ret;
-	return open_route(conn, side, queue, NULL, NULL, route_ptr);
+	return change_open_route(conn, side, queue, NULL, NULL, route_ptr);
 }
 
 int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
@@ -758,10 +764,10 @@ int rpma_rt_route_open_callback(struct rpma_rt_conn *conn,
 	if (ret == 0)
 		ret = RT_REFUSE_NULL(fn, route_ptr);
 	if (ret == 0)
-		ret = check_side(RT_LOG_HERE, side);
+		ret = change_check_side(RT_LOG_HERE, side);
 	if (ret == 0)
-		ret = check_pool(RT_LOG_HERE, conn, side);
+		ret = change_check_pool(RT_LOG_HERE, conn, side);
 	if (ret)
 		return ret;
-	return open_route(conn, side, NULL, fn, arg, route_ptr);
+	return change_open_route(conn, side, NULL, fn, arg, route_ptr);
 }

@@ -91,7 +91,7 @@ void *rt_item_user(const struct rpma_rt_conn *conn)
 /* Returns the reason of the end. After a failed work request reports ERROR
  * rather than DISCONNECTED: the failure may have caused the disconnect, which
  * may be seen first. */
-static enum rpma_rt_reason reason_of(const struct rpma_rt_conn *conn)
+static enum rpma_rt_reason item_reason_of(const struct rpma_rt_conn *conn)
 {
 	return conn->poll.failed &&
 			       conn->ctl.reason == RPMA_RT_REASON_DISCONNECTED
@@ -114,7 +114,7 @@ struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 	if (conn->poll.state != RT_PS_HEALTHY &&
 	    (event == RPMA_RT_EVENT_CLOSED ||
 	     event == RPMA_RT_EVENT_ROUTE_CLOSED)) {
-		item.status = (uint8_t)reason_of(conn);
+		item.status = (uint8_t)item_reason_of(conn);
 		item.imm = conn->ctl.cm_status;
 	}
 	return item;
@@ -175,7 +175,7 @@ void rt_name_copy(struct rpma_rt_conn *conn, char *name)
 
 /* Checks a name, which goes unchanged into a line of the log and into a
  * dump. */
-static int check_name(const char *name, size_t len)
+static int name_check(const char *name, size_t len)
 {
 	size_t i;
 
@@ -213,7 +213,7 @@ int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name)
 				 "its name before that",
 				 rt_name_of(conn));
 	len = strnlen(name, RPMA_RT_NAME_MAX + 1);
-	ret = check_name(name, len);
+	ret = name_check(name, len);
 	if (ret)
 		return ret;
 	if (conn->is_named)
@@ -238,7 +238,7 @@ const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn)
 
 /* --------------------------------------------------------- private data --- */
 
-static bool is_nothing(const uint8_t *bytes, uint8_t len)
+static bool conn_is_nothing(const uint8_t *bytes, uint8_t len)
 {
 	uint8_t i = 0;
 
@@ -259,7 +259,7 @@ void rt_conn_keep_private_data(struct rpma_rt_conn *conn,
 	if (len == 0 || conn->pdata_in_len != 0 || conn->pdata_in == NULL)
 		return;
 	conn->pdata_in_len = len;
-	if (is_nothing(event->private_data, len)) {
+	if (conn_is_nothing(event->private_data, len)) {
 		free(conn->pdata_in);
 		conn->pdata_in = NULL;
 	} else {
@@ -283,7 +283,7 @@ struct rpma_cm_event rt_conn_bare_event(const struct rpma_cm_event *event)
 
 /* ----------------------------------------------------------------- peer --- */
 
-static socklen_t size_of(const struct sockaddr *addr)
+static socklen_t peer_size_of(const struct sockaddr *addr)
 {
 	switch (addr->sa_family) {
 	case AF_INET:
@@ -295,7 +295,7 @@ static socklen_t size_of(const struct sockaddr *addr)
 	}
 }
 
-static bool is_other(const struct sockaddr *addr)
+static bool peer_is_other(const struct sockaddr *addr)
 {
 	return addr->sa_family != AF_INET && addr->sa_family != AF_INET6;
 }
@@ -312,14 +312,14 @@ int rt_peer_keep_addr_control(struct rpma_rt_conn *conn)
 	if (ret)
 		return ret;
 	peer = (const struct sockaddr *)&id->route.addr.dst_storage;
-	if (is_other(peer)) {
+	if (peer_is_other(peer)) {
 		to = malloc(RT_ADDR_IB);
 		if (to == NULL)
 			return RPMA_E_NOMEM;
 		addr->other.family = peer->sa_family;
 		addr->other.whole = to;
 	}
-	memcpy(to, peer, size_of(peer));
+	memcpy(to, peer, peer_size_of(peer));
 	return 0;
 }
 
@@ -344,10 +344,10 @@ int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 			"the peer's address is not known yet: wait for "
 			"RPMA_RT_EVENT_READY");
 	peer = &conn->peer_addr.any;
-	if (is_other(peer))
+	if (peer_is_other(peer))
 		peer = (const struct sockaddr *)conn->peer_addr.other.whole;
 	room = *len;
-	*len = size_of(peer);
+	*len = peer_size_of(peer);
 	memcpy(addr, peer, room < *len ? room : *len);
 	return 0;
 }
@@ -355,7 +355,7 @@ int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 /* ---------------------------------------------------- the peer's memory --- */
 
 /* Makes the connection's own copy of the configuration, in the first call. */
-static int copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
+static int peer_copy_pcfg(struct rpma_rt_conn *conn, bool direct_write)
 {
 	struct rpma_peer_cfg *before = NULL;
 	struct rpma_peer_cfg *pcfg;
@@ -390,17 +390,17 @@ int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
 							     &direct_write);
 	if (ret)
 		return ret;
-	/* acquire: pairs with the release in copy_pcfg() */
+	/* acquire: pairs with the release in peer_copy_pcfg() */
 	own = atomic_load_explicit(&conn->remote_cfg, memory_order_acquire);
 	if (own == NULL)
-		return RT_REFUSED(copy_pcfg(conn, direct_write),
+		return RT_REFUSED(peer_copy_pcfg(conn, direct_write),
 				  "the peer's configuration is not applied");
 	return rpma_peer_cfg_set_direct_write_to_pmem(own, direct_write);
 }
 
 int rt_peer_apply_poster(struct rpma_rt_conn *conn)
 {
-	/* acquire: pairs with the release in copy_pcfg() */
+	/* acquire: pairs with the release in peer_copy_pcfg() */
 	const struct rpma_peer_cfg *pcfg =
 		atomic_load_explicit(&conn->remote_cfg, memory_order_acquire);
 
@@ -415,6 +415,6 @@ void rt_peer_fini(struct rpma_rt_conn *conn)
 		atomic_load_explicit(&conn->remote_cfg, memory_order_relaxed);
 
 	rpma_peer_cfg_delete(&pcfg);
-	if (is_other(&conn->peer_addr.any))
+	if (peer_is_other(&conn->peer_addr.any))
 		free(conn->peer_addr.other.whole);
 }

@@ -82,7 +82,8 @@ enum rt_ctl_bit {
 	RT_CTL_DEAF = 1 << 17,
 	/* draining, and nothing more will be published */
 	RT_CTL_THROUGH = 1 << 18,
-	RT_CTL_UNPINNED = 1 << 19 /* a thread gave slots back: see end_id() */
+	RT_CTL_UNPINNED =
+		1 << 19 /* a thread gave slots back: see control_end_id() */
 };
 
 /* bits for the poller, in the order of life */

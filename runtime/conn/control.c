@@ -32,7 +32,8 @@
  */
 
 /* Handles an asynchronous event, on the event thread. */
-static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
+static void control_qp_event(struct rt_async_object *self,
+			     enum ibv_event_type type)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, ctl.async, self);
@@ -64,12 +65,12 @@ static void qp_event(struct rt_async_object *self, enum ibv_event_type type)
  * rt_async_disown() ends the events. Control thread. */
 static void rt_hear_begin(struct rpma_rt_conn *conn)
 {
-	conn->ctl.async =
-		(struct rt_async_object){.object = conn->qp, .event = qp_event};
+	conn->ctl.async = (struct rt_async_object){.object = conn->qp,
+						   .event = control_qp_event};
 	rt_async_own(&conn->ctl.async);
 }
 
-static void say_ignored(struct rpma_rt_conn *conn, const char *what)
+static void control_say_ignored(struct rpma_rt_conn *conn, const char *what)
 {
 	char name[RPMA_RT_NAME_MAX + 1];
 
@@ -92,15 +93,17 @@ static void rt_hear_control(struct rpma_rt_conn *conn)
 	    conn->ctl.state == RT_CONN_CONNECTING)
 		rdma_notify(conn->setup->id, IBV_EVENT_COMM_EST);
 	if (heard & UINT32_C(1) << IBV_EVENT_PATH_MIG)
-		say_ignored(conn, "its path has moved to the other one");
+		control_say_ignored(conn,
+				    "its path has moved to the other one");
 	if (heard & UINT32_C(1) << IBV_EVENT_PATH_MIG_ERR)
-		say_ignored(conn, "its path cannot move to the other one");
+		control_say_ignored(conn,
+				    "its path cannot move to the other one");
 }
 
 /* Returns whether a CM event is about a connection. Other events are about
  * multicast groups, or are only news: an address has moved to another port of a
  * bond. */
-static bool is_of_connections(enum rdma_cm_event_type type)
+static bool control_is_of_connections(enum rdma_cm_event_type type)
 {
 	switch (type) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -120,15 +123,16 @@ static bool is_of_connections(enum rdma_cm_event_type type)
  * other event. Control thread. */
 static bool rt_hear_concerns(struct rpma_rt_conn *conn, uint32_t type)
 {
-	if (is_of_connections((enum rdma_cm_event_type)type))
+	if (control_is_of_connections((enum rdma_cm_event_type)type))
 		return true;
-	say_ignored(conn, rdma_event_str((enum rdma_cm_event_type)type));
+	control_say_ignored(conn,
+			    rdma_event_str((enum rdma_cm_event_type)type));
 	return false;
 }
 
 /* -------------------------------------------------------- the way there --- */
 
-static void die(struct rpma_rt_conn *conn, struct rt_reason why);
+static void control_die(struct rpma_rt_conn *conn, struct rt_reason why);
 
 int rt_conn_qp_is_made_control(struct rpma_rt_conn *conn)
 {
@@ -161,7 +165,7 @@ int rt_conn_qp_is_made_control(struct rpma_rt_conn *conn)
 
 /* Begins to resolve setup->addr. If that fails at once, tries the next address
  * of the name; without another address the connection dies. */
-static void reach(struct rpma_rt_conn *conn)
+static void control_reach(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_setup *setup = conn->setup;
 	struct rt_reason why;
@@ -175,12 +179,13 @@ static void reach(struct rpma_rt_conn *conn)
 			return;
 		why = rt_reason_of_step(RT_STEP_BEGIN, rt_failure_errno(ret));
 	} while (rt_resolve_next_control(conn, &why));
-	die(conn, why);
+	control_die(conn, why);
 }
 
 /* Returns why resolving, or making the queue pair, failed; the call has just
  * returned `ret`. */
-static struct rt_reason unresolved(const struct rpma_cm_event *event, int ret)
+static struct rt_reason control_unresolved(const struct rpma_cm_event *event,
+					   int ret)
 {
 	switch (event->type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -192,8 +197,8 @@ static struct rt_reason unresolved(const struct rpma_cm_event *event, int ret)
 	}
 }
 
-static void resolve_further(struct rpma_rt_conn *conn,
-			    const struct rpma_cm_event *event)
+static void control_resolve_further(struct rpma_rt_conn *conn,
+				    const struct rpma_cm_event *event)
 {
 	struct rt_reason why;
 	int ret;
@@ -207,21 +212,21 @@ static void resolve_further(struct rpma_rt_conn *conn,
 	}
 	if (ret == 0)
 		return;
-	why = unresolved(event, ret);
+	why = control_unresolved(event, ret);
 	if (conn->ctl.state == RT_CONN_RESOLVING &&
 	    rt_resolve_next_control(conn, &why))
-		reach(conn);
+		control_reach(conn);
 	else
-		die(conn, why);
+		control_die(conn, why);
 }
 
-static void name_is_over(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
-			 int err)
+static void control_name_is_over(struct rpma_rt_conn *conn,
+				 enum rpma_rt_reason reason, int err)
 {
 	if (conn->setup->addr[0] == '\0')
 		rt_conn_die_control(conn, reason, (uint32_t)-err);
 	else
-		reach(conn);
+		control_reach(conn);
 }
 
 void rt_conn_begin_control(struct rt_msg *msg, void *owner)
@@ -233,14 +238,14 @@ void rt_conn_begin_control(struct rt_msg *msg, void *owner)
 	(void)owner;
 	if (conn->ctl.state == RT_CONN_RESOLVING) {
 		if (setup->resolve != NULL)
-			rt_resolve_begin_control(conn, name_is_over);
+			rt_resolve_begin_control(conn, control_name_is_over);
 		else
-			reach(conn);
+			control_reach(conn);
 	}
 	rt_conn_unref(conn);
 }
 
-static void connect_now(struct rpma_rt_conn *conn)
+static void control_connect_now(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_setup *setup = conn->setup;
 	struct rpma_conn_private_data pdata = {setup->pdata_out,
@@ -269,13 +274,14 @@ static void connect_now(struct rpma_rt_conn *conn)
 		rt_look_send(conn);
 	rpma_log_release();
 	if (ret)
-		die(conn, rt_reason_of_step(conn->passive ? RT_STEP_ACCEPT
-							  : RT_STEP_CONNECT,
-					    err));
+		control_die(conn,
+			    rt_reason_of_step(conn->passive ? RT_STEP_ACCEPT
+							    : RT_STEP_CONNECT,
+					      err));
 }
 
-static void established(struct rpma_rt_conn *conn,
-			const struct rpma_cm_event *event)
+static void control_established(struct rpma_rt_conn *conn,
+				const struct rpma_cm_event *event)
 {
 	if (conn->ctl.state != RT_CONN_CONNECTING)
 		return;
@@ -291,8 +297,8 @@ static void established(struct rpma_rt_conn *conn,
 /* Replaces the reason ERROR by a refusal. librdmacm flushes a refused queue
  * pair before handing the event out, so the flush may be seen first: the
  * refusal is the reason all the same. */
-static void refine_reason(struct rpma_rt_conn *conn,
-			  const struct rpma_cm_event *event)
+static void control_refine_reason(struct rpma_rt_conn *conn,
+				  const struct rpma_cm_event *event)
 {
 	struct rt_reason why;
 
@@ -315,7 +321,8 @@ static void refine_reason(struct rpma_rt_conn *conn,
  * Thousands of peers may leave at once, and ending their connections takes
  * longer than reading the events: connections that begin do not wait for these
  * ends. */
-static void leave(struct rpma_rt_conn *conn, const struct rpma_cm_event *event)
+static void control_leave(struct rpma_rt_conn *conn,
+			  const struct rpma_cm_event *event)
 {
 	struct rt_reason why;
 
@@ -338,18 +345,18 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	if (!rt_hear_concerns(conn, event->type))
 		return;
 	if (conn->ctl.state >= RT_CONN_DRAINING) {
-		refine_reason(conn, event);
+		control_refine_reason(conn, event);
 		return;
 	}
 	if (conn->ctl.state == RT_CONN_RESOLVING) {
-		resolve_further(conn, event);
+		control_resolve_further(conn, event);
 		return;
 	}
 	/* without conn->conn the peer gave up before this end answered */
 	if (conn->conn != NULL)
 		ret = rpma_conn_handle_event(conn->conn, &bare, &conn_event);
 	if (ret == 0 && conn_event == RPMA_CONN_ESTABLISHED) {
-		established(conn, event);
+		control_established(conn, event);
 		return;
 	}
 	if (ret == RPMA_E_UNKNOWN)
@@ -357,24 +364,25 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		rt_conn_keep_private_data(conn, event);
 	if (conn->ctl.state == RT_CONN_ESTABLISHED)
-		leave(conn, event);
+		control_leave(conn, event);
 	else
-		die(conn, rt_reason_of_event(event));
+		control_die(conn, rt_reason_of_event(event));
 }
 
-static void cm_event(struct rt_cm_target *target,
-		     const struct rpma_cm_event *event)
+static void control_cm_event(struct rt_cm_target *target,
+			     const struct rpma_cm_event *event)
 {
 	rt_conn_cm_event_control(RT_FROM(struct rpma_rt_conn, target, target),
 				 event);
 }
 
-static void cm_unref(struct rt_cm_target *target)
+static void control_cm_unref(struct rt_cm_target *target)
 {
 	rt_conn_unref(RT_FROM(struct rpma_rt_conn, target, target));
 }
 
-const struct rt_cm_ops rt_conn_cm_ops = {.event = cm_event, .unref = cm_unref};
+const struct rt_cm_ops rt_conn_cm_ops = {.event = control_cm_event,
+					 .unref = control_cm_unref};
 
 /* -------------------------------------------------------- the destroyer --- */
 
@@ -388,7 +396,7 @@ const struct rt_cm_ops rt_conn_cm_ops = {.event = cm_event, .unref = cm_unref};
 
 /* Destroys the queue pair. On the destroyer, or on the control thread if the id
  * could not be silenced. */
-static void destroy_qp(struct rt_msg *msg, void *owner)
+static void control_destroy_qp(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, ctl.destroy_msg, msg);
@@ -401,7 +409,7 @@ static void destroy_qp(struct rt_msg *msg, void *owner)
 	rt_conn_tell_control(conn, RT_CTL_DESTROYED);
 }
 
-static int delete_id(struct rpma_rt_conn *conn)
+static int control_delete_id(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_setup *setup = conn->setup;
 	struct rpma_conn_private_data pdata;
@@ -423,25 +431,25 @@ static int delete_id(struct rpma_rt_conn *conn)
 }
 
 /* Destroys the CM id, on the destroyer. */
-static void destroy_id(struct rt_msg *msg, void *owner)
+static void control_destroy_id(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, ctl.destroy_msg, msg);
 
 	(void)owner;
-	conn->ctl.id_stays = delete_id(conn) != 0;
+	conn->ctl.id_stays = control_delete_id(conn) != 0;
 	rt_conn_tell_control(conn, RT_CTL_DELETED);
 }
 
-static void ask_destroyer(struct rpma_rt_conn *conn,
-			  void (*fn)(struct rt_msg *msg, void *owner))
+static void control_ask_destroyer(struct rpma_rt_conn *conn,
+				  void (*fn)(struct rt_msg *msg, void *owner))
 {
 	conn->ctl.destroy_msg.fn = fn;
 	rt_inbox_push_mt(&conn->device->destroyer.inbox,
 			 &conn->ctl.destroy_msg);
 }
 
-static int silence(const struct rpma_rt_conn *conn)
+static int control_silence(const struct rpma_rt_conn *conn)
 {
 	struct rdma_cm_id *id;
 	int ret;
@@ -459,21 +467,22 @@ static void rt_destroy_qp_control(struct rpma_rt_conn *conn)
 	 * reading an event of the id, on this thread. So the id leaves the
 	 * channel first; if the id cannot leave, this thread destroys the queue
 	 * pair, because this thread reads no event meanwhile */
-	if (conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED && silence(conn))
-		destroy_qp(&conn->ctl.destroy_msg, NULL);
+	if (conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED &&
+	    control_silence(conn))
+		control_destroy_qp(&conn->ctl.destroy_msg, NULL);
 	else
-		ask_destroyer(conn, destroy_qp);
+		control_ask_destroyer(conn, control_destroy_qp);
 }
 
 /* Has the CM id and the rest destroyed; RT_CTL_DELETED answers. */
 static void rt_destroy_id_control(struct rpma_rt_conn *conn)
 {
-	ask_destroyer(conn, destroy_id);
+	control_ask_destroyer(conn, control_destroy_id);
 }
 
 /* --------------------------------------------------- the order of death --- */
 
-static void post_rq_marker(struct rpma_rt_conn *conn)
+static void control_post_rq_marker(struct rpma_rt_conn *conn)
 {
 	struct ibv_recv_wr wr = {
 		.wr_id = rt_wr_id_internal(RT_RQ_MARKER, conn->slot)};
@@ -486,7 +495,8 @@ static void post_rq_marker(struct rpma_rt_conn *conn)
 /* Posts the SQ marker behind everything that was posted. opcode: an operation
  * that the queue pair can do in its state and that the peer does not notice.
  * Returns 0 or an errno. */
-static int post_sq_marker(struct rpma_rt_conn *conn, enum ibv_wr_opcode opcode)
+static int control_post_sq_marker(struct rpma_rt_conn *conn,
+				  enum ibv_wr_opcode opcode)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = rt_wr_id_internal(RT_SQ_MARKER, conn->slot),
@@ -504,7 +514,7 @@ static int post_sq_marker(struct rpma_rt_conn *conn, enum ibv_wr_opcode opcode)
 
 /* Makes all outstanding work requests come back, with a marker behind them in
  * each queue. */
-static void flush_qp(struct rpma_rt_conn *conn)
+static void control_flush_qp(struct rpma_rt_conn *conn)
 {
 	int ret;
 
@@ -512,7 +522,7 @@ static void flush_qp(struct rpma_rt_conn *conn)
 		return;
 	/* receives in an SRQ are for other connections */
 	if (rt_conn_srq(conn) == NULL)
-		post_rq_marker(conn);
+		control_post_rq_marker(conn);
 	ret = conn->conn ? rpma_conn_qp_to_err(conn->conn, conn)
 			 : rpma_conn_req_qp_to_err(conn->setup->req, conn);
 	/* nothing is flushed: the queue pair is destroyed, then completions are
@@ -527,12 +537,12 @@ static void flush_qp(struct rpma_rt_conn *conn)
 	if (conn->ctl.has_marker)
 		conn->ctl.markers_due |= 1u << RPMA_RT_SEND_SIDE;
 	else
-		post_sq_marker(conn, IBV_WR_SEND);
+		control_post_sq_marker(conn, IBV_WR_SEND);
 }
 
 /* Returns whether the peer was not reached. For a name without an address
  * resolve.c has logged already. */
-static bool is_unreached(const struct rpma_rt_conn *conn)
+static bool control_is_unreached(const struct rpma_rt_conn *conn)
 {
 	return !conn->passive &&
 	       conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED &&
@@ -541,7 +551,8 @@ static bool is_unreached(const struct rpma_rt_conn *conn)
 
 /* Logs the end of a connection: as an error if the connection failed or the
  * peer did not take the connection, otherwise as an information. */
-static void log_death(struct rpma_rt_conn *conn, const struct rt_reason *why)
+static void control_log_death(struct rpma_rt_conn *conn,
+			      const struct rt_reason *why)
 {
 	char name[RPMA_RT_NAME_MAX + 1];
 	char words[RT_FAILURE_WORDS];
@@ -549,8 +560,9 @@ static void log_death(struct rpma_rt_conn *conn, const struct rt_reason *why)
 
 	rt_name_copy(conn, name);
 	rt_reason_words(why, words);
-	if (is_unreached(conn) && (why->step != RT_STEP_NONE ||
-				   why->reason == RPMA_RT_REASON_REJECTED)) {
+	if (control_is_unreached(conn) &&
+	    (why->step != RT_STEP_NONE ||
+	     why->reason == RPMA_RT_REASON_REJECTED)) {
 		rt_resolve_target(conn->setup, target, sizeof(target));
 		RT_LOG_ERROR("\"%s\" is not connected to %s, port %s: %s", name,
 			     target, conn->setup->port, words);
@@ -563,7 +575,7 @@ static void log_death(struct rpma_rt_conn *conn, const struct rt_reason *why)
 			    conn->qp_num, rpma_rt_reason_2str(why->reason));
 }
 
-static void die(struct rpma_rt_conn *conn, struct rt_reason why)
+static void control_die(struct rpma_rt_conn *conn, struct rt_reason why)
 {
 	if (conn->ctl.state >= RT_CONN_DRAINING)
 		return;
@@ -573,12 +585,12 @@ static void die(struct rpma_rt_conn *conn, struct rt_reason why)
 	rt_conn_set_closing(conn);
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
-	flush_qp(conn);
+	control_flush_qp(conn);
 	if (why.reason == RPMA_RT_REASON_DEVICE)
 		conn->ctl.markers_due = 0; /* the markers may never come */
 	if (conn->conn != NULL)
 		rpma_conn_disconnect(conn->conn);
-	log_death(conn, &why);
+	control_log_death(conn, &why);
 	rt_resolve_end_control(conn);
 	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
 }
@@ -586,12 +598,13 @@ static void die(struct rpma_rt_conn *conn, struct rt_reason why)
 void rt_conn_die_control(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
 			 uint32_t cm_status)
 {
-	die(conn, (struct rt_reason){.reason = reason, .detail = cm_status});
+	control_die(conn,
+		    (struct rt_reason){.reason = reason, .detail = cm_status});
 }
 
 /* Begins a drain: no post gets in any more; the line is posted first, and the
  * poller reports when the line is empty. */
-static void drain(struct rpma_rt_conn *conn)
+static void control_drain(struct rpma_rt_conn *conn)
 {
 	int i;
 
@@ -612,7 +625,7 @@ static void drain(struct rpma_rt_conn *conn)
 /* Posts the drain's marker. The marker completes when everything that was
  * posted has completed; then the connection is closed. The marker is a write of
  * no bytes, which the peer's program does not notice. */
-static void end_drain(struct rpma_rt_conn *conn)
+static void control_end_drain(struct rpma_rt_conn *conn)
 {
 	int err;
 
@@ -623,14 +636,14 @@ static void end_drain(struct rpma_rt_conn *conn)
 		return;
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
-	err = post_sq_marker(conn, IBV_WR_RDMA_WRITE);
+	err = control_post_sq_marker(conn, IBV_WR_RDMA_WRITE);
 	if (err)
-		die(conn, rt_reason_of_step(RT_STEP_POST, err));
+		control_die(conn, rt_reason_of_step(RT_STEP_POST, err));
 	else
 		conn->ctl.has_marker = true;
 }
 
-static void end_qp(struct rpma_rt_conn *conn)
+static void control_end_qp(struct rpma_rt_conn *conn)
 {
 	rt_conn_set_state(conn, RT_CONN_SWEEPING);
 	if (conn->ctl.qp_state != RT_QP_ALIVE) {
@@ -645,7 +658,7 @@ static void end_qp(struct rpma_rt_conn *conn)
 
 /* Returns whether threads have slots that are not published: such threads may
  * be inside librpma, with librpma's connection. */
-static bool is_pinned(const struct rpma_rt_conn *conn)
+static bool control_is_pinned(const struct rpma_rt_conn *conn)
 {
 	/* pairs with the fence in rt_post_look_again(): either that thread sees
 	 * the closed side, or this look sees the slots [LINE-1] */
@@ -654,9 +667,9 @@ static bool is_pinned(const struct rpma_rt_conn *conn)
 	       rt_freelist_used(&conn->gate[1].turn.free) > 0;
 }
 
-static void end_id(struct rpma_rt_conn *conn)
+static void control_end_id(struct rpma_rt_conn *conn)
 {
-	conn->ctl.is_pinned = is_pinned(conn);
+	conn->ctl.is_pinned = control_is_pinned(conn);
 	if (conn->ctl.is_pinned)
 		/* the thread that gives slots back sends RT_CTL_UNPINNED */
 		return;
@@ -666,14 +679,14 @@ static void end_id(struct rpma_rt_conn *conn)
 
 /* Sends the last step to the poller. The id is destroyed, and this thread reads
  * and handles the id's events: so there are no further events. */
-static void end_last(struct rpma_rt_conn *conn)
+static void control_end_last(struct rpma_rt_conn *conn)
 {
 	if (conn->ctl.id_stays)
 		rt_cm_keep_control(conn->device->cm, &conn->target);
 	rt_conn_tell_poller(conn, RT_POLL_LAST);
 }
 
-static void done(struct rpma_rt_conn *conn)
+static void control_done(struct rpma_rt_conn *conn)
 {
 	struct rpma_rt *rt = conn->rt;
 
@@ -687,28 +700,29 @@ static void done(struct rpma_rt_conn *conn)
 /* Handles the loss of CM events: an established connection goes on, and does
  * not notice when the peer leaves. If descriptors were lost, completions do not
  * arrive either, and the connection dies. */
-static void go_deaf(struct rpma_rt_conn *conn)
+static void control_go_deaf(struct rpma_rt_conn *conn)
 {
 	if (conn->ctl.state < RT_CONN_ESTABLISHED || rt_fds_error(conn->rt))
-		die(conn, rt_reason_of_step(RT_STEP_EVENTS,
-					    rt_cm_error(conn->device->cm)));
+		control_die(conn,
+			    rt_reason_of_step(RT_STEP_EVENTS,
+					      rt_cm_error(conn->device->cm)));
 }
 
-static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
+static void control_run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 {
 	if (bits & RT_CTL_REJECT && conn->ctl.state == RT_CONN_READY)
 		conn->ctl.handshake = RT_HANDSHAKE_REJECTED;
 	if (bits & (RT_CTL_REJECT | RT_CTL_CLOSE))
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 	if (bits & RT_CTL_DEAF)
-		go_deaf(conn);
+		control_go_deaf(conn);
 	if (bits & RT_CTL_DEVICE)
 		rt_conn_die_control(conn, RPMA_RT_REASON_DEVICE, 0);
 	if (bits & RT_CTL_STOP)
 		rt_conn_die_control(conn, RPMA_RT_REASON_STOPPED, 0);
 	/* connects only if the connection was not closed meanwhile */
 	if (bits & RT_CTL_CONNECT)
-		connect_now(conn);
+		control_connect_now(conn);
 	if (bits & RT_CTL_HEARD)
 		rt_hear_control(conn);
 	if (bits & RT_CTL_LEFT)
@@ -722,26 +736,26 @@ static void run_bits(struct rpma_rt_conn *conn, uint32_t bits)
 	if (bits & RT_CTL_EMPTY)
 		rt_conn_die_control(conn, RPMA_RT_REASON_LOCAL, 0);
 	if (bits & RT_CTL_DRAIN)
-		drain(conn);
+		control_drain(conn);
 	if (bits & RT_CTL_DRAINED)
-		end_qp(conn);
+		control_end_qp(conn);
 	if (bits & RT_CTL_DESTROYED)
 		rt_conn_tell_poller(conn, RT_POLL_GONE);
 	if (bits & RT_CTL_THROUGH)
-		end_drain(conn);
+		control_end_drain(conn);
 	if (bits & RT_CTL_SWEPT ||
 	    (bits & RT_CTL_UNPINNED && conn->ctl.is_pinned))
-		end_id(conn);
+		control_end_id(conn);
 	if (bits & RT_CTL_DELETED)
-		end_last(conn);
+		control_end_last(conn);
 	if (bits & RT_CTL_DONE)
-		done(conn);
+		control_done(conn);
 }
 
 /* Lets the connection's pool go, as the last step: a thread that may delete the
  * pool then finds that the poller was asked to give back the unread messages.
  * NULL: does nothing. */
-static void let_pool_go(struct rpma_rt *rt, struct rpma_rt_pool *pool)
+static void control_let_pool_go(struct rpma_rt *rt, struct rpma_rt_pool *pool)
 {
 	if (pool == NULL)
 		return;
@@ -763,9 +777,9 @@ void rt_conn_control_message(struct rt_msg *msg, void *owner)
 	 * message is free: the next bit sends the message again */
 	bits = atomic_exchange_explicit(&conn->ctl_bits, 0,
 					memory_order_acquire);
-	run_bits(conn, bits);
+	control_run_bits(conn, bits);
 	if (conn->is_done && !was_done)
 		pool = rt_fill_pool(conn);
 	rt_conn_unref(conn);
-	let_pool_go(rt, pool);
+	control_let_pool_go(rt, pool);
 }

@@ -50,7 +50,8 @@
  */
 
 /* REQUIRES of both functions: the directory's lock */
-static void link_conn(struct rpma_rt_conn **list, struct rpma_rt_conn *conn)
+static void create_link_conn(struct rpma_rt_conn **list,
+			     struct rpma_rt_conn *conn)
 {
 	conn->prev = NULL;
 	conn->next = *list;
@@ -59,7 +60,8 @@ static void link_conn(struct rpma_rt_conn **list, struct rpma_rt_conn *conn)
 	*list = conn;
 }
 
-static void unlink_conn(struct rpma_rt_conn **list, struct rpma_rt_conn *conn)
+static void create_unlink_conn(struct rpma_rt_conn **list,
+			       struct rpma_rt_conn *conn)
 {
 	if (conn->prev != NULL)
 		conn->prev->next = conn->next;
@@ -75,7 +77,7 @@ static void rt_listed_add(struct rpma_rt_conn *conn)
 	struct rpma_rt *rt = conn->rt;
 
 	pthread_mutex_lock(&rt->directory);
-	link_conn(&rt->conns, conn);
+	create_link_conn(&rt->conns, conn);
 	pthread_mutex_unlock(&rt->directory);
 }
 
@@ -86,12 +88,12 @@ static void rt_listed_end(struct rpma_rt_conn *conn)
 	struct rpma_rt *rt = conn->rt;
 
 	pthread_mutex_lock(&rt->directory);
-	unlink_conn(&rt->conns, conn);
-	link_conn(&rt->ended, conn);
+	create_unlink_conn(&rt->conns, conn);
+	create_link_conn(&rt->ended, conn);
 	pthread_mutex_unlock(&rt->directory);
 }
 
-static void listed_leave(struct rpma_rt_conn *conn)
+static void create_listed_leave(struct rpma_rt_conn *conn)
 {
 	/* relaxed: the compare-and-swap decides */
 	struct rpma_rt_conn *first =
@@ -116,11 +118,11 @@ static bool rt_listed_remove(struct rpma_rt_conn *conn)
 	 * which the caller may have */
 	if (rt_self_is_poller() ||
 	    conn->side[RPMA_RT_SEND_SIDE].futures != NULL) {
-		listed_leave(conn);
+		create_listed_leave(conn);
 		return false;
 	}
 	pthread_mutex_lock(&rt->directory);
-	unlink_conn(&rt->ended, conn);
+	create_unlink_conn(&rt->ended, conn);
 	pthread_mutex_unlock(&rt->directory);
 	return true;
 }
@@ -135,24 +137,25 @@ static struct rpma_rt_conn *rt_listed_take_left(struct rpma_rt *rt)
 	/* relaxed: a hint; the exchange below orders */
 	if (atomic_load_explicit(&rt->left, memory_order_relaxed) == NULL)
 		return NULL;
-	/* acquire: pairs with the release in listed_leave(): the writes of the
-	 * last holders */
+	/* acquire: pairs with the release in create_listed_leave(): the writes
+	 * of the last holders */
 	first = atomic_exchange_explicit(&rt->left, NULL, memory_order_acquire);
 	pthread_mutex_lock(&rt->directory);
 	for (conn = first; conn != NULL; conn = conn->poll.left_next)
-		unlink_conn(&rt->ended, conn);
+		create_unlink_conn(&rt->ended, conn);
 	pthread_mutex_unlock(&rt->directory);
 	return first;
 }
 
 /* ----------------------------------------------------------- the record --- */
 
-static void cq_failed(struct rt_cq_user *user);
+static void create_cq_failed(struct rt_cq_user *user);
 
 /* Makes the configuration of the queue pair: the caller's, still without a CQ,
  * with a slot for the marker in each queue and a slot for a keep-alive. */
-static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
-		    const struct rt_limits *limits)
+static int create_copy_cfg(struct rpma_rt_conn *conn,
+			   const struct rt_conn_cfg *cfg,
+			   const struct rt_limits *limits)
 {
 	uint8_t rnr;
 	struct rpma_conn_cfg *copy;
@@ -172,7 +175,7 @@ static int copy_cfg(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 	return rt_keepalive_new(conn, cfg->keepalive_ms);
 }
 
-static void init_sides(struct rpma_rt_conn *conn)
+static void create_init_sides(struct rpma_rt_conn *conn)
 {
 	int i;
 
@@ -257,7 +260,7 @@ void rt_conn_free_left(struct rpma_rt *rt)
 }
 
 /* Copies an address or a port; a name's copy has room for a numeric address. */
-static char *copy_text(const char *text, size_t least)
+static char *create_copy_text(const char *text, size_t least)
 {
 	size_t len = strlen(text) + 1;
 	char *copy = malloc(len > least ? len : least);
@@ -267,8 +270,8 @@ static char *copy_text(const char *text, size_t least)
 	return copy;
 }
 
-static int make_setup(struct rpma_rt_conn *conn,
-		      const struct rt_conn_spec *spec)
+static int create_make_setup(struct rpma_rt_conn *conn,
+			     const struct rt_conn_spec *spec)
 {
 	struct rt_conn_setup *setup = calloc(1, sizeof(*setup));
 
@@ -285,8 +288,8 @@ static int make_setup(struct rpma_rt_conn *conn,
 	if (spec->passive)
 		return 0;
 	setup->begin_msg.fn = spec->begin;
-	setup->addr = copy_text(spec->addr, RT_ADDR_SIZE);
-	setup->port = copy_text(spec->port, RT_PORT_SIZE);
+	setup->addr = create_copy_text(spec->addr, RT_ADDR_SIZE);
+	setup->port = create_copy_text(spec->port, RT_PORT_SIZE);
 	if (setup->addr == NULL || setup->port == NULL)
 		return RPMA_E_NOMEM;
 	if (rt_resolve_is_numeric(spec->addr, spec->port))
@@ -296,8 +299,8 @@ static int make_setup(struct rpma_rt_conn *conn,
 	return setup->resolve != NULL ? 0 : RPMA_E_NOMEM;
 }
 
-static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
-		      uint32_t *rq, struct rpma_rt_conn **conn_ptr)
+static int create_record_new(const struct rt_conn_spec *spec, uint32_t *sq,
+			     uint32_t *rq, struct rpma_rt_conn **conn_ptr)
 {
 	struct rt_limits limits = rt_limits_of(spec->cfg);
 	struct rpma_rt_conn *conn;
@@ -319,18 +322,18 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 	atomic_store_explicit(&conn->user, spec->cfg->user,
 			      memory_order_relaxed);
 	rt_name_init(conn);
-	conn->cq_user.failed = cq_failed;
+	conn->cq_user.failed = create_cq_failed;
 	conn->ctl_msg.fn = spec->control;
 	conn->poll_msg.fn = rt_messages_poll;
 	conn->look_msg.fn = rt_answer_look;
 	rt_conn_set_state(conn,
 			  spec->passive ? RT_CONN_READY : RT_CONN_RESOLVING);
-	init_sides(conn);
-	ret = make_setup(conn, spec);
+	create_init_sides(conn);
+	ret = create_make_setup(conn, spec);
 	if (ret == 0)
 		ret = rt_fill_new(conn, spec->cfg->pool);
 	if (ret == 0)
-		ret = copy_cfg(conn, spec->cfg, &limits);
+		ret = create_copy_cfg(conn, spec->cfg, &limits);
 	if (ret == 0)
 		ret = rt_limits_check(spec->cfg);
 	if (ret == 0)
@@ -350,7 +353,7 @@ static int record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 
 /* Reserves a place in the CQ's table of queue pairs; makes a larger table if
  * the table is full. */
-static int reserve_qp(struct rpma_rt_conn *conn)
+static int create_reserve_qp(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_brought *brought = &conn->poll.brought;
 	struct rt_cq *cq = conn->cq;
@@ -367,18 +370,18 @@ static int reserve_qp(struct rpma_rt_conn *conn)
 	return 0;
 }
 
-static void unreserve_qp(struct rpma_rt_conn *conn)
+static void create_unreserve_qp(struct rpma_rt_conn *conn)
 {
 	if (rt_conn_srq(conn) != NULL)
 		conn->cq->qps_reserved--;
 }
 
-/* Undoes reserve_qp() for a connection that is not made. */
-static void undo_qp(struct rpma_rt_conn *conn)
+/* Undoes create_reserve_qp() for a connection that is not made. */
+static void create_undo_qp(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_brought *brought = &conn->poll.brought;
 
-	unreserve_qp(conn);
+	create_unreserve_qp(conn);
 	if (brought->qps == NULL)
 		return;
 	conn->cq->qps_announced = conn->cq->qps_reserved;
@@ -386,11 +389,11 @@ static void undo_qp(struct rpma_rt_conn *conn)
 	brought->qps = NULL;
 }
 
-static bool is_open(const struct rt_conn_spec *spec)
+static bool create_is_open(const struct rt_conn_spec *spec)
 {
 	const struct rpma_rt_queue *queue = spec->cfg->queue;
 
-	/* for the queue of a listener: see choose_poller() */
+	/* for the queue of a listener: see create_choose_poller() */
 	return !spec->rt->stopping &&
 	       (spec->listener != NULL || queue == NULL ||
 		!rt_queue_is_closed(queue));
@@ -398,8 +401,9 @@ static bool is_open(const struct rt_conn_spec *spec)
 
 /* Reserves room in a CQ of the poller. The lock may have been released
  * meanwhile. REQUIRES: the runtime's lock */
-static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
-			uint32_t sq, uint32_t rq)
+static int create_reserve_room(struct rpma_rt_conn *conn,
+			       struct ibv_context *ibv_ctx, uint32_t sq,
+			       uint32_t rq)
 {
 	struct rt_cq_user *user = &conn->cq_user;
 
@@ -416,8 +420,8 @@ static int reserve_room(struct rpma_rt_conn *conn, struct ibv_context *ibv_ctx,
 /* Returns for how many items the spill of the connection's own queue needs
  * room. Futures whose work request is over, and whose result is led to the
  * queue later, count, too. */
-static uint32_t count_items(const struct rpma_rt_conn *conn,
-			    const struct rt_conn_spec *spec)
+static uint32_t create_count_items(const struct rpma_rt_conn *conn,
+				   const struct rt_conn_spec *spec)
 {
 	uint32_t count = RT_CONN_EVENTS;
 	int i;
@@ -432,8 +436,9 @@ static uint32_t count_items(const struct rpma_rt_conn *conn,
 }
 
 /* REQUIRES: the runtime's lock */
-static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
-		   struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
+static int create_reserve(struct rpma_rt_conn *conn,
+			  const struct rt_conn_spec *spec,
+			  struct ibv_context *ibv_ctx, uint32_t sq, uint32_t rq)
 {
 	struct rt_conn_brought *brought = &conn->poll.brought;
 	struct rt_poller *poller = conn->poller;
@@ -444,24 +449,24 @@ static int reserve(struct rpma_rt_conn *conn, const struct rt_conn_spec *spec,
 	ret = rt_slots_take(poller, &conn->slot);
 	if (ret)
 		return ret;
-	ret = reserve_room(conn, ibv_ctx, sq, rq);
+	ret = create_reserve_room(conn, ibv_ctx, sq, rq);
 	if (ret)
 		goto err_return_slot;
-	ret = is_open(spec) ? 0 : RPMA_RT_E_CLOSED;
+	ret = create_is_open(spec) ? 0 : RPMA_RT_E_CLOSED;
 	/* while the lock was released the SRQ may have failed, and told all its
 	 * users then */
 	if (ret == 0 && rt_conn_srq(conn) != NULL &&
 	    rt_srq_has_failed(conn->from.srq))
 		ret = RPMA_E_PROVIDER;
 	if (ret == 0)
-		ret = reserve_qp(conn);
+		ret = create_reserve_qp(conn);
 	if (ret)
 		goto err_unreserve;
 	ret = rt_futures_reserve(conn, spec->cfg, queue != NULL);
 	if (ret)
 		goto err_undo_qp;
 	ret = rt_route_init_own(conn, RPMA_RT_SEND_SIDE, queue,
-				count_items(conn, spec),
+				create_count_items(conn, spec),
 				&brought->spill[RPMA_RT_SEND_SIDE]);
 	if (ret)
 		goto err_undo_futures;
@@ -476,7 +481,7 @@ err_undo_route:
 err_undo_futures:
 	rt_futures_unreserve(conn);
 err_undo_qp:
-	undo_qp(conn);
+	create_undo_qp(conn);
 err_unreserve:
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 err_return_slot:
@@ -486,8 +491,8 @@ err_return_slot:
 
 /* Chooses the poller. A request goes to no poller whose queue is closed or over
  * its limit. REQUIRES: the runtime's lock */
-static int choose_poller(const struct rt_conn_spec *spec,
-			 struct rpma_rt_conn *conn)
+static int create_choose_poller(const struct rt_conn_spec *spec,
+				struct rpma_rt_conn *conn)
 {
 	uint64_t among = rt_conn_cfg_srq_pollers(spec->cfg);
 
@@ -515,8 +520,8 @@ static int choose_poller(const struct rt_conn_spec *spec,
 
 /* Chooses the SRQ of the poller, if SRQs were named. REQUIRES: the runtime's
  * lock */
-static int choose_srq(const struct rt_conn_spec *spec,
-		      struct rpma_rt_conn *conn)
+static int create_choose_srq(const struct rt_conn_spec *spec,
+			     struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_srq *srq;
 
@@ -555,7 +560,7 @@ static int choose_srq(const struct rt_conn_spec *spec,
 /* Holds everything that is used while the lock is released: a stop waits, and
  * the SRQ is not deleted. Held until the connection is DONE. REQUIRES: the
  * runtime's lock */
-static void hold(struct rpma_rt_conn *conn)
+static void create_hold(struct rpma_rt_conn *conn)
 {
 	conn->rt->in_use++;
 	conn->poller->conns++;
@@ -566,8 +571,9 @@ static void hold(struct rpma_rt_conn *conn)
 		    conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
 }
 
-/* Undoes hold(): the connection is not made. REQUIRES: the runtime's lock */
-static void release_hold(struct rpma_rt_conn *conn)
+/* Undoes create_hold(): the connection is not made. REQUIRES: the runtime's
+ * lock */
+static void create_release_hold(struct rpma_rt_conn *conn)
 {
 	if (rt_conn_srq(conn) != NULL)
 		conn->from.srq->users--;
@@ -580,29 +586,30 @@ static void release_hold(struct rpma_rt_conn *conn)
 }
 
 /* REQUIRES: the runtime's lock */
-static int register_locked(const struct rt_conn_spec *spec,
-			   struct rpma_rt_conn *conn, uint32_t sq, uint32_t rq)
+static int create_register_locked(const struct rt_conn_spec *spec,
+				  struct rpma_rt_conn *conn, uint32_t sq,
+				  uint32_t rq)
 {
 	struct rpma_rt *rt = spec->rt;
 	struct ibv_context *ibv_ctx;
 	int ret;
 
-	if (!is_open(spec))
+	if (!create_is_open(spec))
 		return RPMA_RT_E_CLOSED;
 	if (rt_cm_error(spec->device->cm) != 0)
 		return RPMA_E_PROVIDER;
 	ret = rpma_peer_get_ibv_context(spec->cfg->peer, &ibv_ctx);
 	if (ret)
 		return ret;
-	ret = choose_poller(spec, conn);
+	ret = create_choose_poller(spec, conn);
 	if (ret == 0)
-		ret = choose_srq(spec, conn);
+		ret = create_choose_srq(spec, conn);
 	if (ret)
 		return ret;
-	hold(conn);
-	ret = reserve(conn, spec, ibv_ctx, sq, rq);
+	create_hold(conn);
+	ret = create_reserve(conn, spec, ibv_ctx, sq, rq);
 	if (ret) {
-		release_hold(conn);
+		create_release_hold(conn);
 		return ret;
 	}
 	rpma_conn_cfg_set_cq(conn->setup->cfg, conn->cq->cq);
@@ -622,7 +629,7 @@ static int register_locked(const struct rt_conn_spec *spec,
 }
 
 /* Logs a refusal that has not been logged. */
-static void say_why(const struct rt_conn_spec *spec)
+static void create_say_why(const struct rt_conn_spec *spec)
 {
 	const struct rt_conn_cfg *cfg = spec->cfg;
 
@@ -641,14 +648,14 @@ int rt_conn_create(const struct rt_conn_spec *spec,
 	uint32_t rq;
 	int ret;
 
-	ret = record_new(spec, &sq, &rq, &conn);
+	ret = create_record_new(spec, &sq, &rq, &conn);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&spec->rt->lock);
-	ret = register_locked(spec, conn, sq, rq);
+	ret = create_register_locked(spec, conn, sq, rq);
 	pthread_mutex_unlock(&spec->rt->lock);
 	if (ret) {
-		say_why(spec);
+		create_say_why(spec);
 		rt_conn_free(conn);
 		return ret;
 	}
@@ -674,7 +681,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 			rt_queue_unref_announced(route->queue);
 	}
 	rt_futures_end(conn);
-	unreserve_qp(conn);
+	create_unreserve_qp(conn);
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (rt_conn_srq(conn) != NULL)
 		rt_srq_unref_announced(conn->from.srq);
@@ -690,7 +697,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 
 /* Reports a failure of the CQ to the control thread. Under the runtime's
  * lock. */
-static void cq_failed(struct rt_cq_user *user)
+static void create_cq_failed(struct rt_cq_user *user)
 {
 	rt_conn_tell_control(RT_FROM(struct rpma_rt_conn, cq_user, user),
 			     RT_CTL_DEVICE);

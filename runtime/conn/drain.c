@@ -37,16 +37,16 @@
 
 /* ----------------------------------------------------------- finishing --- */
 
-static bool is_failure(enum ibv_wc_status status)
+static bool drain_is_failure(enum ibv_wc_status status)
 {
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
 /* Gives back the slot of a pool's receive that brought no message. */
-static void return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
-			const struct rt_kept *kept)
+static void drain_return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
+			      const struct rt_kept *kept)
 {
-	if (is_failure(kept->status) &&
+	if (drain_is_failure(kept->status) &&
 	    !(kept->flags & (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)))
 		RT_LOG_ERROR("a receive of %s failed: %s%s", rt_name_of(conn),
 			     ibv_wc_status_str(kept->status),
@@ -57,9 +57,9 @@ static void return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
 	rt_pool_give_back(rt_fill_pool(conn), cookie);
 }
 
-static void write_finished(struct rpma_rt_conn *conn,
-			   const struct rt_ledger_entry *entry,
-			   const struct rt_kept *kept)
+static void drain_write_finished(struct rpma_rt_conn *conn,
+				 const struct rt_ledger_entry *entry,
+				 const struct rt_kept *kept)
 {
 	struct rt_route_entry *route =
 		&conn->cq->routes[rt_wr_id_route(entry->wr_id)];
@@ -78,13 +78,14 @@ static void write_finished(struct rpma_rt_conn *conn,
 
 	if ((route->flags & RPMA_RT_C_LEASE) &&
 	    kept->status != IBV_WC_SUCCESS) {
-		return_slot(conn, item.context, kept);
+		drain_return_slot(conn, item.context, kept);
 		return;
 	}
 	rt_deliver_item(conn->poller, route, &item);
 }
 
-static void finish_wc(struct rpma_rt_conn *conn, const struct rt_kept *kept)
+static void drain_finish_wc(struct rpma_rt_conn *conn,
+			    const struct rt_kept *kept)
 {
 	struct rt_ledger *ledger = &conn->gate[kept->side].ledger;
 	const struct rt_ledger_entry *entry;
@@ -97,12 +98,12 @@ static void finish_wc(struct rpma_rt_conn *conn, const struct rt_kept *kept)
 	}
 	entry = rt_ledger_due(ledger, entry, success);
 	if (entry != NULL)
-		write_finished(conn, entry, kept);
+		drain_write_finished(conn, entry, kept);
 }
 
 /* Copies the valid fields: on an error four fields are valid. */
-static void to_kept(const struct rt_side *side, const struct ibv_wc *wc,
-		    struct rt_kept *kept)
+static void drain_to_kept(const struct rt_side *side, const struct ibv_wc *wc,
+			  struct rt_kept *kept)
 {
 	*kept = (struct rt_kept){
 		.wr_id = wc->wr_id,
@@ -120,7 +121,7 @@ static void to_kept(const struct rt_side *side, const struct ibv_wc *wc,
 		      (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV);
 }
 
-static void become_broken(struct rpma_rt_conn *conn)
+static void drain_become_broken(struct rpma_rt_conn *conn)
 {
 	int i;
 
@@ -135,24 +136,24 @@ static void become_broken(struct rpma_rt_conn *conn)
 }
 
 /* Returns how many completions may be kept: as many as may be posted. */
-static uint32_t kept_max(const struct rpma_rt_conn *conn)
+static uint32_t drain_kept_max(const struct rpma_rt_conn *conn)
 {
 	return conn->gate[0].ledger.depth + conn->gate[1].ledger.depth;
 }
 
-static void failed(struct rt_side *side, const struct ibv_wc *wc)
+static void drain_failed(struct rt_side *side, const struct ibv_wc *wc)
 {
 	struct rpma_rt_conn *conn = rt_conn_of_side(side);
 	struct rt_kept kept;
 
-	to_kept(side, wc, &kept);
-	conn->poll.failed |= is_failure(wc->status);
+	drain_to_kept(side, wc, &kept);
+	conn->poll.failed |= drain_is_failure(wc->status);
 	switch (conn->poll.state) {
 	case RT_PS_HEALTHY:
-		become_broken(conn);
+		drain_become_broken(conn);
 		/* fall through */
 	case RT_PS_BROKEN:
-		if (conn->poll.kept_count < kept_max(conn))
+		if (conn->poll.kept_count < drain_kept_max(conn))
 			conn->poll.kept[conn->poll.kept_count++] = kept;
 		else /* more than was posted: the device repeats completions */
 			RT_STAT_ADD(conn->poller, stale, 1);
@@ -160,7 +161,7 @@ static void failed(struct rt_side *side, const struct ibv_wc *wc)
 	case RT_PS_DRAINING:
 	case RT_PS_DRAINED:
 	case RT_PS_SWEEPING:
-		finish_wc(conn, &kept);
+		drain_finish_wc(conn, &kept);
 		break;
 	case RT_PS_SWEPT:
 		RT_STAT_ADD(conn->poller, stale, 1);
@@ -168,38 +169,38 @@ static void failed(struct rt_side *side, const struct ibv_wc *wc)
 	}
 }
 
-static void broken(struct rt_side *side, enum ibv_wc_status status)
+static void drain_broken(struct rt_side *side, enum ibv_wc_status status)
 {
 	struct rpma_rt_conn *conn = rt_conn_of_side(side);
 
-	conn->poll.failed |= is_failure(status);
+	conn->poll.failed |= drain_is_failure(status);
 	if (conn->poll.state == RT_PS_HEALTHY)
-		become_broken(conn);
+		drain_become_broken(conn);
 }
 
-static void retire_group(struct rt_side *side)
+static void drain_retire_group(struct rt_side *side)
 {
 	side->count += rt_ledger_group(
 		&rt_conn_of_side(side)->gate[side->which].ledger, side->count);
 }
 
 const struct rt_side_ops rt_drain_side_ops = {
-	.failed = failed,
-	.retire_group = retire_group,
-	.broken = broken,
+	.failed = drain_failed,
+	.retire_group = drain_retire_group,
+	.broken = drain_broken,
 	.answer = rt_answer_poller,
 	.lead = rt_futures_lead_poller,
 };
 
-static enum rpma_rt_side side_of(int i)
+static enum rpma_rt_side drain_side_of(int i)
 {
 	return (enum rpma_rt_side)i;
 }
 
 /* Returns how many work requests stand in line, on a side that is handed
  * over. */
-static uint32_t count_unposted(struct rpma_rt_conn *conn,
-			       enum rpma_rt_side side)
+static uint32_t drain_count_unposted(struct rpma_rt_conn *conn,
+				     enum rpma_rt_side side)
 {
 	struct rt_turn *turn = &conn->gate[side].turn;
 	uint32_t count = 0;
@@ -213,7 +214,7 @@ static uint32_t count_unposted(struct rpma_rt_conn *conn,
 
 /* Publishes what the connection owes, for the directory: only the poller may
  * read what was handed over. */
-static void publish_owed(struct rpma_rt_conn *conn)
+static void drain_publish_owed(struct rpma_rt_conn *conn)
 {
 	int i;
 
@@ -222,14 +223,14 @@ static void publish_owed(struct rpma_rt_conn *conn)
 		atomic_store_explicit(
 			&conn->side[i].owed,
 			rt_ledger_unfinished(&conn->gate[i].ledger) +
-				count_unposted(conn, side_of(i)),
+				drain_count_unposted(conn, drain_side_of(i)),
 			memory_order_relaxed);
 }
 
 /* ------------------------------------------------------------ keepalive --- */
 
 /* Returns the last multiple of a part of the period up to ns. */
-static uint64_t round_down(uint64_t ns, uint64_t period_ns)
+static uint64_t keepalive_round_down(uint64_t ns, uint64_t period_ns)
 {
 	return ns - ns % (period_ns / PARTS);
 }
@@ -254,7 +255,7 @@ static void rt_keepalive_completed(struct rpma_rt_conn *conn,
  * reported that the connection is drained, and a slot of the send queue and an
  * entry of the CQ are reserved for this purpose.
  */
-static void post(struct rpma_rt_conn *conn)
+static void keepalive_post(struct rpma_rt_conn *conn)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = rt_wr_id_internal(RT_KEEPALIVE, conn->slot),
@@ -270,7 +271,7 @@ static void post(struct rpma_rt_conn *conn)
 }
 
 /* Looks at a connection: has a send completed since the last look? */
-static int look(struct rt_task *task, struct rt_poller *poller)
+static int keepalive_look(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rt_keepalive *alive = RT_FROM(struct rt_keepalive, task, task);
 	struct rpma_rt_conn *conn = alive->conn;
@@ -280,11 +281,11 @@ static int look(struct rt_task *task, struct rt_poller *poller)
 	alive->answered = false;
 	alive->seen = count;
 	/* a period after the time of this look */
-	rt_schedule_at(
-		poller, task,
-		round_down(rt_now_ns() + alive->period_ns, alive->period_ns));
+	rt_schedule_at(poller, task,
+		       keepalive_round_down(rt_now_ns() + alive->period_ns,
+					    alive->period_ns));
 	if (!moved && !alive->out && conn->poll.state == RT_PS_HEALTHY)
-		post(conn);
+		keepalive_post(conn);
 	return 1;
 }
 
@@ -299,7 +300,7 @@ int rt_keepalive_new(struct rpma_rt_conn *conn, uint32_t period_ms)
 		return RPMA_E_NOMEM;
 	alive->conn = conn;
 	alive->period_ns = (uint64_t)period_ms * UINT64_C(1000000);
-	rt_task_init(&alive->task, look);
+	rt_task_init(&alive->task, keepalive_look);
 	conn->poll.keepalive = alive;
 	return 0;
 }
@@ -314,7 +315,7 @@ static void rt_keepalive_begin(struct rpma_rt_conn *conn)
 		return;
 	alive->answered = true; /* the first look only counts */
 	rt_schedule_at(conn->poller, &alive->task,
-		       round_down(rt_now_ns(), alive->period_ns) +
+		       keepalive_round_down(rt_now_ns(), alive->period_ns) +
 			       alive->period_ns / PARTS);
 }
 
@@ -328,14 +329,14 @@ static void rt_keepalive_end(struct rpma_rt_conn *conn)
 /* ------------------------------------------------------------- draining --- */
 
 /* Returns the markers that have not come yet. */
-static uint32_t missing(const struct rpma_rt_conn *conn)
+static uint32_t drain_missing(const struct rpma_rt_conn *conn)
 {
 	return conn->ctl.markers_due & ~conn->poll.markers_seen;
 }
 
 /* Returns whether only LAST_WQE_REACHED is missing, which should have come with
  * the markers. */
-static bool waits_for_last_wqe(struct rpma_rt_conn *conn)
+static bool drain_waits_for_last_wqe(struct rpma_rt_conn *conn)
 {
 	/* relaxed: a guess, from earlier behaviour of the device */
 	bool hardly = atomic_load_explicit(&conn->device->no_last_wqe,
@@ -343,7 +344,7 @@ static bool waits_for_last_wqe(struct rpma_rt_conn *conn)
 	uint64_t until =
 		rt_now_ns() + (hardly ? LAST_WQE_HARDLY_NS : LAST_WQE_NS);
 
-	if (missing(conn) != RT_MARK_LAST_WQE)
+	if (drain_missing(conn) != RT_MARK_LAST_WQE)
 		return false;
 	if (!conn->poll.awaits_last_wqe && until < conn->poll.deadline_ns)
 		conn->poll.deadline_ns = until;
@@ -351,53 +352,53 @@ static bool waits_for_last_wqe(struct rpma_rt_conn *conn)
 	return true;
 }
 
-static bool is_drained(struct rpma_rt_conn *conn)
+static bool drain_is_drained(struct rpma_rt_conn *conn)
 {
 	if (conn->cq->dead || rt_now_ns() >= conn->poll.deadline_ns)
 		return true;
-	return (missing(conn) & ~RT_MARK_LAST_WQE) == 0 &&
-	       !waits_for_last_wqe(conn);
+	return (drain_missing(conn) & ~RT_MARK_LAST_WQE) == 0 &&
+	       !drain_waits_for_last_wqe(conn);
 }
 
 /* Counts a missing LAST_WQE_REACHED: receives of the SRQ that the queue pair
  * took may be lost until the SRQ ends. */
-static void count_last_wqe(struct rpma_rt_conn *conn)
+static void drain_count_last_wqe(struct rpma_rt_conn *conn)
 {
-	if (!(missing(conn) & RT_MARK_LAST_WQE) || conn->cq->dead)
+	if (!(drain_missing(conn) & RT_MARK_LAST_WQE) || conn->cq->dead)
 		return;
 	RT_STAT_ADD(conn->poller, last_wqe_missing, 1);
-	/* relaxed: a guess, as in waits_for_last_wqe() */
+	/* relaxed: a guess, as in drain_waits_for_last_wqe() */
 	atomic_store_explicit(&conn->device->no_last_wqe, true,
 			      memory_order_relaxed);
 }
 
 /* Waits until the connection is drained: for the markers, the CQ's death, or
  * the deadline. */
-static int drain(struct rt_task *task, struct rt_poller *poller)
+static int drain_wait(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, poll.dying, task);
 	int i;
 
-	if (!is_drained(conn)) {
+	if (!drain_is_drained(conn)) {
 		rt_schedule_at(poller, task, conn->poll.deadline_ns);
 		rt_schedule_wait(task, &conn->cq->draining);
 		return 0;
 	}
 	conn->poll.state = RT_PS_DRAINED;
-	count_last_wqe(conn);
+	drain_count_last_wqe(conn);
 	for (i = 0; i < 2; i++) {
 		if (conn->poll.markers_seen & (1u << i))
 			rt_ledger_finish_marker(&conn->gate[i].ledger);
 	}
-	publish_owed(conn);
+	drain_publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_DRAINED);
 	return 0;
 }
 
 /* Finishes kept completions, the oldest first; later completions are kept
  * behind. */
-static int finish_kept(struct rt_task *task, struct rt_poller *poller)
+static int drain_finish_kept(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, poll.dying, task);
@@ -406,11 +407,12 @@ static int finish_kept(struct rt_task *task, struct rt_poller *poller)
 	for (n = 0; n < RT_SCHEDULE_UNITS &&
 		    conn->poll.kept_finished < conn->poll.kept_count;
 	     n++)
-		finish_wc(conn, &conn->poll.kept[conn->poll.kept_finished++]);
+		drain_finish_wc(conn,
+				&conn->poll.kept[conn->poll.kept_finished++]);
 	if (conn->poll.kept_finished == conn->poll.kept_count) {
 		conn->poll.state = RT_PS_DRAINING;
-		publish_owed(conn);
-		rt_task_init(task, drain);
+		drain_publish_owed(conn);
+		rt_task_init(task, drain_wait);
 	}
 	rt_schedule_ready(poller, task);
 	return n;
@@ -435,11 +437,11 @@ static void rt_drain_begin_poller(struct rpma_rt_conn *conn)
 	conn->poll.deadline_ns =
 		rt_now_ns() +
 		(uint64_t)conn->poller->rt->cfg.teardown_ms * 1000000u;
-	rt_task_init(&conn->poll.dying, finish_kept);
-	finish_kept(&conn->poll.dying, conn->poller);
+	rt_task_init(&conn->poll.dying, drain_finish_kept);
+	drain_finish_kept(&conn->poll.dying, conn->poller);
 }
 
-static int time_over(struct rt_task *task, struct rt_poller *poller)
+static int drain_time_over(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, poll.dying, task);
@@ -459,7 +461,7 @@ static void rt_drain_time_poller(struct rpma_rt_conn *conn)
 	if (ms == 0 || conn->poll.state != RT_PS_HEALTHY)
 		return;
 	conn->poll.is_draining = true;
-	rt_task_init(&conn->poll.dying, time_over);
+	rt_task_init(&conn->poll.dying, drain_time_over);
 	rt_schedule_at(conn->poller, &conn->poll.dying,
 		       rt_now_ns() + ms * 1000000u);
 }
@@ -476,7 +478,7 @@ static void rt_drain_marker_poller(struct rpma_rt_conn *conn,
 		if (status == IBV_WC_SUCCESS)
 			rt_conn_tell_control(conn, RT_CTL_EMPTY);
 		else
-			broken(&conn->side[side], status);
+			drain_broken(&conn->side[side], status);
 	}
 	if (conn->poll.state == RT_PS_DRAINING)
 		rt_schedule_ready(conn->poller, &conn->poll.dying);
@@ -486,7 +488,7 @@ static void rt_drain_marker_poller(struct rpma_rt_conn *conn,
  * SRQ any more. */
 static void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 {
-	/* relaxed: a guess, as in waits_for_last_wqe() */
+	/* relaxed: a guess, as in drain_waits_for_last_wqe() */
 	atomic_store_explicit(&conn->device->no_last_wqe, false,
 			      memory_order_relaxed);
 	conn->poll.markers_seen |= RT_MARK_LAST_WQE;
@@ -498,7 +500,8 @@ static void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 
 /* Completes the next work request in line on the side as not posted. Returns
  * false if the line is empty. */
-static bool end_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+static bool drain_end_unposted(struct rpma_rt_conn *conn,
+			       enum rpma_rt_side side)
 {
 	static const struct rt_kept unposted = {.status = IBV_WC_GENERAL_ERR,
 						.flags = RPMA_RT_C_NOT_POSTED};
@@ -506,14 +509,14 @@ static bool end_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 
 	if (!rt_hold_take_unposted(conn, side, &entry))
 		return false;
-	write_finished(conn, &entry, &unposted);
+	drain_write_finished(conn, &entry, &unposted);
 	return true;
 }
 
 /* Synthesizes completions for the entries of the ledgers, in order, and
  * completes work requests in line as not posted, up to max items; returns the
  * number of items. */
-static int synthesize(struct rpma_rt_conn *conn, int max)
+static int drain_synthesize(struct rpma_rt_conn *conn, int max)
 {
 	static const struct rt_kept unknown = {.status = IBV_WC_GENERAL_ERR,
 					       .flags = RPMA_RT_C_SYNTHESIZED};
@@ -526,12 +529,12 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 	while (n < max) {
 		entry = rt_ledger_take_unfinished(&conn->gate[side].ledger);
 		if (entry != NULL) {
-			write_finished(conn, entry,
-				       rt_ledger_is_not_posted(entry)
-					       ? &refused
-					       : &unknown);
+			drain_write_finished(conn, entry,
+					     rt_ledger_is_not_posted(entry)
+						     ? &refused
+						     : &unknown);
 			n++;
-		} else if (end_unposted(conn, (enum rpma_rt_side)side)) {
+		} else if (drain_end_unposted(conn, (enum rpma_rt_side)side)) {
 			n++;
 		} else if (side++ == RPMA_RT_RECV_SIDE) {
 			break;
@@ -540,39 +543,39 @@ static int synthesize(struct rpma_rt_conn *conn, int max)
 	return n;
 }
 
-static int finish(struct rt_task *task, struct rt_poller *poller)
+static int drain_finish(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, poll.dying, task);
-	int n = synthesize(conn, RT_SCHEDULE_UNITS);
+	int n = drain_synthesize(conn, RT_SCHEDULE_UNITS);
 
 	if (n == RT_SCHEDULE_UNITS) {
 		rt_schedule_ready(poller, task);
 		return n;
 	}
-	publish_owed(conn);
+	drain_publish_owed(conn);
 	rt_conn_tell_control(conn, RT_CTL_SWEPT);
 	return n;
 }
 
 /* Goes on after the sweep: the CQ has no completions of the connection any
  * more. */
-static int swept(struct rt_task *task, struct rt_poller *poller)
+static int drain_swept(struct rt_task *task, struct rt_poller *poller)
 {
 	struct rpma_rt_conn *conn =
 		RT_FROM(struct rpma_rt_conn, poll.dying, task);
 
 	conn->poll.state = RT_PS_SWEPT;
 	rt_bind_leave_poller(conn);
-	rt_task_init(task, finish);
-	return finish(task, poller);
+	rt_task_init(task, drain_finish);
+	return drain_finish(task, poller);
 }
 
 /* Handles GONE: the queue pair is destroyed. Ends with RT_CTL_SWEPT. */
 static void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 {
 	conn->poll.state = RT_PS_SWEEPING;
-	rt_task_init(&conn->poll.dying, swept);
+	rt_task_init(&conn->poll.dying, drain_swept);
 	rt_cqs_await_sweep_poller(conn->poller, conn->cq, &conn->poll.dying);
 }
 
@@ -583,9 +586,9 @@ static void rt_drain_sweep_poller(struct rpma_rt_conn *conn)
 
 /* Returns the bound connection that posted the work request; NULL: no such
  * connection. */
-static struct rpma_rt_conn *find(const struct rt_slots *slots,
-				 const struct rt_cq *cq,
-				 const struct ibv_wc *wc)
+static struct rpma_rt_conn *internal_find(const struct rt_slots *slots,
+					  const struct rt_cq *cq,
+					  const struct ibv_wc *wc)
 {
 	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
 	uint32_t slot = (uint32_t)(cookie & RT_SLOT_MASK);
@@ -606,13 +609,13 @@ static void internal_completion(struct rt_poller *poller, struct rt_cq *cq,
 				const struct ibv_wc *wc)
 {
 	uint32_t kind = (uint32_t)(rt_wr_id_cookie(wc->wr_id) >> RT_KIND_SHIFT);
-	struct rpma_rt_conn *conn = find(rt_slots_of(poller), cq, wc);
+	struct rpma_rt_conn *conn = internal_find(rt_slots_of(poller), cq, wc);
 
 	if (conn == NULL) {
 		/* the message that binds the connection was sent before the
 		 * post, and may still be in the inbox */
 		rt_inbox_run_owner(&poller->inbox, poller);
-		conn = find(rt_slots_of(poller), cq, wc);
+		conn = internal_find(rt_slots_of(poller), cq, wc);
 	}
 	if (conn == NULL || wc->wr_id != rt_wr_id_internal(kind, conn->slot))
 		RT_STAT_ADD(poller, stale, 1);

@@ -49,7 +49,7 @@ int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool)
 
 /* ------------------------------------------------------------- receives --- */
 
-static struct rt_gate *gate_of(struct rpma_rt_conn *conn)
+static struct rt_gate *fill_gate_of(struct rpma_rt_conn *conn)
 {
 	return &conn->gate[RPMA_RT_RECV_SIDE];
 }
@@ -57,10 +57,11 @@ static struct rt_gate *gate_of(struct rpma_rt_conn *conn)
 /* Posts n receives with a single doorbell. Returns false if the device refused
  * a receive: the slots of refused receives come back at the connection's
  * end. */
-static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
+static bool fill_post(struct rpma_rt_conn *conn, const uint64_t *cookies,
+		      uint32_t n)
 {
 	uint32_t tick = rt_poller_date(conn->poller);
-	struct rt_ledger *ledger = &gate_of(conn)->ledger;
+	struct rt_ledger *ledger = &fill_gate_of(conn)->ledger;
 	uint32_t route = conn->own[RPMA_RT_RECV_SIDE].number;
 	const struct rpma_rt_pool *pool = conn->from.fed->pool;
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
@@ -81,16 +82,16 @@ static bool post(struct rpma_rt_conn *conn, const uint64_t *cookies, uint32_t n)
 	if (taken == n)
 		return true;
 	rt_ledger_refuse(ledger, n - taken);
-	rt_turn_close(&gate_of(conn)->turn);
+	rt_turn_close(&fill_gate_of(conn)->turn);
 	return false;
 }
 
 /* Returns how many more receives may be posted. Listed messages count as
  * receives that are out: at most that many messages wait, then the peer
  * waits. */
-static uint32_t room_of(struct rpma_rt_conn *conn)
+static uint32_t fill_room_of(struct rpma_rt_conn *conn)
 {
-	uint32_t room = rt_ledger_room(&gate_of(conn)->ledger);
+	uint32_t room = rt_ledger_room(&fill_gate_of(conn)->ledger);
 	const struct rt_futures *messages = conn->from.fed->messages;
 	uint32_t waiting = 0;
 
@@ -107,12 +108,12 @@ static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 	uint32_t room;
 	uint32_t n;
 
-	while ((room = room_of(conn)) > 0) {
+	while ((room = fill_room_of(conn)) > 0) {
 		n = rt_pool_take(conn->from.fed->pool, cookies,
 				 room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK);
 		if (n == 0)
 			return FILL_EMPTY;
-		if (!post(conn, cookies, n))
+		if (!fill_post(conn, cookies, n))
 			return FILL_REFUSED;
 	}
 	return FILL_DONE;
@@ -123,7 +124,7 @@ static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 /* Returns whether the connection's queue is over its limit, so that no more is
  * promised to the queue. The lane's waiter fills again later, or the change to
  * another queue does. */
-static bool is_behind(struct rpma_rt_conn *conn)
+static bool fill_is_behind(struct rpma_rt_conn *conn)
 {
 	const struct rpma_rt_route *own = &conn->own[RPMA_RT_RECV_SIDE];
 	struct rt_lane *lane = rt_route_lane(own);
@@ -148,11 +149,11 @@ static bool is_behind(struct rpma_rt_conn *conn)
 
 static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 {
-	struct rt_gate *gate = gate_of(conn);
+	struct rt_gate *gate = fill_gate_of(conn);
 	uint64_t seen = rt_turn_look(&gate->turn);
 	enum fill_end end;
 
-	if (is_behind(conn) || rt_post_check_word(seen))
+	if (fill_is_behind(conn) || rt_post_check_word(seen))
 		return FILL_DONE;
 	/* a thread has paused the side for a moment: tried again in the next
 	 * round */
@@ -170,7 +171,7 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 
 void rt_fill_poller(struct rpma_rt_conn *conn)
 {
-	uint32_t size = gate_of(conn)->ledger.depth;
+	uint32_t size = fill_gate_of(conn)->ledger.depth;
 	char words[RT_FAILURE_WORDS];
 	enum fill_end end;
 	uint32_t out = size;

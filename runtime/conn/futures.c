@@ -26,13 +26,15 @@
 #include "pool/pool.h"
 #include "srq/srq.h"
 
-static struct rt_route_entry *entry_of(struct rpma_rt_conn *conn, int side)
+static struct rt_route_entry *futures_entry_of(struct rpma_rt_conn *conn,
+					       int side)
 {
 	return &conn->cq->routes[conn->side[side].futures->number];
 }
 
-static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			const struct rt_conn_cfg *cfg, bool has_queue)
+static int futures_reserve_side(struct rpma_rt_conn *conn,
+				enum rpma_rt_side side,
+				const struct rt_conn_cfg *cfg, bool has_queue)
 {
 	struct rt_futures *futures;
 	int ret;
@@ -53,7 +55,7 @@ static int reserve_side(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 }
 
 /* Reserves the block for events, which goes with the send side's block. */
-static int reserve_events(struct rpma_rt_conn *conn)
+static int futures_reserve_events(struct rpma_rt_conn *conn)
 {
 	struct rt_side *side = &conn->side[RPMA_RT_SEND_SIDE];
 	struct rt_futures *events = rt_future_block_take(
@@ -67,7 +69,7 @@ static int reserve_events(struct rpma_rt_conn *conn)
 
 /* Notes that a message left the list, on the poller: a receive may be posted in
  * its place. */
-static void taken(void *owner)
+static void futures_taken(void *owner)
 {
 	struct rpma_rt_conn *conn = owner;
 
@@ -75,14 +77,14 @@ static void taken(void *owner)
 }
 
 /* Makes the source of messages, if no queue gets messages. */
-static int reserve_messages(struct rpma_rt_conn *conn, uint32_t count)
+static int futures_reserve_messages(struct rpma_rt_conn *conn, uint32_t count)
 {
 	const struct rt_source_cfg cfg = {
 		.kind = &rt_source_messages,
 		.poller = conn->poller,
 		.futures = count,
 		.messages = conn->gate[RPMA_RT_RECV_SIDE].ledger.depth,
-		.taken = taken,
+		.taken = futures_taken,
 		.owner = conn,
 	};
 	struct rt_conn_fed *fed = rt_conn_fed(conn);
@@ -101,19 +103,19 @@ int rt_futures_reserve(struct rpma_rt_conn *conn, const struct rt_conn_cfg *cfg,
 
 	for (i = 0; i < 2 && ret == 0; i++) {
 		if (rt_futures_has(conn, (enum rpma_rt_side)i, cfg->futures))
-			ret = reserve_side(conn, (enum rpma_rt_side)i, cfg,
-					   has_queue);
+			ret = futures_reserve_side(conn, (enum rpma_rt_side)i,
+						   cfg, has_queue);
 	}
 	if (ret == 0 && cfg->futures > 0)
-		ret = reserve_events(conn);
+		ret = futures_reserve_events(conn);
 	if (ret == 0 && !has_queue)
-		ret = reserve_messages(conn, cfg->futures);
+		ret = futures_reserve_messages(conn, cfg->futures);
 	if (ret)
 		rt_futures_unreserve(conn);
 	return ret;
 }
 
-static void return_blocks(struct rpma_rt_conn *conn)
+static void futures_return_blocks(struct rpma_rt_conn *conn)
 {
 	struct rt_futures *futures;
 	int i;
@@ -128,7 +130,7 @@ static void return_blocks(struct rpma_rt_conn *conn)
 	}
 }
 
-static void return_numbers(struct rpma_rt_conn *conn)
+static void futures_return_numbers(struct rpma_rt_conn *conn)
 {
 	int i;
 
@@ -144,13 +146,13 @@ void rt_futures_unreserve(struct rpma_rt_conn *conn)
 	rt_source_undo(rt_fill_messages(conn));
 	if (rt_conn_fed(conn) != NULL)
 		conn->from.fed->messages = NULL;
-	return_numbers(conn);
-	return_blocks(conn);
+	futures_return_numbers(conn);
+	futures_return_blocks(conn);
 }
 
 void rt_futures_end(struct rpma_rt_conn *conn)
 {
-	return_numbers(conn);
+	futures_return_numbers(conn);
 }
 
 void rt_futures_let_go(struct rpma_rt_conn *conn)
@@ -163,7 +165,7 @@ void rt_futures_free(struct rpma_rt_conn *conn)
 	if (conn->side[0].futures == NULL && conn->side[1].futures == NULL)
 		return;
 	pthread_mutex_lock(&conn->rt->lock);
-	return_blocks(conn);
+	futures_return_blocks(conn);
 	rt_future_block_return(rt_fill_messages(conn));
 	pthread_mutex_unlock(&conn->rt->lock);
 }
@@ -177,7 +179,7 @@ uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
 }
 
 /* Returns the block for events; NULL: the connection has no futures. */
-static struct rt_futures *events_of(const struct rpma_rt_conn *conn)
+static struct rt_futures *futures_events_of(const struct rpma_rt_conn *conn)
 {
 	const struct rt_futures *futures =
 		conn->side[RPMA_RT_SEND_SIDE].futures;
@@ -197,7 +199,7 @@ void rt_futures_open_poller(struct rpma_rt_conn *conn)
 		if (futures == NULL)
 			continue;
 		futures->own = &conn->cq->routes[conn->own[i].number];
-		*entry_of(conn, i) = (struct rt_route_entry){
+		*futures_entry_of(conn, i) = (struct rt_route_entry){
 			.futures = futures,
 			.user = rt_item_user(conn),
 			.side = &conn->side[i],
@@ -213,7 +215,8 @@ void rt_futures_bind_poller(struct rpma_rt_conn *conn)
 
 	for (i = 0; i < 2; i++) {
 		if (conn->side[i].futures != NULL)
-			entry_of(conn, i)->qp_key = rt_qp_key(conn->qp_num);
+			futures_entry_of(conn, i)->qp_key =
+				rt_qp_key(conn->qp_num);
 	}
 }
 
@@ -223,7 +226,7 @@ void rt_futures_set_user_poller(struct rpma_rt_conn *conn)
 
 	for (i = 0; i < 2; i++) {
 		if (conn->side[i].futures != NULL)
-			entry_of(conn, i)->user = rt_item_user(conn);
+			futures_entry_of(conn, i)->user = rt_item_user(conn);
 	}
 }
 
@@ -238,7 +241,7 @@ void rt_futures_end_poller(struct rpma_rt_conn *conn)
 			continue;
 		rt_future_run_poller(futures);
 		futures->own = NULL;
-		*entry_of(conn, i) = (struct rt_route_entry){0};
+		*futures_entry_of(conn, i) = (struct rt_route_entry){0};
 	}
 }
 
@@ -246,10 +249,11 @@ void rt_futures_end_poller(struct rpma_rt_conn *conn)
 
 /* Completes the futures that watch an event: the event has come, or comes no
  * more. */
-static void set_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
-		      const struct rpma_rt_completion *item)
+static void futures_set_event(struct rpma_rt_conn *conn,
+			      enum rpma_rt_event event,
+			      const struct rpma_rt_completion *item)
 {
-	struct rt_futures *events = events_of(conn);
+	struct rt_futures *events = futures_events_of(conn);
 
 	rt_source_set_end_poller(events, event - RT_FUTURE_EVENT_FIRST, item);
 	rt_deliver_asked(conn->poller, events, event - RT_FUTURE_EVENT_FIRST);
@@ -260,16 +264,17 @@ void rt_futures_event_poller(struct rpma_rt_conn *conn,
 {
 	const struct rpma_rt_completion item = rt_item_event(conn, event);
 
-	if (events_of(conn) != NULL)
-		set_event(conn, event, &item);
+	if (futures_events_of(conn) != NULL)
+		futures_set_event(conn, event, &item);
 }
 
 /* Ends the events up to `last` that have not come and come no more. */
-static void end_events(struct rpma_rt_conn *conn, enum rpma_rt_event last)
+static void futures_end_events(struct rpma_rt_conn *conn,
+			       enum rpma_rt_event last)
 {
 	const struct rpma_rt_completion item =
 		rt_item_event(conn, RPMA_RT_EVENT_CLOSED);
-	struct rt_futures *events = events_of(conn);
+	struct rt_futures *events = futures_events_of(conn);
 	int event;
 
 	if (events == NULL)
@@ -277,7 +282,8 @@ static void end_events(struct rpma_rt_conn *conn, enum rpma_rt_event last)
 	rt_future_run_poller(events);
 	for (event = RT_FUTURE_EVENT_FIRST; event <= (int)last; event++) {
 		if (!events->awaited[event - RT_FUTURE_EVENT_FIRST].is_over)
-			set_event(conn, (enum rpma_rt_event)event, &item);
+			futures_set_event(conn, (enum rpma_rt_event)event,
+					  &item);
 	}
 }
 
@@ -288,17 +294,18 @@ void rt_futures_closing_poller(struct rpma_rt_conn *conn)
 
 	if (rt_fill_messages(conn) != NULL)
 		rt_source_end_poller(rt_fill_messages(conn), &item);
-	end_events(conn, RPMA_RT_EVENT_ESTABLISHED);
+	futures_end_events(conn, RPMA_RT_EVENT_ESTABLISHED);
 }
 
 void rt_futures_closed_poller(struct rpma_rt_conn *conn)
 {
-	end_events(conn, RPMA_RT_EVENT_CLOSED);
+	futures_end_events(conn, RPMA_RT_EVENT_CLOSED);
 }
 
 /* Takes a slot for an event, while there is a block for events. Any thread. */
-static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
-		      struct rt_future **slot_ptr)
+static int futures_take_event(struct rpma_rt_conn *conn,
+			      enum rpma_rt_event event,
+			      struct rt_future **slot_ptr)
 {
 	struct rt_future *slot = NULL;
 	bool is_over;
@@ -308,7 +315,7 @@ static int take_event(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 	pthread_mutex_lock(&conn->rt->ask_lock);
 	is_over = conn->is_done && rt_conn_has_queue(conn, RPMA_RT_SEND_SIDE);
 	if (!is_over)
-		slot = rt_source_take(events_of(conn),
+		slot = rt_source_take(futures_events_of(conn),
 				      event - RT_FUTURE_EVENT_FIRST, conn);
 	pthread_mutex_unlock(&conn->rt->ask_lock);
 	if (is_over)
@@ -335,12 +342,12 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 				 "event is %d: give RPMA_RT_EVENT_READY, "
 				 "_ESTABLISHED or _CLOSED",
 				 (int)event);
-	if (events_of(conn) == NULL)
+	if (futures_events_of(conn) == NULL)
 		return RT_REFUSE(RPMA_E_INVAL,
 				 "\"%s\" was made without futures: set "
 				 "rpma_rt_conn_cfg.futures",
 				 rt_name_of(conn));
-	ret = take_event(conn, event, &slot);
+	ret = futures_take_event(conn, event, &slot);
 	if (ret == RPMA_RT_E_BUSY)
 		return RT_REFUSE(ret,
 				 "%d futures of events of \"%s\" are held: "
@@ -368,8 +375,8 @@ const struct rt_route_entry *rt_futures_lead_poller(struct rt_side *side,
 
 /* Checks a route. A result for a route that is closed meanwhile is led on; a
  * result for a connection that has ended stays in the slot. */
-static int check_consumer(const struct rt_log_place *place,
-			  struct rpma_rt_route *route)
+static int futures_check_consumer(const struct rt_log_place *place,
+				  struct rpma_rt_route *route)
 {
 	if (rt_gate_is_closed(&route->conn->gate[route->side]))
 		return 0;
@@ -384,9 +391,9 @@ static int check_consumer(const struct rt_log_place *place,
 	return 0;
 }
 
-static int check_route(const struct rt_log_place *place,
-		       const struct rt_future *slot,
-		       struct rpma_rt_route *route)
+static int futures_check_route(const struct rt_log_place *place,
+			       const struct rt_future *slot,
+			       struct rpma_rt_route *route)
 {
 	const struct rt_future_kind *kind = slot->of->kind;
 
@@ -402,7 +409,7 @@ static int check_route(const struct rt_log_place *place,
 				 "route is of another connection, or of the "
 				 "other side: give one of the future's, or "
 				 "NULL");
-	return check_consumer(place, route);
+	return futures_check_consumer(place, route);
 }
 
 int rpma_rt_future_deliver(const struct rpma_rt_future *future,
@@ -413,7 +420,7 @@ int rpma_rt_future_deliver(const struct rpma_rt_future *future,
 	int ret = rt_future_find(RT_LOG_HERE, future, &slot);
 
 	if (ret == 0)
-		ret = check_route(RT_LOG_HERE, slot, route);
+		ret = futures_check_route(RT_LOG_HERE, slot, route);
 	if (ret == 0)
 		ret = rt_future_check_arm(RT_LOG_HERE, slot);
 	if (ret == 0)
@@ -423,7 +430,7 @@ int rpma_rt_future_deliver(const struct rpma_rt_future *future,
 
 /* -------------------------------------------------------- the next item --- */
 
-static const char *why_not_of_conn(const struct rpma_rt_conn *conn)
+static const char *futures_why_not_of_conn(const struct rpma_rt_conn *conn)
 {
 	if (rt_conn_srq(conn) != NULL)
 		return "receives of the connection are an SRQ's: name the SRQ";
@@ -436,8 +443,9 @@ static const char *why_not_of_conn(const struct rpma_rt_conn *conn)
 
 /* Finds runtime and block of the object that `source` names; without a block
  * says why. Returns false if `source` does not name a single object. */
-static bool find(const struct rpma_rt_source *source, const struct rpma_rt **rt,
-		 struct rt_futures **futures, const char **why)
+static bool futures_find_source(const struct rpma_rt_source *source,
+				const struct rpma_rt **rt,
+				struct rt_futures **futures, const char **why)
 {
 	if ((source->listener != NULL) + (source->conn != NULL) +
 		    (source->srq != NULL) + (source->pool != NULL) !=
@@ -451,7 +459,7 @@ static bool find(const struct rpma_rt_source *source, const struct rpma_rt **rt,
 	} else if (source->conn != NULL) {
 		*rt = source->conn->rt;
 		*futures = rt_fill_messages(source->conn);
-		*why = why_not_of_conn(source->conn);
+		*why = futures_why_not_of_conn(source->conn);
 	} else if (source->pool != NULL) {
 		*rt = source->pool->rt;
 		*futures = source->pool->waits;
@@ -474,7 +482,7 @@ int rpma_rt_next_future(const struct rpma_rt_source *source,
 
 	if (ret)
 		return ret;
-	if (!find(source, &rt, &futures, &why))
+	if (!futures_find_source(source, &rt, &futures, &why))
 		return RT_REFUSE(RPMA_E_INVAL,
 				 "source names no object, or more than one: "
 				 "set listener, conn, srq or pool");

@@ -13,14 +13,14 @@
 #include "poller/route.h"
 
 /* Returns how many entries in a row may be unsignaled. */
-static uint16_t period(const struct rt_ledger *ledger)
+static uint16_t ledger_period(const struct rt_ledger *ledger)
 {
 	uint32_t half = ledger->depth > 0 ? (ledger->depth - 1) / 2 : 0;
 
 	return half < UINT16_MAX ? (uint16_t)half : UINT16_MAX - 1;
 }
 
-static uint32_t entries_of(uint32_t depth)
+static uint32_t ledger_entries_of(uint32_t depth)
 {
 	uint32_t count = 1;
 
@@ -31,20 +31,20 @@ static uint32_t entries_of(uint32_t depth)
 
 size_t rt_ledger_bytes(uint32_t depth)
 {
-	return entries_of(depth) * sizeof(struct rt_ledger_entry);
+	return ledger_entries_of(depth) * sizeof(struct rt_ledger_entry);
 }
 
 void rt_ledger_init(struct rt_ledger *ledger, uint32_t depth, void *memory)
 {
-	*ledger = (struct rt_ledger){.mask = entries_of(depth) - 1,
+	*ledger = (struct rt_ledger){.mask = ledger_entries_of(depth) - 1,
 				     .depth = depth,
 				     .entries = memory};
-	ledger->may_be_silent = period(ledger);
-	/* is_cut() looks at the entry before the first */
+	ledger->may_be_silent = ledger_period(ledger);
+	/* ledger_is_cut() looks at the entry before the first */
 	memset(memory, 0, rt_ledger_bytes(depth));
 }
 
-static struct rt_ledger_entry *at(struct rt_ledger *ledger, uint32_t i)
+static struct rt_ledger_entry *ledger_at(struct rt_ledger *ledger, uint32_t i)
 {
 	return &ledger->entries[i & ledger->mask];
 }
@@ -52,26 +52,26 @@ static struct rt_ledger_entry *at(struct rt_ledger *ledger, uint32_t i)
 void rt_ledger_end_group(struct rt_ledger *ledger)
 {
 	uint16_t unsignaled =
-		(uint16_t)(period(ledger) - ledger->may_be_silent);
+		(uint16_t)(ledger_period(ledger) - ledger->may_be_silent);
 
-	at(ledger, ledger->tail - 1 - unsignaled)->retires =
+	ledger_at(ledger, ledger->tail - 1 - unsignaled)->retires =
 		(uint16_t)(unsignaled + 1);
-	ledger->may_be_silent = period(ledger);
+	ledger->may_be_silent = ledger_period(ledger);
 	ledger->in_group = false;
 }
 
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link)
 {
 	assert(ledger->head != ledger->tail);
-	at(ledger, ledger->tail - 1)->link = link;
+	ledger_at(ledger, ledger->tail - 1)->link = link;
 }
 
 /* Returns whether the device has a part of the link that continues with entry
  * i. */
-static bool is_cut(struct rt_ledger *ledger, uint32_t i)
+static bool ledger_is_cut(struct rt_ledger *ledger, uint32_t i)
 {
-	for (; at(ledger, i - 1)->link & RT_LINK_GOES_ON; i--) {
-		if (at(ledger, i - 1)->link & RT_LINK_PART)
+	for (; ledger_at(ledger, i - 1)->link & RT_LINK_GOES_ON; i--) {
+		if (ledger_at(ledger, i - 1)->link & RT_LINK_PART)
 			return true;
 	}
 	return false;
@@ -84,32 +84,32 @@ void rt_ledger_refuse(struct rt_ledger *ledger, uint32_t count)
 	uint32_t i;
 
 	/* nothing follows a link whose last entry was not appended */
-	at(ledger, ledger->tail - 1)->link &= (uint8_t)~RT_LINK_GOES_ON;
-	while (at(ledger, last)->link & RT_LINK_GOES_ON)
+	ledger_at(ledger, ledger->tail - 1)->link &= (uint8_t)~RT_LINK_GOES_ON;
+	while (ledger_at(ledger, last)->link & RT_LINK_GOES_ON)
 		last++;
-	if (is_cut(ledger, first))
-		at(ledger, last)->link |= RT_LINK_CUT;
+	if (ledger_is_cut(ledger, first))
+		ledger_at(ledger, last)->link |= RT_LINK_CUT;
 	for (i = first; i != ledger->tail; i++)
-		at(ledger, i)->link |= RT_LINK_REFUSED;
+		ledger_at(ledger, i)->link |= RT_LINK_REFUSED;
 }
 
 /* Infers the success of the unsignaled entries before `end`. */
-static void infer(struct rt_ledger *ledger, uint32_t end)
+static void ledger_infer(struct rt_ledger *ledger, uint32_t end)
 {
 	uint32_t i;
 
 	for (i = ledger->head; i != end; i++) {
-		if (!at(ledger, i)->signaled)
-			at(ledger, i)->finished = true;
+		if (!ledger_at(ledger, i)->signaled)
+			ledger_at(ledger, i)->finished = true;
 	}
 }
 
 /* Moves head over finished entries, so that a search starts at the oldest
  * unfinished entry. */
-static void trim(struct rt_ledger *ledger)
+static void ledger_trim(struct rt_ledger *ledger)
 {
 	while (ledger->head != ledger->tail &&
-	       at(ledger, ledger->head)->finished)
+	       ledger_at(ledger, ledger->head)->finished)
 		ledger->head++;
 }
 
@@ -120,7 +120,7 @@ const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 	uint32_t i;
 
 	for (i = ledger->head; i != ledger->tail; i++) {
-		entry = at(ledger, i);
+		entry = ledger_at(ledger, i);
 		if (entry->wr_id == wr_id && !entry->finished &&
 		    !(entry->link & RT_LINK_REFUSED) &&
 		    (entry->signaled || !success))
@@ -129,11 +129,11 @@ const struct rt_ledger_entry *rt_ledger_finish(struct rt_ledger *ledger,
 	if (i == ledger->tail)
 		return NULL;
 	if (!ledger->error_seen)
-		infer(ledger, i);
+		ledger_infer(ledger, i);
 	if (!success)
 		ledger->error_seen = true;
 	entry->finished = true;
-	trim(ledger);
+	ledger_trim(ledger);
 	return entry;
 }
 
@@ -149,15 +149,15 @@ rt_ledger_due(struct rt_ledger *ledger, const struct rt_ledger_entry *finished,
 		return NULL;
 	if (!(finished->link & RT_LINK_PART))
 		return finished;
-	while (at(ledger, i)->link & RT_LINK_GOES_ON)
+	while (ledger_at(ledger, i)->link & RT_LINK_GOES_ON)
 		i++;
-	if (at(ledger, i)->link &
+	if (ledger_at(ledger, i)->link &
 	    (RT_LINK_PART | RT_LINK_FAILED | RT_LINK_REFUSED))
 		/* the last entry was cut off, or its completion was
 		 * delivered */
 		return NULL;
-	at(ledger, i)->link |= RT_LINK_FAILED;
-	return at(ledger, i);
+	ledger_at(ledger, i)->link |= RT_LINK_FAILED;
+	return ledger_at(ledger, i);
 }
 
 void rt_ledger_finish_marker(struct rt_ledger *ledger)
@@ -165,19 +165,19 @@ void rt_ledger_finish_marker(struct rt_ledger *ledger)
 	uint32_t i;
 
 	for (i = ledger->head; i != ledger->tail; i++) {
-		if ((at(ledger, i)->wr_id & RT_ON_ERROR_ONLY) &&
-		    !(at(ledger, i)->link & RT_LINK_REFUSED))
-			at(ledger, i)->finished = true;
+		if ((ledger_at(ledger, i)->wr_id & RT_ON_ERROR_ONLY) &&
+		    !(ledger_at(ledger, i)->link & RT_LINK_REFUSED))
+			ledger_at(ledger, i)->finished = true;
 	}
-	trim(ledger);
+	ledger_trim(ledger);
 }
 
 const struct rt_ledger_entry *rt_ledger_take_unfinished(struct rt_ledger *l)
 {
 	struct rt_ledger_entry *entry;
 
-	for (trim(l); l->head != l->tail; trim(l)) {
-		entry = at(l, l->head);
+	for (ledger_trim(l); l->head != l->tail; ledger_trim(l)) {
+		entry = ledger_at(l, l->head);
 		entry->finished = true;
 		/* the last entry of a link has the outcome of the parts, too */
 		if (!(entry->link & (RT_LINK_PART | RT_LINK_FAILED)))

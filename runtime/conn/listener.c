@@ -36,7 +36,7 @@ static _Atomic uint32_t last_number;
 
 /* Releases the SRQs: no further request can come, so the thread that takes
  * LISTENER_CLOSED may delete the SRQs, unless connections use them. */
-static void release_srqs(struct rpma_rt_listener *listener)
+static void listener_release_srqs(struct rpma_rt_listener *listener)
 {
 	pthread_mutex_lock(&listener->rt->lock);
 	if (listener->has_srqs)
@@ -47,7 +47,7 @@ static void release_srqs(struct rpma_rt_listener *listener)
 
 /* Ends the source of requests: the source's poller refuses requests that no
  * future has. */
-static void end_requests(struct rpma_rt_listener *listener)
+static void listener_end_requests(struct rpma_rt_listener *listener)
 {
 	rt_source_drop_mt(listener->requests);
 	pthread_mutex_lock(&listener->rt->lock);
@@ -65,8 +65,8 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 				      memory_order_acq_rel) != 1)
 		return;
 	rt_context_unlist(rt, &listener->listed);
-	release_srqs(listener);
-	end_requests(listener);
+	listener_release_srqs(listener);
+	listener_end_requests(listener);
 	rt_conn_cfg_fini(&listener->cfg);
 	rt_listener_poller_free_all(listener);
 	free(listener);
@@ -77,7 +77,8 @@ void rt_listener_unref(struct rpma_rt_listener *listener)
 /* Returns whether the device has failed since the listener was begun: the end
  * of the device did not find the listener in the list. REQUIRES: the runtime's
  * lock */
-static bool is_lost(const struct rpma_rt_listener *listener, uint32_t fatals)
+static bool listener_is_lost(const struct rpma_rt_listener *listener,
+			     uint32_t fatals)
 {
 	const struct rt_cm *cm = listener->device->cm;
 
@@ -89,7 +90,7 @@ static bool is_lost(const struct rpma_rt_listener *listener, uint32_t fatals)
  * has no place for the last item: then the caller has to close the listener. A
  * stop waits for the listener's end in any case, because the caller holds the
  * runtime. */
-static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
+static int listener_list(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 			 uint32_t fatals)
 {
 	int ret = 0;
@@ -103,7 +104,7 @@ static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 	rt->in_use++;
 	if (rt->stopping) {
 		ret = RPMA_RT_E_CLOSED;
-	} else if (is_lost(listener, fatals)) {
+	} else if (listener_is_lost(listener, fatals)) {
 		ret = RPMA_E_PROVIDER;
 	} else {
 		ret = rt_listener_poller_reserve_all(listener);
@@ -123,7 +124,7 @@ static int list_listener(struct rpma_rt *rt, struct rpma_rt_listener *listener,
 
 /* Takes the listener off the list. Returns whether the listener was listed; if
  * so the caller has to close the listener. */
-static bool unlist_locked(const struct rpma_rt_listener *listener)
+static bool listener_unlist_locked(const struct rpma_rt_listener *listener)
 {
 	struct rpma_rt_listener **link = &listener->rt->listeners;
 
@@ -139,7 +140,7 @@ static bool unlist_locked(const struct rpma_rt_listener *listener)
  * listener. REQUIRES: the listener is listed; the runtime's lock */
 static void rt_listener_unlist_locked(struct rpma_rt_listener *listener)
 {
-	unlist_locked(listener);
+	listener_unlist_locked(listener);
 	listener->is_removed = true;
 }
 
@@ -147,7 +148,7 @@ static void rt_listener_unlist_locked(struct rpma_rt_listener *listener)
 
 /* Goes on with the end: the destroyer has taken the listener off the
  * network. */
-static void removed_message(struct rt_msg *msg, void *owner)
+static void listener_removed_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_listener *listener =
 		RT_FROM(struct rpma_rt_listener, msg, msg);
@@ -155,18 +156,18 @@ static void removed_message(struct rt_msg *msg, void *owner)
 	(void)owner;
 	if (listener->is_id_kept)
 		rt_cm_keep_control(listener->device->cm, &listener->target);
-	release_srqs(listener);
+	listener_release_srqs(listener);
 	rt_listener_poller_end_all(listener);
 }
 
-static void shutdown_message(struct rt_msg *msg, void *owner)
+static void listener_shutdown_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_listener *listener =
 		RT_FROM(struct rpma_rt_listener, msg, msg);
 
 	(void)owner;
 	listener->is_id_kept = rpma_ep_shutdown(&listener->ep) != 0;
-	listener->msg.fn = removed_message;
+	listener->msg.fn = listener_removed_message;
 	rt_inbox_push_mt(&listener->device->control.inbox, &listener->msg);
 }
 
@@ -184,20 +185,20 @@ static void rt_listener_end_control(struct rpma_rt_listener *listener,
 	listener->closed = true;
 	listener->reason = reason;
 	listener->err = err;
-	listener->msg.fn = shutdown_message;
+	listener->msg.fn = listener_shutdown_message;
 	rt_inbox_push_mt(&listener->device->destroyer.inbox, &listener->msg);
 }
 
 /* Ends the listener, whose device is gone, unless another thread ends the
  * listener already. A thread that is just making the listener notices when it
  * would list the listener. */
-static void device_removed(struct rpma_rt_listener *listener)
+static void listener_device_removed(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
 	bool is_ours;
 
 	pthread_mutex_lock(&rt->lock);
-	is_ours = unlist_locked(listener);
+	is_ours = listener_unlist_locked(listener);
 	listener->is_removed |= is_ours;
 	listener->is_lost = true;
 	pthread_mutex_unlock(&rt->lock);
@@ -254,25 +255,26 @@ void rt_conn_request_control(struct rpma_rt_listener *listener,
 	}
 }
 
-static void cm_event(struct rt_cm_target *target,
-		     const struct rpma_cm_event *event)
+static void listener_cm_event(struct rt_cm_target *target,
+			      const struct rpma_cm_event *event)
 {
 	struct rpma_rt_listener *listener = (struct rpma_rt_listener *)target;
 
 	if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST)
 		rt_conn_request_control(listener, event);
 	else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		device_removed(listener);
+		listener_device_removed(listener);
 }
 
-static void cm_unref(struct rt_cm_target *target)
+static void listener_cm_unref(struct rt_cm_target *target)
 {
 	rt_listener_unref((struct rpma_rt_listener *)target);
 }
 
-static const struct rt_cm_ops cm_ops = {.event = cm_event, .unref = cm_unref};
+static const struct rt_cm_ops cm_ops = {.event = listener_cm_event,
+					.unref = listener_cm_unref};
 
-static int refuse_on_control(void *arg)
+static int listener_refuse_on_control(void *arg)
 {
 	struct rpma_rt_listener *listener = arg;
 
@@ -280,7 +282,7 @@ static int refuse_on_control(void *arg)
 	return 0;
 }
 
-static int keep_on_control(void *arg)
+static int listener_keep_on_control(void *arg)
 {
 	struct rpma_rt_listener *listener = arg;
 
@@ -295,10 +297,12 @@ void rt_listener_close(struct rpma_rt_listener *listener,
 
 	/* first: a request that is being handled has become a connection, or
 	 * was refused, before the caller may delete the queue */
-	rt_call_sync(listener->rt, control, refuse_on_control, listener);
+	rt_call_sync(listener->rt, control, listener_refuse_on_control,
+		     listener);
 	if (rpma_ep_shutdown(&listener->ep))
-		rt_call_sync(listener->rt, control, keep_on_control, listener);
-	release_srqs(listener);
+		rt_call_sync(listener->rt, control, listener_keep_on_control,
+			     listener);
+	listener_release_srqs(listener);
 	listener->reason = reason;
 	rt_listener_poller_end_all(listener);
 }
@@ -314,7 +318,8 @@ void rt_listener_close(struct rpma_rt_listener *listener,
 
 /* Takes the next listener of the device off the runtime's list; NULL: there is
  * no such listener. */
-static struct rpma_rt_listener *take_listener(const struct rt_device *device)
+static struct rpma_rt_listener *
+lost_take_listener(const struct rt_device *device)
 {
 	struct rpma_rt *rt = device->rt;
 	struct rpma_rt_listener *listener;
@@ -329,16 +334,16 @@ static struct rpma_rt_listener *take_listener(const struct rt_device *device)
 	return listener;
 }
 
-static void end_listeners(const struct rt_device *device,
-			  enum rpma_rt_reason reason, int err)
+static void lost_end_listeners(const struct rt_device *device,
+			       enum rpma_rt_reason reason, int err)
 {
 	struct rpma_rt_listener *listener;
 
-	while ((listener = take_listener(device)) != NULL)
+	while ((listener = lost_take_listener(device)) != NULL)
 		rt_listener_end_control(listener, reason, err);
 }
 
-static void fail_srqs(const struct rt_device *device)
+static void lost_fail_srqs(const struct rt_device *device)
 {
 	struct rpma_rt *rt = device->rt;
 	struct rpma_rt_srq *srq;
@@ -351,15 +356,15 @@ static void fail_srqs(const struct rt_device *device)
 	pthread_mutex_unlock(&rt->lock);
 }
 
-static void fatal(struct rt_device *device)
+static void lost_fatal(struct rt_device *device)
 {
-	end_listeners(device, RPMA_RT_REASON_DEVICE, 0);
-	fail_srqs(device);
+	lost_end_listeners(device, RPMA_RT_REASON_DEVICE, 0);
+	lost_fail_srqs(device);
 }
 
 /* Makes all connections deaf and ends the listeners. Each connection gets a
  * message of its own, because dying blocks. */
-static void deaf(struct rt_device *device)
+static void lost_deaf(struct rt_device *device)
 {
 	struct rpma_rt *rt = device->rt;
 	struct rpma_rt_conn *conn;
@@ -370,21 +375,22 @@ static void deaf(struct rt_device *device)
 			rt_conn_tell_control(conn, RT_CTL_DEAF);
 	}
 	pthread_mutex_unlock(&rt->lock);
-	end_listeners(device, RPMA_RT_REASON_FAILED, rt_cm_error(device->cm));
+	lost_end_listeners(device, RPMA_RT_REASON_FAILED,
+			   rt_cm_error(device->cm));
 }
 
 /* Ends everything on the device: no thread of the runtime can read the device's
  * events any more. */
-static void lost(struct rt_device *device)
+static void lost_descriptors(struct rt_device *device)
 {
 	/* first, because the end of an SRQ gives its connections another reason
 	 * to die */
-	deaf(device);
-	fail_srqs(device);
+	lost_deaf(device);
+	lost_fail_srqs(device);
 }
 
 const struct rt_device_ops rt_lost_ops = {
-	.fatal = fatal, .deaf = deaf, .lost = lost};
+	.fatal = lost_fatal, .deaf = lost_deaf, .lost = lost_descriptors};
 
 /* --------------------------------------------------------------- making --- */
 
@@ -413,7 +419,7 @@ static uint64_t rt_listener_poller_used(const struct rpma_rt_listener *listener)
 
 /* Makes the source of a listener without a queue: requests are futures, on the
  * listener's first poller. */
-static int make_requests(struct rpma_rt_listener *listener)
+static int listener_make_requests(struct rpma_rt_listener *listener)
 {
 	const struct rt_source_cfg cfg = {
 		.kind = &rt_source_requests,
@@ -456,11 +462,11 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 		free(listener);
 		return ret;
 	}
-	/* holds the queues, before begin() looks whether the queues are
-	 * closed */
+	/* holds the queues, before listener_begin() looks whether the queues
+	 * are closed */
 	ret = rt_listener_poller_new_all(listener);
 	if (ret == 0 && rt_conn_cfg_queue(&listener->cfg, 0) == NULL)
-		ret = make_requests(listener);
+		ret = listener_make_requests(listener);
 	if (ret) {
 		rt_conn_cfg_fini(&listener->cfg);
 		free(listener);
@@ -476,7 +482,7 @@ static int listener_new(struct rpma_rt *rt, const struct rpma_rt_conn_cfg *cfg,
 	return 0;
 }
 
-static bool has_closed_queue(const struct rpma_rt_listener *listener)
+static bool listener_has_closed_queue(const struct rpma_rt_listener *listener)
 {
 	const struct rpma_rt_queue *queue;
 	uint32_t i;
@@ -489,7 +495,7 @@ static bool has_closed_queue(const struct rpma_rt_listener *listener)
 	return false;
 }
 
-static uint32_t count_fatals(const struct rt_device *device)
+static uint32_t listener_count_fatals(const struct rt_device *device)
 {
 	uint32_t fatals;
 
@@ -501,8 +507,8 @@ static uint32_t count_fatals(const struct rt_device *device)
 
 /* Puts the listener on the network. On failure everything is undone, silently,
  * because the program has had no request. */
-static int begin(struct rpma_rt_listener *listener, const char *addr,
-		 const char *port)
+static int listener_begin(struct rpma_rt_listener *listener, const char *addr,
+			  const char *port)
 {
 	struct rpma_peer *peer = listener->cfg.peer;
 	struct rpma_rt *rt = listener->rt;
@@ -510,7 +516,7 @@ static int begin(struct rpma_rt_listener *listener, const char *addr,
 	uint32_t fatals = 0;
 	int ret = RPMA_RT_E_CLOSED;
 
-	if (!has_closed_queue(listener))
+	if (!listener_has_closed_queue(listener))
 		ret = rt_limits_check(&listener->cfg);
 	if (ret == 0)
 		ret = rt_limits_try(&listener->cfg);
@@ -521,7 +527,7 @@ static int begin(struct rpma_rt_listener *listener, const char *addr,
 	if (ret == 0)
 		ret = rt_cm_check(listener->device->cm);
 	if (ret == 0)
-		fatals = count_fatals(listener->device);
+		fatals = listener_count_fatals(listener->device);
 	if (ret == 0)
 		ret = rpma_ep_listen_ex(peer, addr, port, listener->cfg.backlog,
 					listener->device->cm->channel,
@@ -531,7 +537,7 @@ static int begin(struct rpma_rt_listener *listener, const char *addr,
 		return ret;
 	}
 	rpma_ep_get_port(listener->ep, &listener->port);
-	ret = list_listener(rt, listener, fatals);
+	ret = listener_list(rt, listener, fatals);
 	if (ret) {
 		listener->is_silent = true;
 		rt_listener_close(listener, RPMA_RT_REASON_STOPPED);
@@ -573,7 +579,7 @@ int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
 	ret = listener_new(rt, cfg, &listener);
 	if (ret)
 		goto release_runtime;
-	ret = begin(listener, addr, port);
+	ret = listener_begin(listener, addr, port);
 	if (ret == 0) {
 		*listener_ptr = listener;
 	} else {
@@ -600,8 +606,8 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 /* Drains the connections of the listener: no more posts, outstanding work
  * requests complete. Each connection gets a message of its own, because
  * draining blocks. */
-static void drain_conns(const struct rpma_rt_listener *listener,
-			uint32_t timeout_ms)
+static void listener_drain_conns(const struct rpma_rt_listener *listener,
+				 uint32_t timeout_ms)
 {
 	struct rpma_rt *rt = listener->rt;
 	struct rpma_rt_conn *conn;
@@ -618,13 +624,13 @@ static void drain_conns(const struct rpma_rt_listener *listener,
 
 /* Ends the listener for a drain, unless another thread has ended the listener:
  * then no further connection comes. */
-static void end_for_drain(struct rpma_rt_listener *listener)
+static void listener_end_for_drain(struct rpma_rt_listener *listener)
 {
 	struct rpma_rt *rt = listener->rt;
 	bool is_ours;
 
 	pthread_mutex_lock(&rt->lock);
-	is_ours = unlist_locked(listener);
+	is_ours = listener_unlist_locked(listener);
 	listener->is_removed |= is_ours;
 	pthread_mutex_unlock(&rt->lock);
 	if (is_ours)
@@ -651,8 +657,8 @@ int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
 	ret = rt_context_ref(rt);
 	if (ret)
 		return RT_REFUSED(ret, "the listener is not drained");
-	end_for_drain(listener);
-	drain_conns(listener, timeout_ms);
+	listener_end_for_drain(listener);
+	listener_drain_conns(listener, timeout_ms);
 	rt_context_unref(rt);
 	return 0;
 }
@@ -676,7 +682,7 @@ int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
 		pthread_mutex_lock(&rt->lock);
-		is_ours = unlist_locked(listener);
+		is_ours = listener_unlist_locked(listener);
 		is_removed = listener->is_removed;
 		pthread_mutex_unlock(&rt->lock);
 		if (is_ours)

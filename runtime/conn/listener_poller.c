@@ -26,9 +26,9 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 
-static void try_end(struct rt_listener_poller *part);
+static void listener_try_end(struct rt_listener_poller *part);
 
-static void place_message(struct rt_msg *msg, void *owner)
+static void listener_place_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_listener_poller *part =
 		RT_FROM(struct rt_listener_poller, place_msg, msg);
@@ -38,20 +38,21 @@ static void place_message(struct rt_msg *msg, void *owner)
 	part->spill = NULL;
 }
 
-static void end_message(struct rt_msg *msg, void *owner)
+static void listener_end_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_listener_poller *part =
 		RT_FROM(struct rt_listener_poller, end_msg, msg);
 
 	(void)owner;
 	part->is_ending = true;
-	try_end(part);
+	listener_try_end(part);
 }
 
 /* --------------------------------------------------------------- making --- */
 
 /* Returns whether the poller may get a request. */
-static bool is_candidate(const struct rt_conn_cfg *cfg, uint32_t poller)
+static bool listener_is_candidate(const struct rt_conn_cfg *cfg,
+				  uint32_t poller)
 {
 	uint64_t with_srq = rt_conn_cfg_srq_pollers(cfg);
 
@@ -60,8 +61,8 @@ static bool is_candidate(const struct rt_conn_cfg *cfg, uint32_t poller)
 	return with_srq == 0 || (with_srq >> poller & 1);
 }
 
-static int part_init(struct rt_listener_poller *part,
-		     struct rpma_rt_listener *listener, uint32_t index)
+static int listener_part_init(struct rt_listener_poller *part,
+			      struct rpma_rt_listener *listener, uint32_t index)
 {
 	struct rt_poller *poller = &listener->rt->pollers[index];
 	const struct rt_conn_cfg *cfg = &listener->cfg;
@@ -70,13 +71,13 @@ static int part_init(struct rt_listener_poller *part,
 	/* with a single queue for several pollers, a poller that gets no
 	 * request writes nothing to the queue. A queue of a single poller has
 	 * its LISTENER_CLOSED, too, if the poller gets no request */
-	if (cfg->queues[0] == NULL && !is_candidate(cfg, index))
+	if (cfg->queues[0] == NULL && !listener_is_candidate(cfg, index))
 		return 0;
 	part->is_used = true;
 	part->listener = listener;
 	part->poller = poller;
-	part->end_msg.fn = end_message;
-	part->place_msg.fn = place_message;
+	part->end_msg.fn = listener_end_message;
+	part->place_msg.fn = listener_place_message;
 	if (queue == NULL)
 		return 0;
 	part->lane = rt_queue_lane(queue, (int)index, &poller->bell);
@@ -88,8 +89,8 @@ static int part_init(struct rt_listener_poller *part,
 }
 
 /* Returns how many lanes of the listener lead to the queue. */
-static uint32_t count_lanes(const struct rpma_rt_listener *listener,
-			    const struct rpma_rt_queue *queue)
+static uint32_t listener_count_lanes(const struct rpma_rt_listener *listener,
+				     const struct rpma_rt_queue *queue)
 {
 	uint32_t count = 0;
 	uint32_t i;
@@ -100,7 +101,8 @@ static uint32_t count_lanes(const struct rpma_rt_listener *listener,
 }
 
 /* Returns whether the part is the first part that leads to its queue. */
-static bool is_first(const struct rpma_rt_listener *listener, uint32_t index)
+static bool listener_is_first(const struct rpma_rt_listener *listener,
+			      uint32_t index)
 {
 	uint32_t i;
 
@@ -112,7 +114,7 @@ static bool is_first(const struct rpma_rt_listener *listener, uint32_t index)
 }
 
 /* Makes the joints in advance, because nothing is allocated in an end. */
-static int make_joints(struct rpma_rt_listener *listener)
+static int listener_make_joints(struct rpma_rt_listener *listener)
 {
 	struct rt_listener_poller *parts = listener->parts;
 	struct rt_joint *joint;
@@ -121,9 +123,9 @@ static int make_joints(struct rpma_rt_listener *listener)
 	uint32_t k;
 
 	for (i = 0; i < listener->rt->cfg.pollers; i++) {
-		if (parts[i].queue == NULL || !is_first(listener, i))
+		if (parts[i].queue == NULL || !listener_is_first(listener, i))
 			continue;
-		lanes = count_lanes(listener, parts[i].queue);
+		lanes = listener_count_lanes(listener, parts[i].queue);
 		if (lanes == 1)
 			continue;
 		joint = calloc(1, sizeof(*joint));
@@ -141,12 +143,13 @@ static int make_joints(struct rpma_rt_listener *listener)
 }
 
 /* Frees the joints, of which no token was or will be written. */
-static void free_joints(struct rpma_rt_listener *listener)
+static void listener_free_joints(struct rpma_rt_listener *listener)
 {
 	uint32_t i;
 
 	for (i = 0; i < listener->rt->cfg.pollers; i++) {
-		if (listener->parts[i].queue != NULL && is_first(listener, i))
+		if (listener->parts[i].queue != NULL &&
+		    listener_is_first(listener, i))
 			free(listener->parts[i].joint);
 	}
 }
@@ -161,9 +164,9 @@ int rt_listener_poller_new_all(struct rpma_rt_listener *listener)
 	if (listener->parts == NULL)
 		return RPMA_E_NOMEM;
 	for (i = 0; i < count && ret == 0; i++)
-		ret = part_init(&listener->parts[i], listener, i);
+		ret = listener_part_init(&listener->parts[i], listener, i);
 	if (ret == 0)
-		ret = make_joints(listener);
+		ret = listener_make_joints(listener);
 	if (ret)
 		rt_listener_poller_undo_all(listener);
 	return ret;
@@ -174,7 +177,7 @@ void rt_listener_poller_undo_all(struct rpma_rt_listener *listener)
 	struct rt_listener_poller *part;
 	uint32_t i;
 
-	free_joints(listener);
+	listener_free_joints(listener);
 	for (i = 0; i < listener->rt->cfg.pollers; i++) {
 		part = &listener->parts[i];
 		if (part->queue != NULL)
@@ -191,7 +194,7 @@ void rt_listener_poller_free_all(struct rpma_rt_listener *listener)
 
 /* ------------------------------------------- the place of the last item --- */
 
-static int reserve(struct rt_listener_poller *part)
+static int listener_reserve(struct rt_listener_poller *part)
 {
 	int ret;
 
@@ -215,12 +218,12 @@ int rt_listener_poller_reserve_all(struct rpma_rt_listener *listener)
 
 	for (i = 0; i < listener->rt->cfg.pollers && ret == 0; i++) {
 		if (listener->parts[i].queue != NULL)
-			ret = reserve(&listener->parts[i]);
+			ret = listener_reserve(&listener->parts[i]);
 	}
 	return ret;
 }
 
-static void unreserve_all(struct rpma_rt_listener *listener)
+static void listener_unreserve_all(struct rpma_rt_listener *listener)
 {
 	uint32_t i;
 
@@ -234,7 +237,7 @@ static void unreserve_all(struct rpma_rt_listener *listener)
 
 /* ------------------------------------------------------------- requests --- */
 
-static bool is_srq_alive(const struct rpma_rt_srq *srq)
+static bool listener_is_srq_alive(const struct rpma_rt_srq *srq)
 {
 	return srq == NULL || !rt_srq_has_failed(srq);
 }
@@ -242,7 +245,7 @@ static bool is_srq_alive(const struct rpma_rt_srq *srq)
 /* most requests that wait for a future, as many as in a queue */
 #define WAITING_MAX RPMA_RT_DEFAULT_BACKLOG_LIMIT
 
-static bool may_list(const struct rpma_rt_listener *listener)
+static bool listener_may_list(const struct rpma_rt_listener *listener)
 {
 	return rt_source_count(listener->requests->source) < WAITING_MAX;
 }
@@ -257,10 +260,11 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 	uint32_t i;
 
 	for (i = 0; i < listener->rt->cfg.pollers; i++) {
-		if (!is_candidate(cfg, i) || !is_srq_alive(cfg->srqs[i]))
+		if (!listener_is_candidate(cfg, i) ||
+		    !listener_is_srq_alive(cfg->srqs[i]))
 			continue;
 		queue = rt_conn_cfg_queue(cfg, i);
-		if (queue == NULL && may_list(listener))
+		if (queue == NULL && listener_may_list(listener))
 			open |= UINT64_C(1) << i;
 		if (queue == NULL || rt_queue_is_closed(queue))
 			continue;
@@ -272,7 +276,7 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener)
 	return open;
 }
 
-static void offered_message(struct rt_msg *msg, void *owner)
+static void listener_offered_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_conn_setup *setup =
 		RT_FROM(struct rt_conn_setup, begin_msg, msg);
@@ -290,12 +294,13 @@ void rt_listener_poller_offer(struct rt_listener_poller *part,
 	 * and the setup */
 	setup->request.item = rt_item_event(conn, RPMA_RT_EVENT_REQUEST);
 	setup->requests = part->listener->requests;
-	setup->begin_msg.fn = offered_message;
+	setup->begin_msg.fn = listener_offered_message;
 	rt_inbox_push_mt(&setup->requests->poller->inbox, &setup->begin_msg);
 }
 
 /* Returns why a request is refused, and what to do. */
-static const char *reason_2str(int error, char words[static RT_FAILURE_WORDS])
+static const char *listener_reason_2str(int error,
+					char words[static RT_FAILURE_WORDS])
 {
 	if (error > 0)
 		return rt_failure_2str(RT_STEP_QP, error, words);
@@ -333,7 +338,8 @@ void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 		return;
 	RT_LOG_ERROR("the listener at port %u has refused %" PRIu32
 		     " requests, the last because %s",
-		     listener->port, refused, reason_2str(error, words));
+		     listener->port, refused,
+		     listener_reason_2str(error, words));
 }
 
 void rt_listener_poller_expect(struct rt_listener_poller *part)
@@ -348,14 +354,14 @@ void rt_listener_poller_requested(struct rt_listener_poller *part)
 	/* relaxed: only the poller counts down, and looks at the count when
 	 * end_msg has come, after which no thread counts up */
 	atomic_fetch_sub_explicit(&part->due, 1, memory_order_relaxed);
-	try_end(part);
+	listener_try_end(part);
 }
 
 /* ------------------------------------------------------------------ end --- */
 
 /* Ends the listener on the control thread: every poller has written its last
  * item and has rung. */
-static void ended_message(struct rt_msg *msg, void *owner)
+static void listener_ended_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_listener *listener =
 		RT_FROM(struct rpma_rt_listener, ended_msg, msg);
@@ -364,8 +370,8 @@ static void ended_message(struct rt_msg *msg, void *owner)
 
 	(void)owner;
 	if (listener->is_silent)
-		free_joints(listener);
-	unreserve_all(listener);
+		listener_free_joints(listener);
+	listener_unreserve_all(listener);
 	for (i = 0; i < rt->cfg.pollers; i++) {
 		if (listener->parts[i].queue != NULL)
 			rt_queue_unref_announced(listener->parts[i].queue);
@@ -374,7 +380,8 @@ static void ended_message(struct rt_msg *msg, void *owner)
 	rt_context_unref(rt);
 }
 
-static struct rpma_rt_completion closed_item(struct rpma_rt_listener *listener)
+static struct rpma_rt_completion
+listener_closed_item(struct rpma_rt_listener *listener)
 {
 	return (struct rpma_rt_completion){
 		.context = (uintptr_t)listener,
@@ -388,20 +395,20 @@ static struct rpma_rt_completion closed_item(struct rpma_rt_listener *listener)
 
 /* Ends the source, on the poller of the requests: after each offered
  * request. */
-static void end_requests_message(struct rt_msg *msg, void *owner)
+static void listener_end_requests_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_listener *listener =
 		RT_FROM(struct rpma_rt_listener, ended_msg, msg);
-	const struct rpma_rt_completion item = closed_item(listener);
+	const struct rpma_rt_completion item = listener_closed_item(listener);
 
 	rt_source_end_poller(listener->requests, &item);
 	rt_deliver_flush(owner);
-	msg->fn = ended_message;
+	msg->fn = listener_ended_message;
 	rt_inbox_push_mt(&listener->device->control.inbox, msg);
 }
 
 /* Counts down the parts that have not written their last item. */
-static void leave(struct rpma_rt_listener *listener)
+static void listener_leave(struct rpma_rt_listener *listener)
 {
 	struct rt_inbox *inbox = &listener->device->control.inbox;
 
@@ -411,7 +418,7 @@ static void leave(struct rpma_rt_listener *listener)
 				      memory_order_acq_rel) != 1)
 		return;
 	if (listener->requests != NULL) {
-		listener->ended_msg.fn = end_requests_message;
+		listener->ended_msg.fn = listener_end_requests_message;
 		inbox = &listener->requests->poller->inbox;
 	}
 	rt_inbox_push_mt(inbox, &listener->ended_msg);
@@ -420,7 +427,7 @@ static void leave(struct rpma_rt_listener *listener)
 /* Writes the last item of this lane, once no REQUEST is due. The item has a
  * reserved place, because the thread that waits for the end may be the only
  * consumer. */
-static void try_end(struct rt_listener_poller *part)
+static void listener_try_end(struct rt_listener_poller *part)
 {
 	struct rpma_rt_listener *listener = part->listener;
 	struct rpma_rt_completion item;
@@ -431,18 +438,18 @@ static void try_end(struct rt_listener_poller *part)
 		return;
 	if (part->lane == NULL) { /* requests are futures */
 		part->is_ending = false;
-		leave(listener);
+		listener_leave(listener);
 		return;
 	}
 	part->is_ending = false;
 	item = part->joint ? rt_joint_token(part->joint)
-			   : closed_item(listener);
+			   : listener_closed_item(listener);
 	/* before a consumer of the item may delete the queue */
 	rt_queue_announce_unref(part->queue);
 	if (!listener->is_silent)
 		rt_deliver_write(part->poller, part->lane, &item);
 	rt_deliver_flush(part->poller);
-	leave(listener);
+	listener_leave(listener);
 }
 
 void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
@@ -455,14 +462,14 @@ void rt_listener_poller_end_all(struct rpma_rt_listener *listener)
 
 	/* relaxed: statistic, which orders nothing */
 	atomic_store_explicit(&listener->is_over, true, memory_order_relaxed);
-	listener->ended_msg.fn = ended_message;
+	listener->ended_msg.fn = listener_ended_message;
 	for (i = 0; i < count; i++) {
 		part = &listener->parts[i];
 		left += part->is_used;
-		if (part->joint == NULL || !is_first(listener, i) ||
+		if (part->joint == NULL || !listener_is_first(listener, i) ||
 		    listener->is_silent)
 			continue;
-		part->joint->item = closed_item(listener);
+		part->joint->item = listener_closed_item(listener);
 		rt_joint_announce(part->queue);
 	}
 	/* relaxed: the inboxes publish the count */

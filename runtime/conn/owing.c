@@ -16,8 +16,8 @@
 /* ---------------------------------------------------- routes of a lane --- */
 
 /* Returns the bucket of a connection's open routes to the lane. */
-static struct cds_hlist_head *bucket_of(const struct rpma_rt_conn *conn,
-					const struct rt_lane *lane)
+static struct cds_hlist_head *owing_bucket_of(const struct rpma_rt_conn *conn,
+					      const struct rt_lane *lane)
 {
 	uint64_t key = (uint64_t)(uintptr_t)conn * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -36,7 +36,7 @@ void rt_owing_unhash_poller(struct rt_route_opened *opened)
 bool rt_owing_has_lane(const struct rpma_rt_conn *conn,
 		       const struct rt_lane *lane)
 {
-	const struct cds_hlist_node *node = bucket_of(conn, lane)->next;
+	const struct cds_hlist_node *node = owing_bucket_of(conn, lane)->next;
 	const struct rt_route_opened *opened;
 
 	for (; node != NULL; node = node->next) {
@@ -67,10 +67,11 @@ void rt_owing_list_poller(struct rpma_rt_conn *conn,
 		rt_route_opened(next)->link = &opened->next;
 	if (rt_route_lane(route) != NULL)
 		cds_hlist_add_head(&opened->same_lane,
-				   bucket_of(conn, rt_route_lane(route)));
+				   owing_bucket_of(conn, rt_route_lane(route)));
 }
 
-static void unlist(struct rpma_rt_conn *conn, struct rt_route_opened *opened)
+static void owing_unlist(struct rpma_rt_conn *conn,
+			 struct rt_route_opened *opened)
 {
 	*opened->link = opened->next;
 	if (!opened->next->is_own)
@@ -89,23 +90,23 @@ void rt_owing_bury_poller(struct rpma_rt_route *route)
 	struct rpma_rt_conn *conn = route->conn;
 
 	conn->cq->routes[route->number] = (struct rt_route_entry){0};
-	unlist(conn, opened);
-	/* release: pairs with the acquire in is_buried(), route.c: a reader of
-	 * the flag does not believe that the number still belongs to this
-	 * route */
+	owing_unlist(conn, opened);
+	/* release: pairs with the acquire in route_is_buried(), route.c: a
+	 * reader of the flag does not believe that the number still belongs to
+	 * this route */
 	atomic_store_explicit(&opened->is_buried, true, memory_order_release);
 	/* relaxed: only the poller writes */
 	opened->next =
 		atomic_load_explicit(&conn->poll.buried, memory_order_relaxed);
 	opened->buried_count = rt_owing_buried_count(opened->next) + 1;
-	/* release [ROUTE-3]: pairs with the acquire in unlist_buried(),
+	/* release [ROUTE-3]: pairs with the acquire in route_unlist_buried(),
 	 * route.c: next, is_buried, buried_count */
 	atomic_store_explicit(&conn->poll.buried, route, memory_order_release);
 	rt_numbers_return_poller(&conn->cq->numbers, route->number);
 }
 
-static bool owes(const struct rt_route_opened *route,
-		 const struct rt_side *side)
+static bool owing_owes(const struct rt_route_opened *route,
+		       const struct rt_side *side)
 {
 	return (int32_t)(side->count - route->last_retired) < 0;
 }
@@ -117,7 +118,7 @@ void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired)
 	struct rt_side *side = &conn->side[route->side];
 
 	opened->last_retired = retired;
-	if (!owes(opened, side)) {
+	if (!owing_owes(opened, side)) {
 		rt_owing_bury_poller(route);
 		return;
 	}
@@ -136,7 +137,8 @@ void rt_owing_look_poller(struct rt_side *side)
 	bool is_left = false;
 
 	while ((opened = *link) != NULL) {
-		if (opened->route.side == side->which && !owes(opened, side)) {
+		if (opened->route.side == side->which &&
+		    !owing_owes(opened, side)) {
 			*link = opened->owing_next;
 			rt_owing_bury_poller(&opened->route);
 			continue;

@@ -110,7 +110,7 @@ static void await_lane(struct rpma_rt_conn *conn,
 	do {
 		to = is == 0 || is == route->number ? route->number
 						    : RT_LOOK_MANY;
-		/* release: what the caller wants, to list_awaited() */
+		/* release: what the caller wants, to answer_list_awaited() */
 	} while (!atomic_compare_exchange_weak_explicit(
 		awaited, &is, to, memory_order_release, memory_order_relaxed));
 	rt_look_send(conn);
@@ -129,10 +129,10 @@ static int refuse(const struct rt_post *post)
 	/* relaxed: the fence orders it */
 	atomic_fetch_or_explicit(&conn->side[post->side].want, want,
 				 memory_order_relaxed);
-	/* pairs with flush_once(), and with whoever gives places back, or opens
-	 * the side [LEDGER-2]: either those see want, or this look what they
-	 * have published. The want stays in either case: it may be another
-	 * thread's, too, whose look came before */
+	/* pairs with deliver_flush_once(), and with whoever gives places back,
+	 * or opens the side [LEDGER-2]: either those see want, or this look
+	 * what they have published. The want stays in either case: it may be
+	 * another thread's, too, whose look came before */
 	rt_fence_dekker();
 	if (post->refusal.reason == RPMA_RT_AGAIN_BACKLOG)
 		await_lane(conn, post->refusal.route, post->side);

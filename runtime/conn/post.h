@@ -165,8 +165,8 @@ static inline int rt_post_look_again(const struct rt_post *post, uint64_t seen)
 {
 	uint64_t word;
 
-	/* pairs with the one of is_pinned() in control.c: either that sees the
-	 * slots, or this the closed side [LINE-1] */
+	/* pairs with the one of control_is_pinned() in control.c: either that
+	 * sees the slots, or this the closed side [LINE-1] */
 	rt_fence_dekker();
 	word = rt_turn_look(post->turn);
 	if (word & (RT_TURN_CLOSED | RT_TURN_DRAINED))

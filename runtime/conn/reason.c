@@ -28,7 +28,7 @@
  * that follows. The kernel can tell the cases apart: for the queue pair of a
  * finished handshake the kernel has no attributes.
  */
-static bool has_peer_left(const struct rpma_cm_event *event)
+static bool reason_has_peer_left(const struct rpma_cm_event *event)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	int mask;
@@ -39,7 +39,7 @@ static bool has_peer_left(const struct rpma_cm_event *event)
 }
 
 /* Returns the step whose failure the event reports. */
-static enum rt_step step_of(uint32_t type)
+static enum rt_step reason_step_of(uint32_t type)
 {
 	switch (type) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
@@ -63,7 +63,7 @@ static enum rpma_rt_reason reason_of(uint32_t type)
 		return RPMA_RT_REASON_DEVICE;
 	case RDMA_CM_EVENT_REJECTED:
 		return RPMA_RT_REASON_REJECTED;
-	case RDMA_CM_EVENT_CONNECT_ERROR: /* has_peer_left() */
+	case RDMA_CM_EVENT_CONNECT_ERROR: /* reason_has_peer_left() */
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return RPMA_RT_REASON_DISCONNECTED;
@@ -72,7 +72,7 @@ static enum rpma_rt_reason reason_of(uint32_t type)
 	}
 }
 
-static int errno_of(int status)
+static int reason_errno_of(int status)
 {
 	if (status == CALL_FAILED)
 		return RT_ERRNO_UNKNOWN;
@@ -82,9 +82,10 @@ static int errno_of(int status)
 struct rt_reason rt_reason_of_event(const struct rpma_cm_event *event)
 {
 	struct rt_reason why = {
-		.step = has_peer_left(event) ? RT_STEP_NONE
-					     : step_of(event->type),
-		.err = errno_of(event->status),
+		.step = reason_has_peer_left(event)
+				? RT_STEP_NONE
+				: reason_step_of(event->type),
+		.err = reason_errno_of(event->status),
 		.detail = event->status == CALL_FAILED
 				  ? 0
 				  : (uint32_t)event->status,
@@ -106,7 +107,7 @@ struct rt_reason rt_reason_of_step(enum rt_step step, int err)
 	};
 }
 
-static const char *rejected_advice(int status)
+static const char *reason_rejected_advice(int status)
 {
 	switch (status) {
 	case CM_NO_LISTENER:
@@ -131,7 +132,8 @@ const char *rt_reason_words(const struct rt_reason *why,
 			 rt_failure_2str(why->step, why->err, words));
 	else if (why->reason == RPMA_RT_REASON_REJECTED)
 		snprintf(buf, RT_FAILURE_WORDS, "%s (status %d)%s", reason,
-			 (int)why->detail, rejected_advice((int)why->detail));
+			 (int)why->detail,
+			 reason_rejected_advice((int)why->detail));
 	else
 		snprintf(buf, RT_FAILURE_WORDS, "%s", reason);
 	return buf;

@@ -286,7 +286,7 @@ struct rt_resolve {
 /* -------------------------------------------------------------- numbers --- */
 
 /* As in getaddrinfo(): also "127.1", and no blank behind the number. */
-static bool is_ipv4(const char *addr)
+static bool resolve_is_ipv4(const char *addr)
 {
 	struct in_addr bytes;
 
@@ -295,7 +295,7 @@ static bool is_ipv4(const char *addr)
 }
 
 /* With or without a scope. */
-static bool is_ipv6(const char *addr)
+static bool resolve_is_ipv6(const char *addr)
 {
 	char text[INET6_ADDRSTRLEN];
 	size_t len = strcspn(addr, "%");
@@ -311,7 +311,7 @@ static bool is_ipv6(const char *addr)
 bool rt_resolve_is_numeric(const char *addr, const char *port)
 {
 	return port[0] != '\0' && port[strspn(port, "0123456789")] == '\0' &&
-	       (is_ipv4(addr) || is_ipv6(addr));
+	       (resolve_is_ipv4(addr) || resolve_is_ipv6(addr));
 }
 
 int rt_resolve_check_port(const struct rt_log_place *place, const char *port)
@@ -357,8 +357,8 @@ void rt_resolve_free(struct rt_resolve *resolve)
 }
 
 /* Logs the cause, which the death then does not log again. */
-static void fail(struct rpma_rt_conn *conn, enum rpma_rt_reason reason, int err,
-		 const char *why, const char *advice)
+static void resolve_fail(struct rpma_rt_conn *conn, enum rpma_rt_reason reason,
+			 int err, const char *why, const char *advice)
 {
 	struct rt_conn_setup *setup = conn->setup;
 
@@ -368,7 +368,7 @@ static void fail(struct rpma_rt_conn *conn, enum rpma_rt_reason reason, int err,
 	setup->resolve->over(conn, reason, err);
 }
 
-static void time_over(struct rpma_rt_conn *conn)
+static void resolve_time_over(struct rpma_rt_conn *conn)
 {
 	char why[128] = "the name server has not answered within timeout_ms";
 
@@ -377,14 +377,15 @@ static void time_over(struct rpma_rt_conn *conn)
 			 "timeout_ms has passed, and %d look-ups of this "
 			 "process, the most at a time, have no answer",
 			 RT_LOOKUPS_MAX);
-	fail(conn, RPMA_RT_REASON_UNREACHABLE, ETIMEDOUT, why,
-	     "Raise rpma_rt_conn_cfg.timeout_ms, or give an IP address and a "
-	     "port as numbers");
+	resolve_fail(conn, RPMA_RT_REASON_UNREACHABLE, ETIMEDOUT, why,
+		     "Raise rpma_rt_conn_cfg.timeout_ms, or give an IP address "
+		     "and a "
+		     "port as numbers");
 }
 
 /* err: of getaddrinfo(). A want of memory and an errno are troubles of this
  * machine, and say nothing of the name. */
-static void not_found(struct rpma_rt_conn *conn, int err, int errnum)
+static void resolve_not_found(struct rpma_rt_conn *conn, int err, int errnum)
 {
 	enum rpma_rt_reason reason = RPMA_RT_REASON_UNREACHABLE;
 	const char *why = gai_strerror(err);
@@ -397,14 +398,16 @@ static void not_found(struct rpma_rt_conn *conn, int err, int errnum)
 	}
 	if (err == EAI_SYSTEM)
 		why = strerror_r(errnum, text, sizeof(text));
-	fail(conn, reason, detail, why,
-	     "Give a name that the resolver knows, or an IP address, and a "
-	     "port");
+	resolve_fail(
+		conn, reason, detail, why,
+		"Give a name that the resolver knows, or an IP address, and a "
+		"port");
 }
 
 /* ------------------------------------------------------------ addresses --- */
 
-static int addr_text(const struct addrinfo *info, char *addr, char *port)
+static int resolve_addr_text(const struct addrinfo *info, char *addr,
+			     char *port)
 {
 	return getnameinfo(info->ai_addr, info->ai_addrlen, addr, RT_ADDR_SIZE,
 			   port, port != NULL ? RT_PORT_SIZE : 0,
@@ -421,7 +424,7 @@ int rt_resolve_wait(const struct rt_log_place *place, const char *name,
 	char text[128];
 
 	if (err == 0) {
-		err = addr_text(info, addr, port);
+		err = resolve_addr_text(info, addr, port);
 		errnum = errno;
 		freeaddrinfo(info);
 	}
@@ -435,7 +438,7 @@ int rt_resolve_wait(const struct rt_log_place *place, const char *name,
 				 : gai_strerror(err));
 }
 
-static uint64_t addr_count(const struct addrinfo *info)
+static uint64_t resolve_addr_count(const struct addrinfo *info)
 {
 	uint64_t n = 0;
 
@@ -448,7 +451,7 @@ static uint64_t addr_count(const struct addrinfo *info)
  * time into the configuration: librpma limits two steps by the time-out, the
  * address and the route. Returns 0, or an error of getaddrinfo() without an
  * address. */
-static int take_next(struct rt_resolve *resolve)
+static int resolve_take_next(struct rt_resolve *resolve)
 {
 	struct rt_conn_setup *setup = resolve->conn->setup;
 	const struct addrinfo *info = resolve->next;
@@ -460,14 +463,14 @@ static int take_next(struct rt_resolve *resolve)
 		return EAI_NONAME;
 	resolve->left_ns -= used < resolve->left_ns ? used : resolve->left_ns;
 	resolve->since_ns = now;
-	ms = resolve->left_ns / MS_NS / 2 / addr_count(info);
+	ms = resolve->left_ns / MS_NS / 2 / resolve_addr_count(info);
 	rpma_conn_cfg_set_timeout(setup->cfg, ms > 0 ? (int)ms : 1);
 	resolve->next = info->ai_next;
-	return addr_text(info, setup->addr, setup->port);
+	return resolve_addr_text(info, setup->addr, setup->port);
 }
 
 /* Does another device than the connection's lead to the address? */
-static bool is_elsewhere(const struct rpma_rt_conn *conn)
+static bool resolve_is_elsewhere(const struct rpma_rt_conn *conn)
 {
 	struct rdma_cm_id *id;
 
@@ -478,7 +481,7 @@ static bool is_elsewhere(const struct rpma_rt_conn *conn)
 
 /* Destroys the id of an address that failed. The id has no queue pair, and this
  * thread has acknowledged each event of the id. */
-static void delete_request(struct rpma_rt_conn *conn)
+static void resolve_delete_request(struct rpma_rt_conn *conn)
 {
 	if (conn->setup->req != NULL && rpma_conn_req_delete(&conn->setup->req))
 		rt_cm_keep_control(conn->device->cm, &conn->target);
@@ -487,12 +490,12 @@ static void delete_request(struct rpma_rt_conn *conn)
 /* Returns whether another address may be reached all the same. ENODEV: no RDMA
  * device leads to this address; EAFNOSUPPORT: the kernel has no such addresses.
  */
-static bool is_of_address(const struct rpma_rt_conn *conn,
-			  const struct rt_reason *why)
+static bool resolve_is_of_address(const struct rpma_rt_conn *conn,
+				  const struct rt_reason *why)
 {
 	return why->reason == RPMA_RT_REASON_UNREACHABLE ||
 	       why->err == ENODEV || why->err == EAFNOSUPPORT ||
-	       is_elsewhere(conn);
+	       resolve_is_elsewhere(conn);
 }
 
 bool rt_resolve_next_control(struct rpma_rt_conn *conn,
@@ -501,10 +504,10 @@ bool rt_resolve_next_control(struct rpma_rt_conn *conn,
 	struct rt_resolve *resolve = conn->setup->resolve;
 
 	if (resolve == NULL || resolve->next == NULL ||
-	    !is_of_address(conn, why))
+	    !resolve_is_of_address(conn, why))
 		return false;
-	delete_request(conn);
-	return take_next(resolve) == 0;
+	resolve_delete_request(conn);
+	return resolve_take_next(resolve) == 0;
 }
 
 void rt_resolve_target(const struct rt_conn_setup *setup, char *text,
@@ -524,7 +527,7 @@ void rt_resolve_target(const struct rt_conn_setup *setup, char *text,
 	info = resolve->lookup->info;
 	for (; info != resolve->next; info = info->ai_next) {
 		len = strlen(text);
-		if (addr_text(info, addr, NULL))
+		if (resolve_addr_text(info, addr, NULL))
 			continue;
 		snprintf(text + len, size - len, "%s%s", before, addr);
 		before = ", ";
@@ -536,7 +539,7 @@ void rt_resolve_target(const struct rt_conn_setup *setup, char *text,
 /* ------------------------------------------------- the way of a look-up --- */
 
 /* The look-up is over. */
-static void answered(void *asker)
+static void resolve_answered(void *asker)
 {
 	struct rpma_rt_conn *conn = asker;
 	struct rt_resolve *resolve = conn->setup->resolve;
@@ -546,26 +549,26 @@ static void answered(void *asker)
 	rt_thread_cancel_timer(&conn->device->control, &resolve->limit);
 	resolve->is_over = true;
 	if (err) {
-		not_found(conn, err, lookup->errnum);
+		resolve_not_found(conn, err, lookup->errnum);
 		return;
 	}
 	if (lookup->over_ns >= resolve->until_ns) {
-		time_over(conn);
+		resolve_time_over(conn);
 		return;
 	}
 	resolve->left_ns = resolve->until_ns - lookup->over_ns;
 	resolve->since_ns = rt_now_ns();
 	resolve->next = lookup->info;
-	err = take_next(resolve);
+	err = resolve_take_next(resolve);
 	if (err)
-		not_found(conn, err, errno);
+		resolve_not_found(conn, err, errno);
 	else
 		resolve->over(conn, RPMA_RT_REASON_LOCAL, 0);
 }
 
-static void limit_due(struct rt_timer *timer)
+static void resolve_limit_due(struct rt_timer *timer)
 {
-	time_over(RT_FROM(struct rt_resolve, limit, timer)->conn);
+	resolve_time_over(RT_FROM(struct rt_resolve, limit, timer)->conn);
 }
 
 void rt_resolve_begin_control(struct rpma_rt_conn *conn,
@@ -577,13 +580,14 @@ void rt_resolve_begin_control(struct rpma_rt_conn *conn,
 	int err;
 
 	resolve->over = over;
-	if (rt_lookup_begin(resolve->lookup, &control->inbox, answered, conn)) {
+	if (rt_lookup_begin(resolve->lookup, &control->inbox, resolve_answered,
+			    conn)) {
 		err = errno;
 		rt_refuse_forget();
-		not_found(conn, EAI_SYSTEM, err);
+		resolve_not_found(conn, EAI_SYSTEM, err);
 		return;
 	}
-	resolve->limit.due = limit_due;
+	resolve->limit.due = resolve_limit_due;
 	rt_thread_set_timer(control, &resolve->limit, resolve->until_ns);
 }
 

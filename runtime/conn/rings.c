@@ -12,8 +12,9 @@
 
 /* Returns the size of a side's line. Receives of an SRQ or of a pool stand in
  * no line of the connection. */
-static struct rt_line_size line_of(const struct rpma_rt_conn *conn, int side,
-				   uint32_t depth, uint32_t waiting)
+static struct rt_line_size rings_line_of(const struct rpma_rt_conn *conn,
+					 int side, uint32_t depth,
+					 uint32_t waiting)
 {
 	bool has_slots =
 		side == RPMA_RT_SEND_SIDE || conn->receives == RT_RECEIVES_OWN;
@@ -29,17 +30,17 @@ static struct rt_line_size line_of(const struct rpma_rt_conn *conn, int side,
 	return line;
 }
 
-static size_t whole_lines(size_t bytes)
+static size_t rings_whole_lines(size_t bytes)
 {
 	return (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
 }
 
 /* Takes `bytes` bytes of the block, in whole cache lines. */
-static void *carve(char **block, size_t bytes)
+static void *rings_carve(char **block, size_t bytes)
 {
 	void *memory = *block;
 
-	*block += whole_lines(bytes);
+	*block += rings_whole_lines(bytes);
 	return memory;
 }
 
@@ -47,15 +48,15 @@ int rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
 		 uint32_t waiting)
 {
 	size_t kept = ((size_t)depths[0] + depths[1]) * sizeof(struct rt_kept);
-	size_t bytes = whole_lines(kept);
+	size_t bytes = rings_whole_lines(kept);
 	struct rt_line_size sizes[2];
 	struct rt_line *lines[2];
 	char *block;
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		sizes[i] = line_of(conn, i, depths[i], waiting);
-		bytes += whole_lines(rt_ledger_bytes(depths[i])) +
+		sizes[i] = rings_line_of(conn, i, depths[i], waiting);
+		bytes += rings_whole_lines(rt_ledger_bytes(depths[i])) +
 			 rt_line_bytes(&sizes[i]) +
 			 rt_line_slot_bytes(&sizes[i]);
 	}
@@ -66,13 +67,14 @@ int rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
 	 * touched */
 	for (i = 0; i < 2; i++)
 		rt_ledger_init(&conn->gate[i].ledger, depths[i],
-			       carve(&block, rt_ledger_bytes(depths[i])));
+			       rings_carve(&block, rt_ledger_bytes(depths[i])));
 	for (i = 0; i < 2; i++)
-		lines[i] = carve(&block, rt_line_bytes(&sizes[i]));
+		lines[i] = rings_carve(&block, rt_line_bytes(&sizes[i]));
 	for (i = 0; i < 2; i++)
-		rt_line_init(&conn->gate[i].turn, &sizes[i], lines[i],
-			     carve(&block, rt_line_slot_bytes(&sizes[i])));
-	conn->poll.kept = carve(&block, kept);
+		rt_line_init(
+			&conn->gate[i].turn, &sizes[i], lines[i],
+			rings_carve(&block, rt_line_slot_bytes(&sizes[i])));
+	conn->poll.kept = rings_carve(&block, kept);
 	return 0;
 }
 

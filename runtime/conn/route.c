@@ -21,8 +21,8 @@
 #include "srq/srq.h"
 
 /* Reserves a lane for a route, with the data that undoing needs. */
-static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
-			struct rt_spill **spill_ptr)
+static int route_lane_reserve(struct rpma_rt_route *route, uint32_t entries,
+			      struct rt_spill **spill_ptr)
 {
 	struct rt_poller *poller = route->conn->poller;
 	const struct rt_lane *lane =
@@ -49,7 +49,7 @@ static int lane_reserve(struct rpma_rt_route *route, uint32_t entries,
 /* Shares the room for an SRQ's receives: any receive of the SRQ may lead to the
  * lane, so the lane has room for all receives, reserved by the first connection
  * and kept until the last connection goes. */
-static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
+static int route_share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 {
 	const struct rpma_rt_srq *srq = rt_conn_srq(route->conn);
 	struct rt_lane *lane = rt_route_lane(route);
@@ -74,7 +74,8 @@ static int share(struct rpma_rt_route *route, struct rt_spill **spill_ptr)
 
 /* Gives back the route's reservation in a lane to which the route leads or
  * led. */
-static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
+static void route_unreserve(const struct rpma_rt_route *route,
+			    struct rt_lane *lane)
 {
 	const struct rpma_rt_srq *srq = rt_conn_srq(route->conn);
 
@@ -83,17 +84,17 @@ static void unreserve(const struct rpma_rt_route *route, struct rt_lane *lane)
 	lane->reserved -= route->reserved;
 }
 
-static int place_route(struct rpma_rt_route *route, uint32_t entries,
+static int route_place(struct rpma_rt_route *route, uint32_t entries,
 		       struct rt_spill **spill_ptr)
 {
 	struct rpma_rt_conn *conn = route->conn;
 	int ret;
 
-	ret = lane_reserve(route, entries, spill_ptr);
+	ret = route_lane_reserve(route, entries, spill_ptr);
 	if (ret || rt_conn_srq(conn) == NULL ||
 	    route->side != RPMA_RT_RECV_SIDE)
 		return ret;
-	ret = share(route, spill_ptr);
+	ret = route_share(route, spill_ptr);
 	if (ret == 0)
 		return 0;
 	rt_route_lane(route)->reserved -= entries;
@@ -106,8 +107,8 @@ static int place_route(struct rpma_rt_route *route, uint32_t entries,
 }
 
 /* Lists an opened route first; own routes end the list. */
-static void list_first(struct rpma_rt_route **first,
-		       struct rt_route_opened *opened)
+static void route_list_first(struct rpma_rt_route **first,
+			     struct rt_route_opened *opened)
 {
 	struct rpma_rt_route *next = *first;
 
@@ -118,7 +119,7 @@ static void list_first(struct rpma_rt_route **first,
 	*first = &opened->route;
 }
 
-static void unlist(struct rt_route_opened *opened)
+static void route_unlist_opened(struct rt_route_opened *opened)
 {
 	struct rpma_rt_route *next = opened->listed_next;
 
@@ -136,7 +137,7 @@ static void route_list(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 	if (route->is_own)
 		conn->listed = route;
 	else
-		list_first(&conn->listed, rt_route_opened(route));
+		route_list_first(&conn->listed, rt_route_opened(route));
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
@@ -160,11 +161,11 @@ static void route_unlist(struct rpma_rt_conn *conn,
 	if (route->is_own)
 		conn->listed = rt_route_listed_next(route);
 	else
-		unlist(rt_route_opened(route));
+		route_unlist_opened(rt_route_opened(route));
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
-static void delete_waiter(struct rpma_rt_route *route)
+static void route_delete_waiter(struct rpma_rt_route *route)
 {
 	rt_waiter_delete(route->waiter);
 	route->waiter = NULL;
@@ -172,7 +173,7 @@ static void delete_waiter(struct rpma_rt_route *route)
 
 void rt_route_free(struct rpma_rt_route *route)
 {
-	delete_waiter(route);
+	route_delete_waiter(route);
 	if (!route->is_own)
 		free(rt_route_opened(route));
 }
@@ -202,7 +203,7 @@ static int route_init(struct rpma_rt_route *route, struct rpma_rt_queue *queue,
 	route->number = (uint16_t)number;
 	*spill_ptr = NULL;
 	if (queue != NULL)
-		ret = place_route(route, entries, spill_ptr);
+		ret = route_place(route, entries, spill_ptr);
 	if (ret)
 		rt_numbers_return(&conn->cq->numbers, route->number);
 	else
@@ -232,8 +233,9 @@ int rt_route_new(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 /* Takes the number for work requests with a lease. On failure the own route is
  * undone. */
-static int take_lease_number(struct rpma_rt_conn *conn,
-			     struct rpma_rt_route *own, struct rt_spill *spill)
+static int route_take_lease_number(struct rpma_rt_conn *conn,
+				   struct rpma_rt_route *own,
+				   struct rt_spill *spill)
 {
 	uint32_t number;
 	int ret = rt_numbers_take(&conn->cq->numbers, &number);
@@ -257,16 +259,16 @@ int rt_route_init_own(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	own->is_own = true;
 	ret = route_init(own, queue, entries, spill_ptr);
 	if (ret)
-		delete_waiter(own);
+		route_delete_waiter(own);
 	else if (side == RPMA_RT_SEND_SIDE)
-		ret = take_lease_number(conn, own, *spill_ptr);
+		ret = route_take_lease_number(conn, own, *spill_ptr);
 	return ret;
 }
 
 void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 {
 	if (rt_route_lane(route) != NULL)
-		unreserve(route, rt_route_lane(route));
+		route_unreserve(route, rt_route_lane(route));
 	rt_numbers_return(&conn->cq->numbers, route->number);
 	if (route->leases != 0)
 		rt_numbers_return(&conn->cq->numbers, route->leases);
@@ -275,7 +277,7 @@ void rt_route_release(struct rpma_rt_conn *conn, struct rpma_rt_route *route)
 void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 		   struct rt_lane *from_lane, struct rpma_rt_route *to)
 {
-	unreserve(own, from_lane);
+	route_unreserve(own, from_lane);
 	own->reserved = to->reserved;
 	own->shares = to->shares;
 	route_relist(own, to); /* before `from` is let go */
@@ -287,7 +289,7 @@ void rt_route_swap(struct rpma_rt_route *own, struct rpma_rt_queue *from,
 
 /* Takes closed routes off the directory that were buried since the last change.
  * A route that was buried before it was listed is on no list. */
-static void unlist_buried(struct rpma_rt_conn *conn)
+static void route_unlist_buried(struct rpma_rt_conn *conn)
 {
 	/* acquire [ROUTE-3]: pairs with the release in
 	 * rt_owing_bury_poller() */
@@ -298,13 +300,13 @@ static void unlist_buried(struct rpma_rt_conn *conn)
 
 	for (; left > 0; left--) {
 		if (rt_route_opened(route)->listed_link != NULL)
-			unlist(rt_route_opened(route));
+			route_unlist_opened(rt_route_opened(route));
 		route = rt_route_opened(route)->next;
 	}
 	conn->poll.seen_buried = count;
 }
 
-static bool is_buried(const struct rpma_rt_route *route)
+static bool route_is_buried(const struct rpma_rt_route *route)
 {
 	/* acquire: pairs with the release in rt_owing_bury_poller() */
 	return atomic_load_explicit(&rt_route_opened(route)->is_buried,
@@ -319,12 +321,12 @@ static void route_list_closed(struct rpma_rt_conn *conn,
 {
 	route_unlist(conn, route);
 	pthread_mutex_lock(&conn->rt->directory);
-	unlist_buried(conn);
+	route_unlist_buried(conn);
 	rt_route_opened(route)->listed_to = to;
 	/* a route that is buried after this look is above the routes seen by
-	 * unlist_buried() */
-	if (!is_buried(route))
-		list_first(&conn->listed_closed, rt_route_opened(route));
+	 * route_unlist_buried() */
+	if (!route_is_buried(route))
+		route_list_first(&conn->listed_closed, rt_route_opened(route));
 	pthread_mutex_unlock(&conn->rt->directory);
 }
 
@@ -332,7 +334,7 @@ void rt_route_end(struct rpma_rt_route *route, struct rpma_rt_queue *from,
 		  struct rt_lane *from_lane, struct rpma_rt_route *to)
 {
 	if (from_lane != NULL)
-		unreserve(route, from_lane);
+		route_unreserve(route, from_lane);
 	route->reserved = 0;
 	route->shares = false;
 	route_list_closed(route->conn, route, to); /* before `from` is let go */

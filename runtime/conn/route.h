@@ -140,9 +140,9 @@ rt_route_listed_next(const struct rpma_rt_route *route)
  * redirected. */
 static inline struct rt_lane *rt_route_lane(const struct rpma_rt_route *route)
 {
-	/* acquire: pairs with the release in show_posters(), change.c: the lane
-	 * is initialised. Credit or fence make sure that a poster sees the
-	 * newest lane [ROUTE-1] */
+	/* acquire: pairs with the release in change_show_posters(), change.c:
+	 * the lane is initialised. Credit or fence make sure that a poster sees
+	 * the newest lane [ROUTE-1] */
 	return atomic_load_explicit(&route->lane, memory_order_acquire);
 }
 

@@ -50,7 +50,7 @@ void rt_slots_return(struct rt_poller *poller, uint32_t slot)
 /* ----------------------------------------------------------- the poller --- */
 
 /* Takes a connection off a page. A page that was given back reads as NULL. */
-static void leave_page(struct rt_slots *slots, uint32_t page)
+static void slots_leave_page(struct rt_slots *slots, uint32_t page)
 {
 	/* page 0 stays: a program with few connections makes no system call */
 	if (--slots->in_page[page] > 0 || page == 0)
@@ -71,7 +71,7 @@ void rt_slots_set_poller(struct rt_poller *poller, uint32_t slot,
 	if (was_empty && conn != NULL)
 		slots->in_page[page]++;
 	else if (!was_empty && conn == NULL)
-		leave_page(slots, page);
+		slots_leave_page(slots, page);
 }
 
 /* ------------------------------------------------------------ its life --- */

@@ -57,7 +57,7 @@ static int write_on(int fd, const char *text, size_t len)
 }
 
 /* Takes the pending signals that were not pending before. */
-static void take_signals(const sigset_t *pending)
+static void dump_take_signals(const sigset_t *pending)
 {
 	const struct timespec now = {0, 0};
 	sigset_t raised;
@@ -88,7 +88,7 @@ static int rt_write_all(int fd, const char *text, size_t len)
 	sigpending(&pending);
 	err = write_on(fd, text, len);
 	if (err == EPIPE || err == EFBIG)
-		take_signals(&pending);
+		dump_take_signals(&pending);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err == 0)
 		return 0;

@@ -38,14 +38,14 @@ static struct {
 	struct rt_thread thread;
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static int become_event_thread(void *arg)
+static int events_become_thread(void *arg)
 {
 	(void)arg;
 	rt_self_set_events();
 	return 0;
 }
 
-static int start(void (*lost)(struct rt_thread *thread, int err))
+static int events_start(void (*lost)(struct rt_thread *thread, int err))
 {
 	int ret;
 
@@ -53,7 +53,7 @@ static int start(void (*lost)(struct rt_thread *thread, int err))
 	ret = rt_thread_start(&events.thread, NULL, "rt-event");
 
 	if (ret == 0)
-		rt_call_sync(NULL, &events.thread.inbox, become_event_thread,
+		rt_call_sync(NULL, &events.thread.inbox, events_become_thread,
 			     NULL);
 	return ret;
 }
@@ -64,7 +64,7 @@ int rt_events_ref(void (*lost)(struct rt_thread *thread, int err))
 
 	pthread_mutex_lock(&events.lock);
 	if (events.count == 0)
-		ret = start(lost);
+		ret = events_start(lost);
 	if (ret == 0)
 		events.count++;
 	pthread_mutex_unlock(&events.lock);
@@ -147,7 +147,7 @@ void rt_async_forked(void)
 
 /* -------------------------------------------------------------- objects --- */
 
-static struct rt_async_object **bucket_of(const void *object)
+static struct rt_async_object **async_bucket_of(const void *object)
 {
 	uint64_t hash = (uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -156,7 +156,7 @@ static struct rt_async_object **bucket_of(const void *object)
 
 void rt_async_own(struct rt_async_object *object)
 {
-	struct rt_async_object **bucket = bucket_of(object->object);
+	struct rt_async_object **bucket = async_bucket_of(object->object);
 
 	pthread_mutex_lock(&async.lock);
 	object->owned = true;
@@ -167,7 +167,7 @@ void rt_async_own(struct rt_async_object *object)
 
 void rt_async_disown(struct rt_async_object *object)
 {
-	struct rt_async_object **link = bucket_of(object->object);
+	struct rt_async_object **link = async_bucket_of(object->object);
 
 	pthread_mutex_lock(&async.lock);
 	while (object->owned && *link != object)
@@ -181,7 +181,7 @@ void rt_async_disown(struct rt_async_object *object)
 /* Returns the object of the event, if the object may belong to a runtime. NULL:
  * the event is about a port, the device, or an object that runtimes never
  * make. */
-static const void *object_of(const struct ibv_async_event *event)
+static const void *async_object_of(const struct ibv_async_event *event)
 {
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -205,15 +205,15 @@ static const void *object_of(const struct ibv_async_event *event)
 
 /* Reports the event to the owner of the event's object. Returns false if the
  * object has no owner. */
-static bool tell_owner(const struct ibv_async_event *event)
+static bool async_tell_owner(const struct ibv_async_event *event)
 {
-	const void *object = object_of(event);
+	const void *object = async_object_of(event);
 	struct rt_async_object *owned;
 
 	if (object == NULL)
 		return false;
 	pthread_mutex_lock(&async.lock);
-	owned = *bucket_of(object);
+	owned = *async_bucket_of(object);
 	while (owned != NULL && owned->object != object)
 		owned = owned->next;
 	if (owned != NULL)
@@ -226,8 +226,8 @@ static bool tell_owner(const struct ibv_async_event *event)
 
 /* Reports the device's end to the users of the device, of the runtime rt or, if
  * rt is NULL, of every runtime. Returns the number of users. */
-static int tell_fatal(const struct ibv_context *ibv_ctx,
-		      const struct rpma_rt *rt)
+static int async_tell_fatal(const struct ibv_context *ibv_ctx,
+			    const struct rpma_rt *rt)
 {
 	struct rt_async_device *device;
 	int told = 0;
@@ -246,8 +246,8 @@ static int tell_fatal(const struct ibv_context *ibv_ctx,
 
 /* Returns whether the device is the first in the list of its runtime with that
  * context. */
-static bool is_first(const struct rt_async_device *head,
-		     const struct rt_async_device *device)
+static bool async_is_first(const struct rt_async_device *head,
+			   const struct rt_async_device *device)
 {
 	const struct rt_async_device *other;
 
@@ -261,8 +261,8 @@ static bool is_first(const struct rt_async_device *head,
 
 /* Calls, on the event thread, the handler of every runtime that has a handler,
  * once. */
-static void call_handlers(struct ibv_context *ibv_ctx,
-			  const struct ibv_async_event *event)
+static void async_call_handlers(struct ibv_context *ibv_ctx,
+				const struct ibv_async_event *event)
 {
 	const struct rt_async_device *device;
 	const struct rt_async_device *head;
@@ -274,7 +274,7 @@ static void call_handlers(struct ibv_context *ibv_ctx,
 	for (device = head; device != NULL; device = device->next) {
 		cfg = &device->rt->cfg;
 		if (device->ibv_ctx == ibv_ctx && cfg->async_fn != NULL &&
-		    is_first(head, device))
+		    async_is_first(head, device))
 			cfg->async_fn(ibv_ctx, event, cfg->async_arg);
 	}
 }
@@ -284,7 +284,7 @@ static void call_handlers(struct ibv_context *ibv_ctx,
 /* Reads an event, reports the event to the owner, acknowledges the event, and
  * shows it to the handlers. Returns 0, or the errno of a read without an
  * event. */
-static int read_event(struct ibv_context *ibv_ctx)
+static int async_read_event(struct ibv_context *ibv_ctx)
 {
 	struct ibv_async_event event;
 	struct ibv_async_event copy;
@@ -292,27 +292,27 @@ static int read_event(struct ibv_context *ibv_ctx)
 
 	if (ibv_get_async_event(ibv_ctx, &event))
 		return errno ? errno : EIO;
-	ours = tell_owner(&event);
+	ours = async_tell_owner(&event);
 	if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-		tell_fatal(ibv_ctx, NULL);
+		async_tell_fatal(ibv_ctx, NULL);
 	copy = event;
 	ibv_ack_async_event(&event);
 	if (!ours)
-		call_handlers(ibv_ctx, &copy);
+		async_call_handlers(ibv_ctx, &copy);
 	return 0;
 }
 
 /* Gives up reading for good: the fd of a device that is gone is readable for
  * ever. */
-static void give_up(const struct ibv_context *ibv_ctx, int err)
+static void async_give_up(const struct ibv_context *ibv_ctx, int err)
 {
 	RT_LOG_ERROR("asynchronous events of %s can be read no more: %s. All "
 		     "that runtimes have on it ends",
 		     ibv_ctx->device->name, strerror(err));
-	tell_fatal(ibv_ctx, NULL);
+	async_tell_fatal(ibv_ctx, NULL);
 }
 
-static void reader_ready(struct rt_source *source)
+static void async_reader_ready(struct rt_source *source)
 {
 	struct reader *reader = (struct reader *)source;
 	int err = 0;
@@ -321,15 +321,16 @@ static void reader_ready(struct rt_source *source)
 	/* further events keep the fd readable: other sources and calls have
 	 * their turn first */
 	for (i = 0; i < BATCH && (err == 0 || err == EINTR); i++)
-		err = read_event(reader->ibv_ctx);
+		err = async_read_event(reader->ibv_ctx);
 	if (err == 0 || err == EINTR || err == EAGAIN)
 		rt_thread_succeeded(source);
 	else if (rt_thread_failed(source, err))
-		give_up(reader->ibv_ctx, err);
+		async_give_up(reader->ibv_ctx, err);
 }
 
 /* REQUIRES of the following functions: the lock */
-static int reader_new(struct ibv_context *ibv_ctx, struct reader **reader_ptr)
+static int async_reader_new(struct ibv_context *ibv_ctx,
+			    struct reader **reader_ptr)
 {
 	int flags = fcntl(ibv_ctx->async_fd, F_GETFL);
 	struct reader *reader;
@@ -340,7 +341,7 @@ static int reader_new(struct ibv_context *ibv_ctx, struct reader **reader_ptr)
 	if (reader == NULL)
 		return RPMA_E_NOMEM;
 	reader->source.fd = ibv_ctx->async_fd;
-	reader->source.ready = reader_ready;
+	reader->source.ready = async_reader_ready;
 	reader->ibv_ctx = ibv_ctx;
 	if (rt_events_add(&reader->source)) {
 		free(reader);
@@ -350,7 +351,7 @@ static int reader_new(struct ibv_context *ibv_ctx, struct reader **reader_ptr)
 	return 0;
 }
 
-static struct reader **find_reader(const struct ibv_context *ibv_ctx)
+static struct reader **async_find_reader(const struct ibv_context *ibv_ctx)
 {
 	struct reader **link = &async.readers;
 
@@ -359,21 +360,21 @@ static struct reader **find_reader(const struct ibv_context *ibv_ctx)
 	return link;
 }
 
-static int get_reader(struct ibv_context *ibv_ctx)
+static int async_get_reader(struct ibv_context *ibv_ctx)
 {
-	struct reader **link = find_reader(ibv_ctx);
+	struct reader **link = async_find_reader(ibv_ctx);
 	int ret = 0;
 
 	if (*link == NULL)
-		ret = reader_new(ibv_ctx, link);
+		ret = async_reader_new(ibv_ctx, link);
 	if (ret == 0)
 		(*link)->users++;
 	return ret;
 }
 
-static void put_reader(const struct ibv_context *ibv_ctx)
+static void async_put_reader(const struct ibv_context *ibv_ctx)
 {
-	struct reader **link = find_reader(ibv_ctx);
+	struct reader **link = async_find_reader(ibv_ctx);
 	struct reader *reader = *link;
 
 	if (--reader->users > 0)
@@ -383,7 +384,7 @@ static void put_reader(const struct ibv_context *ibv_ctx)
 	free(reader);
 }
 
-static int unwatch(void *arg)
+static int async_unwatch(void *arg)
 {
 	struct rt_async_device *device = arg;
 	struct rt_async_device **link = &async.devices;
@@ -393,7 +394,7 @@ static int unwatch(void *arg)
 		link = &(*link)->next;
 	*link = device->next;
 	if (!device->rt->cfg.async_feed)
-		put_reader(device->ibv_ctx);
+		async_put_reader(device->ibv_ctx);
 	pthread_mutex_unlock(&async.lock);
 	return 0;
 }
@@ -404,7 +405,7 @@ int rt_async_watch(struct rt_async_device *device)
 
 	pthread_mutex_lock(&async.lock);
 	if (!device->rt->cfg.async_feed)
-		ret = get_reader(device->ibv_ctx);
+		ret = async_get_reader(device->ibv_ctx);
 	if (ret == 0) {
 		device->next = async.devices;
 		async.devices = device;
@@ -415,7 +416,7 @@ int rt_async_watch(struct rt_async_device *device)
 
 void rt_async_unwatch(struct rt_async_device *device)
 {
-	rt_events_call(unwatch, device);
+	rt_events_call(async_unwatch, device);
 }
 
 void rt_async_lost(struct rt_thread *thread, int err)
@@ -451,6 +452,6 @@ int rpma_rt_feed_async_event(struct rpma_rt *rt, struct ibv_context *ibv_ctx,
 				 "rpma_rt_cfg.async_feed is 0");
 	/* an event that names no object of the runtime is no refusal */
 	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
-		return tell_fatal(ibv_ctx, rt) > 0 ? 0 : RPMA_E_UNKNOWN;
-	return tell_owner(event) ? 0 : RPMA_E_UNKNOWN;
+		return async_tell_fatal(ibv_ctx, rt) > 0 ? 0 : RPMA_E_UNKNOWN;
+	return async_tell_owner(event) ? 0 : RPMA_E_UNKNOWN;
 }

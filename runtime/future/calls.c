@@ -45,9 +45,9 @@ int rpma_rt_future_poll(const struct rpma_rt_future *future,
 
 /* -------------------------------------------------------- continuation --- */
 
-static enum rt_future_claim claim_of(const struct rt_future *slot)
+static enum rt_future_claim future_claim_of(const struct rt_future *slot)
 {
-	/* acquire [FUTURE-4]: pairs with the exchange in claim_call(),
+	/* acquire [FUTURE-4]: pairs with the exchange in future_claim_call(),
 	 * poller/future.c */
 	return (enum rt_future_claim)atomic_load_explicit(&slot->claim,
 							  memory_order_acquire);
@@ -55,7 +55,7 @@ static enum rt_future_claim claim_of(const struct rt_future *slot)
 
 /* Takes the continuation back. Returns false if the continuation has run or
  * will run. */
-static bool take_call_back(struct rt_future *slot)
+static bool future_take_call_back(struct rt_future *slot)
 {
 	uint8_t armed = RT_FUTURE_ARMED;
 
@@ -69,7 +69,8 @@ static bool take_call_back(struct rt_future *slot)
 int rt_future_check_arm(const struct rt_log_place *place,
 			const struct rt_future *slot)
 {
-	if (!(slot->mine & RT_FUTURE_AWAY) && claim_of(slot) == RT_FUTURE_NONE)
+	if (!(slot->mine & RT_FUTURE_AWAY) &&
+	    future_claim_of(slot) == RT_FUTURE_NONE)
 		return 0;
 	return rt_refuse(place, RPMA_E_INVAL,
 			 "future has a continuation, or was cancelled");
@@ -120,7 +121,7 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 	else if (slot->mine & RT_FUTURE_CANCELLED)
 		*cancelled = RPMA_RT_CANCELLED_DETACHED; /* earlier */
 	if ((slot->mine & RT_FUTURE_AWAY) || rt_future_is_ready(slot) ||
-	    !take_call_back(slot))
+	    !future_take_call_back(slot))
 		return 0;
 	*cancelled = RPMA_RT_CANCELLED_DETACHED;
 	if (rt_future_take_post_back(slot)) {
@@ -135,10 +136,10 @@ int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 /* Returns whether the slot holds something that no thread has read: a message,
  * which has to go to the connection's queue, or a request, which goes to the
  * next future. */
-static bool holds_message(const struct rt_future *slot)
+static bool future_holds_message(const struct rt_future *slot)
 {
 	return !(slot->mine & RT_FUTURE_READ) && rt_future_is_message(slot) &&
-	       claim_of(slot) != RT_FUTURE_CALLED;
+	       future_claim_of(slot) != RT_FUTURE_CALLED;
 }
 
 int rpma_rt_future_drop(struct rpma_rt_future *future)
@@ -158,13 +159,14 @@ int rpma_rt_future_drop(struct rpma_rt_future *future)
 		asked |= RT_FUTURE_TAKEN;
 	/* without a continuation, or after the continuation ran, the poller
 	 * does not touch a ready slot any more */
-	if (rt_future_is_ready(slot) && claim_of(slot) != RT_FUTURE_ARMED &&
-	    !holds_message(slot)) {
-		is_called = claim_of(slot) == RT_FUTURE_CALLED;
+	if (rt_future_is_ready(slot) &&
+	    future_claim_of(slot) != RT_FUTURE_ARMED &&
+	    !future_holds_message(slot)) {
+		is_called = future_claim_of(slot) == RT_FUTURE_CALLED;
 		rt_future_free_holder(slot);
 		return is_called;
 	}
-	is_called = !take_call_back(slot);
+	is_called = !future_take_call_back(slot);
 	rt_future_take_post_back(slot);
 	rt_future_end_generation(slot);
 	rt_future_ask_mt(slot, asked);

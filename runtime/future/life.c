@@ -33,10 +33,10 @@
 /* Takes the whole stack for the caller and reverses the order: returns index +
  * 1 of the slot that was pushed first. So futures get the next messages in the
  * order in which the program asked. */
-static uint32_t take_all(struct rt_futures *futures)
+static uint32_t future_take_all(struct rt_futures *futures)
 {
-	/* acq_rel [FUTURE-6]: pairs with the exchange in push(): the slots'
-	 * `next` are visible */
+	/* acq_rel [FUTURE-6]: pairs with the exchange in future_push(): the
+	 * slots' `next` are visible */
 	uint32_t at = atomic_exchange_explicit(&futures->requests, 0,
 					       memory_order_acq_rel);
 	uint32_t first = 0;
@@ -54,27 +54,27 @@ static uint32_t take_all(struct rt_futures *futures)
 }
 
 /* Takes the requests of a slot; from here on the slot may be pushed again. */
-static uint32_t take_asked(struct rt_future *slot)
+static uint32_t future_take_asked(struct rt_future *slot)
 {
 	/* acq_rel [FUTURE-6]: pairs with the fetch_or in rt_future_ask_mt() */
 	return atomic_exchange_explicit(&slot->asked, 0, memory_order_acq_rel);
 }
 
-static void run_ended_once(struct rt_futures *futures)
+static void future_run_ended_once(struct rt_futures *futures)
 {
-	uint32_t at = take_all(futures);
+	uint32_t at = future_take_all(futures);
 	struct rt_future *slot;
 
 	while (at != 0) {
 		slot = &futures->slots[at - 1];
 		at = slot->next;
-		rt_future_ask_ended(slot, take_asked(slot));
+		rt_future_ask_ended(slot, future_take_asked(slot));
 	}
 }
 
-static bool has_requests(const struct rt_futures *futures)
+static bool future_has_requests(const struct rt_futures *futures)
 {
-	/* relaxed: after the fence in run_ended() */
+	/* relaxed: after the fence in future_run_ended() */
 	return atomic_load_explicit(&futures->requests, memory_order_relaxed) !=
 	       0;
 }
@@ -82,7 +82,7 @@ static bool has_requests(const struct rt_futures *futures)
 /* Does the requests in place of the poller, which has ended; a single thread at
  * a time. A thread that finds another thread inside leaves the requests to the
  * thread inside, which looks again [FUTURE-7]. */
-static void run_ended(struct rt_futures *futures)
+static void future_run_ended(struct rt_futures *futures)
 {
 	do {
 		/* acquire: pairs with the release below: the changes by the
@@ -90,7 +90,7 @@ static void run_ended(struct rt_futures *futures)
 		if (atomic_exchange_explicit(&futures->ending, true,
 					     memory_order_acq_rel))
 			return;
-		run_ended_once(futures);
+		future_run_ended_once(futures);
 		/* release: pairs with the exchange above of the next thread
 		 * inside */
 		atomic_store_explicit(&futures->ending, false,
@@ -98,7 +98,7 @@ static void run_ended(struct rt_futures *futures)
 		/* pairs with the fence of a thread that pushed a request before
 		 * finding this thread inside */
 		rt_fence_dekker();
-	} while (has_requests(futures));
+	} while (future_has_requests(futures));
 }
 
 void rt_future_run_poller(struct rt_futures *futures)
@@ -114,12 +114,12 @@ void rt_future_run_poller(struct rt_futures *futures)
 	/* after the flush each slot is either incomplete or published */
 	if (poller->futures.count > 0)
 		rt_deliver_flush(poller);
-	at = take_all(futures);
+	at = future_take_all(futures);
 	while (at != 0) {
 		slot = &futures->slots[at - 1];
 		at = slot->next;
 		rt_deliver_futures(poller);
-		asked = take_asked(slot);
+		asked = future_take_asked(slot);
 		/* before the request is done: afterwards the block may belong
 		 * to another owner */
 		may_serve = rt_source_may_serve(slot, asked);
@@ -133,7 +133,7 @@ void rt_future_run_poller(struct rt_futures *futures)
 		rt_deliver_asked(poller, futures, 0);
 }
 
-static void push(struct rt_futures *futures, struct rt_future *slot)
+static void future_push(struct rt_futures *futures, struct rt_future *slot)
 {
 	/* relaxed: the compare-and-swap decides */
 	uint32_t first =
@@ -141,9 +141,10 @@ static void push(struct rt_futures *futures, struct rt_future *slot)
 
 	do {
 		slot->next = first;
-		/* acq_rel [FUTURE-6]: pairs with the exchange in take_all():
-		 * publishes the slot to the thread that takes the stack, and
-		 * sees that the last such thread is done with the slot */
+		/* acq_rel [FUTURE-6]: pairs with the exchange in
+		 * future_take_all(): publishes the slot to the thread that
+		 * takes the stack, and sees that the last such thread is done
+		 * with the slot */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&futures->requests, &first,
 		(uint32_t)(slot - futures->slots) + 1, memory_order_acq_rel,
@@ -174,11 +175,11 @@ void rt_future_ask_mt(struct rt_future *slot, uint32_t asked)
 {
 	struct rt_futures *futures = slot->of;
 
-	/* acq_rel [FUTURE-6]: pairs with the exchange in take_asked() */
+	/* acq_rel [FUTURE-6]: pairs with the exchange in future_take_asked() */
 	if (atomic_fetch_or_explicit(&slot->asked, (uint8_t)asked,
 				     memory_order_acq_rel) != 0)
 		return; /* the slot is on the stack already */
-	push(futures, slot);
+	future_push(futures, slot);
 	/* acq_rel [FUTURE-6]: pairs with the exchange in rt_future_message():
 	 * either a message on its way will see the slot, or this thread sends
 	 * the message */
@@ -190,7 +191,7 @@ void rt_future_ask_mt(struct rt_future *slot, uint32_t asked)
 	 * [FUTURE-7] */
 	rt_fence_dekker();
 	if (__builtin_expect(rt_context_is_stopped(futures->rt), 0))
-		run_ended(futures);
+		future_run_ended(futures);
 }
 
 void rt_future_finish_all(struct rpma_rt *rt)
@@ -202,12 +203,12 @@ void rt_future_finish_all(struct rpma_rt *rt)
 	/* no connection is made any more, so the list does not change */
 	for (futures = rt->futures; futures != NULL;
 	     futures = futures->all_next)
-		run_ended(futures);
+		future_run_ended(futures);
 }
 
 /* ----------------------------------------------------------------- life --- */
 
-static uint32_t count_out(const struct rt_futures *futures)
+static uint32_t future_count_out(const struct rt_futures *futures)
 {
 	uint32_t out = 0;
 	uint32_t i;
@@ -217,7 +218,7 @@ static uint32_t count_out(const struct rt_futures *futures)
 	return out;
 }
 
-static bool is_all_free(const struct rt_futures *futures)
+static bool future_is_all_free(const struct rt_futures *futures)
 {
 	uint32_t i;
 
@@ -232,14 +233,14 @@ _Static_assert(RT_CFG_FUTURES + 1 <= 1 << (RT_FUTURE_SIZES - 1),
 	       "a ring for each size that is asked for");
 
 /* Returns the exponent of the power of two that `count` slots need. */
-static int size_of(uint32_t count)
+static int future_size_of(uint32_t count)
 {
 	return count == 1 ? 0 : 32 - __builtin_clz(count - 1);
 }
 
 /* Takes the block behind `before` out of the ring. */
-static struct rt_futures *unlink_next(struct rt_futures **ring,
-				      struct rt_futures *before)
+static struct rt_futures *future_unlink_next(struct rt_futures **ring,
+					     struct rt_futures *before)
 {
 	struct rt_futures *futures = before->idle_next;
 
@@ -254,32 +255,33 @@ static struct rt_futures *unlink_next(struct rt_futures **ring,
 /* Takes a block whose slots are all free out of the ring. Such blocks are
  * mostly at the beginning; every other block in the ring has a future that the
  * program has not dropped. */
-static struct rt_futures *find_idle(struct rt_futures **ring)
+static struct rt_futures *future_find_idle(struct rt_futures **ring)
 {
 	struct rt_futures *before = *ring;
 
 	if (before == NULL)
 		return NULL;
 	do {
-		if (is_all_free(before->idle_next))
-			return unlink_next(ring, before);
+		if (future_is_all_free(before->idle_next))
+			return future_unlink_next(ring, before);
 		before = before->idle_next;
 	} while (before != *ring);
 	return NULL;
 }
 
-static void link_idle(struct rt_futures **ring, struct rt_futures *futures)
+static void future_link_idle(struct rt_futures **ring,
+			     struct rt_futures *futures)
 {
 	struct rt_futures *last = *ring;
 
 	futures->idle_next = last != NULL ? last->idle_next : futures;
 	if (last != NULL)
 		last->idle_next = futures;
-	if (last == NULL || !is_all_free(futures))
+	if (last == NULL || !future_is_all_free(futures))
 		*ring = futures;
 }
 
-static void free_block(struct rt_futures *futures)
+static void future_free_block(struct rt_futures *futures)
 {
 	free(futures->then);
 	free(futures->waited);
@@ -287,7 +289,7 @@ static void free_block(struct rt_futures *futures)
 	free(futures);
 }
 
-static struct rt_futures *make(struct rt_poller *poller, uint32_t room)
+static struct rt_futures *future_make(struct rt_poller *poller, uint32_t room)
 {
 	struct rt_futures *futures = calloc(1, sizeof(*futures));
 	size_t size = room * sizeof(*futures->slots);
@@ -302,7 +304,7 @@ static struct rt_futures *make(struct rt_poller *poller, uint32_t room)
 	if (futures->then == NULL || futures->waited == NULL ||
 	    futures->slots == NULL ||
 	    !rt_wr_is_context((uintptr_t)futures->slots + size)) {
-		free_block(futures);
+		future_free_block(futures);
 		return NULL;
 	}
 	memset(futures->slots, 0, size);
@@ -323,11 +325,12 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 					const struct rt_future_kind *kind,
 					struct rt_side *side, uint32_t count)
 {
-	int size = size_of(count);
-	struct rt_futures *futures = find_idle(&poller->idle_futures[size]);
+	int size = future_size_of(count);
+	struct rt_futures *futures =
+		future_find_idle(&poller->idle_futures[size]);
 
 	if (futures == NULL)
-		futures = make(poller, (uint32_t)1 << size);
+		futures = future_make(poller, (uint32_t)1 << size);
 	if (futures == NULL)
 		return NULL;
 	futures->count = count;
@@ -345,8 +348,9 @@ struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 void rt_future_block_return(struct rt_futures *futures)
 {
 	if (futures != NULL)
-		link_idle(
-			&futures->poller->idle_futures[size_of(futures->room)],
+		future_link_idle(
+			&futures->poller
+				 ->idle_futures[future_size_of(futures->room)],
 			futures);
 }
 
@@ -357,7 +361,7 @@ uint32_t rt_future_held(const struct rpma_rt *rt)
 
 	for (futures = rt->futures; futures != NULL;
 	     futures = futures->all_next)
-		held += count_out(futures);
+		held += future_count_out(futures);
 	return held;
 }
 
@@ -367,7 +371,7 @@ void rt_future_free_all(struct rpma_rt *rt)
 
 	while ((futures = rt->futures) != NULL) {
 		rt->futures = futures->all_next;
-		free_block(futures);
+		future_free_block(futures);
 	}
 }
 
@@ -379,7 +383,7 @@ void rt_future_free_all(struct rpma_rt *rt)
  */
 
 /* Returns the slot that the owner drops: the slot that was taken first. */
-static struct rt_future *keeper_of(const struct rt_futures *futures)
+static struct rt_future *source_keeper_of(const struct rt_futures *futures)
 {
 	return &futures->slots[0];
 }
@@ -387,7 +391,7 @@ static struct rt_future *keeper_of(const struct rt_futures *futures)
 /* Makes a source, with a node for each item that can be listed and for the last
  * item of each slot: at most cfg->messages items are listed or in posted
  * receives, not counting items that were put back. */
-static struct rt_future_source *make_source(const struct rt_source_cfg *cfg)
+static struct rt_future_source *source_make(const struct rt_source_cfg *cfg)
 {
 	size_t nodes = cfg->messages > 0 ? cfg->messages + cfg->futures : 0;
 	struct rt_future_source *source =
@@ -411,7 +415,7 @@ static struct rt_future_source *make_source(const struct rt_source_cfg *cfg)
 
 struct rt_futures *rt_source_new(const struct rt_source_cfg *cfg)
 {
-	struct rt_future_source *source = make_source(cfg);
+	struct rt_future_source *source = source_make(cfg);
 	struct rt_futures *futures;
 
 	if (source == NULL)
@@ -434,7 +438,7 @@ void rt_source_undo(struct rt_futures *futures)
 		return;
 	free(futures->source);
 	futures->source = NULL;
-	rt_future_free_holder(keeper_of(futures));
+	rt_future_free_holder(source_keeper_of(futures));
 	rt_future_block_return(futures);
 }
 
@@ -444,7 +448,7 @@ void rt_source_drop_mt(struct rt_futures *futures)
 
 	if (futures == NULL)
 		return;
-	keeper = keeper_of(futures);
+	keeper = source_keeper_of(futures);
 	/* relaxed: written by the owner only; even: the keeper was dropped
 	 * before */
 	if (atomic_load_explicit(&keeper->generation, memory_order_relaxed) %
@@ -457,7 +461,7 @@ void rt_source_drop_mt(struct rt_futures *futures)
 
 void rt_source_wake_mt(struct rt_futures *futures)
 {
-	rt_future_ask_mt(keeper_of(futures), RT_FUTURE_WATCH);
+	rt_future_ask_mt(source_keeper_of(futures), RT_FUTURE_WATCH);
 }
 
 void rt_source_end_poller(struct rt_futures *futures,

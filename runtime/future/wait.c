@@ -38,8 +38,8 @@
 /* places where no thread sleeps */
 static _Atomic(struct rt_future_place *) lot;
 
-static void put_back(struct rt_future_place *first,
-		     struct rt_future_place *last)
+static void lot_put_back(struct rt_future_place *first,
+			 struct rt_future_place *last)
 {
 	/* relaxed: the compare-and-swap decides */
 	struct rt_future_place *head =
@@ -54,7 +54,7 @@ static void put_back(struct rt_future_place *first,
 							memory_order_relaxed));
 }
 
-static struct rt_future_place *make(void)
+static struct rt_future_place *lot_make(void)
 {
 	struct rt_future_place *place =
 		aligned_alloc(RT_CACHE_LINE, sizeof(*place));
@@ -70,28 +70,28 @@ static struct rt_future_place *make(void)
 
 struct rt_future_place *rt_future_lot_take(void)
 {
-	/* acquire [LOT-1]: pairs with the release in put_back(). All places are
-	 * taken at once, so no place can leave the list and come back
+	/* acquire [LOT-1]: pairs with the release in lot_put_back(). All places
+	 * are taken at once, so no place can leave the list and come back
 	 * meanwhile */
 	struct rt_future_place *place =
 		atomic_exchange_explicit(&lot, NULL, memory_order_acquire);
 	struct rt_future_place *last;
 
 	if (place == NULL)
-		place = make();
+		place = lot_make();
 	if (place == NULL)
 		return NULL;
 	if (place->next != NULL) {
 		for (last = place->next; last->next != NULL; last = last->next)
 			;
-		put_back(place->next, last);
+		lot_put_back(place->next, last);
 	}
 	return place;
 }
 
 void rt_future_lot_return(struct rt_future_place *place)
 {
-	put_back(place, place);
+	lot_put_back(place, place);
 }
 
 /* ----------------------------------------------------------------- wait --- */
@@ -124,12 +124,12 @@ struct wait {
 	int lent;
 };
 
-static struct rt_future *slot_of(const struct wait *wait, int index)
+static struct rt_future *future_wait_slot_of(const struct wait *wait, int index)
 {
 	return (struct rt_future *)(uintptr_t)wait->futures[index].opaque[0];
 }
 
-static bool is_decided(const struct wait *wait)
+static bool future_wait_is_decided(const struct wait *wait)
 {
 	if (wait->wanted == 0)
 		return wait->complete == wait->count;
@@ -137,15 +137,16 @@ static bool is_decided(const struct wait *wait)
 	       wait->count - wait->complete + wait->succeeded < wait->wanted;
 }
 
-static void count_ready(struct wait *wait, const struct rt_future *slot,
-			uint32_t times)
+static void future_wait_count_ready(struct wait *wait,
+				    const struct rt_future *slot,
+				    uint32_t times)
 {
 	wait->complete += (int)times;
 	if (rt_future_has_succeeded(slot))
 		wait->succeeded += (int)times;
 }
 
-static void look_at_each(struct wait *wait)
+static void future_wait_look_at_each(struct wait *wait)
 {
 	const struct rt_future *slot;
 	int i;
@@ -153,38 +154,39 @@ static void look_at_each(struct wait *wait)
 	wait->succeeded = 0;
 	wait->complete = 0;
 	for (i = 0; i < wait->count; i++) {
-		slot = slot_of(wait, i);
+		slot = future_wait_slot_of(wait, i);
 		if (rt_future_is_ready(slot))
-			count_ready(wait, slot, 1);
+			future_wait_count_ready(wait, slot, 1);
 	}
 }
 
 /* ------------------------------------------------------------ the place --- */
 
 /* Counts the slot if the slot is ready and was not counted before. */
-static void count_once(struct wait *wait, const struct rt_future *slot)
+static void future_wait_count_once(struct wait *wait,
+				   const struct rt_future *slot)
 {
 	struct rt_future_waited *waited = rt_future_waited(slot);
 
 	if (waited->times == 0 || !rt_future_is_ready(slot))
 		return;
-	count_ready(wait, slot, waited->times);
+	future_wait_count_ready(wait, slot, waited->times);
 	waited->times = 0;
 }
 
 /* Points the slot, whose token this thread has, to the place. The caller fences
  * before looking at the slot [FUTURE-5]. */
-static void point(struct wait *wait, struct rt_future *slot)
+static void future_wait_point(struct wait *wait, struct rt_future *slot)
 {
 	wait->lent++;
-	/* release [FUTURE-9]: pairs with the exchange in wake(),
+	/* release [FUTURE-9]: pairs with the exchange in future_wake(),
 	 * poller/future.c: the place is visible, and this thread does not touch
 	 * the link any more */
 	atomic_store_explicit(&slot->waiter, wait->place, memory_order_release);
 }
 
 /* Adds the call to the block's sleepers, or takes the call back. */
-static void add_sleeper(struct rt_futures *futures, bool is_added)
+static void future_wait_add_sleeper(struct rt_futures *futures, bool is_added)
 {
 	/* relaxed: the fence of the caller orders the addition [FUTURE-5];
 	 * taking back orders nothing */
@@ -193,14 +195,14 @@ static void add_sleeper(struct rt_futures *futures, bool is_added)
 }
 
 /* Returns whether the future is the first of neighbours in the same block. */
-static bool is_first_of_block(const struct wait *wait, int index)
+static bool future_wait_is_first_of_block(const struct wait *wait, int index)
 {
-	return index == 0 ||
-	       slot_of(wait, index)->of != slot_of(wait, index - 1)->of;
+	return index == 0 || future_wait_slot_of(wait, index)->of !=
+				     future_wait_slot_of(wait, index - 1)->of;
 }
 
 /* Takes a place, points all slots to the place, and counts the ready slots. */
-static int take_place(struct wait *wait)
+static int future_wait_take_place(struct wait *wait)
 {
 	struct rt_future *slot = NULL;
 	int i;
@@ -211,76 +213,76 @@ static int take_place(struct wait *wait)
 	wait->succeeded = 0;
 	wait->complete = 0;
 	for (i = 0; i < wait->count; i++) {
-		slot = slot_of(wait, i);
-		if (is_first_of_block(wait, i))
-			add_sleeper(slot->of, true);
+		slot = future_wait_slot_of(wait, i);
+		if (future_wait_is_first_of_block(wait, i))
+			future_wait_add_sleeper(slot->of, true);
 		if (rt_future_waited(slot)->times++ == 0)
-			point(wait, slot);
+			future_wait_point(wait, slot);
 	}
 	/* pairs with the batch's fence [FUTURE-5]: either the poller sees where
 	 * this thread waits, or this look sees what the poller published */
 	rt_fence_dekker();
 	for (i = 0; i < wait->count; i++)
-		count_once(wait, slot_of(wait, i));
+		future_wait_count_once(wait, future_wait_slot_of(wait, i));
 	return 0;
 }
 
-static bool has_pushed(const struct wait *wait)
+static bool future_wait_has_pushed(const struct wait *wait)
 {
-	/* relaxed: take_pushed() acquires */
+	/* relaxed: future_wait_take_pushed() acquires */
 	return atomic_load_explicit(&wait->place->pushed,
 				    memory_order_relaxed) != NULL;
 }
 
 /* Takes all pushed slots, and counts the ready slots. A slot that is not ready
  * was pushed too early, and points to the place again. */
-static void take_pushed(struct wait *wait)
+static void future_wait_take_pushed(struct wait *wait)
 {
 	struct rt_future *slot = NULL;
 	struct rt_future *next;
 
-	if (!has_pushed(wait))
+	if (!future_wait_has_pushed(wait))
 		return;
-	/* acquire [FUTURE-9]: pairs with the release of the push in wake(),
-	 * poller/future.c: the links are visible */
+	/* acquire [FUTURE-9]: pairs with the release of the push in
+	 * future_wake(), poller/future.c: the links are visible */
 	slot = atomic_exchange_explicit(&wait->place->pushed, NULL,
 					memory_order_acquire);
 	for (; slot != NULL; slot = next) {
 		next = rt_future_waited(slot)->next;
 		wait->lent--;
-		count_once(wait, slot);
+		future_wait_count_once(wait, slot);
 		if (rt_future_waited(slot)->times == 0)
 			continue;
-		point(wait, slot);
-		/* pairs with the batch's fence, as in take_place()
+		future_wait_point(wait, slot);
+		/* pairs with the batch's fence, as in future_wait_take_place()
 		 * [FUTURE-5] */
 		rt_fence_dekker();
-		count_once(wait, slot);
+		future_wait_count_once(wait, slot);
 	}
 }
 
 /* Sleeps until a slot is pushed, or for `ns`, or for no reason. */
-static void sleep_at_place(const struct wait *wait, int64_t ns)
+static void future_wait_sleep_at_place(const struct wait *wait, int64_t ns)
 {
 	struct rt_bell *bell = &wait->place->bell;
 
 	/* the fence of rt_bell_arm() pairs with the fence of rt_bell_ring() in
-	 * wake() */
+	 * future_wake() */
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
-	if (!has_pushed(wait))
+	if (!future_wait_has_pushed(wait))
 		rt_bell_sleep_armed(bell, ns);
 	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
 }
 
 /* Collects the tokens of all slots, then gives the place back. */
-static void leave_place(struct wait *wait)
+static void future_wait_leave_place(struct wait *wait)
 {
 	struct rt_future *slot = NULL;
 	int i;
 
 	for (i = 0; i < wait->count; i++) {
-		slot = slot_of(wait, i);
-		count_once(wait, slot);
+		slot = future_wait_slot_of(wait, i);
+		future_wait_count_once(wait, slot);
 		rt_future_waited(slot)->times = 0;
 		/* relaxed, both [FUTURE-9]: either the poller or this thread
 		 * gets the token; the poller's earlier writes came with the
@@ -290,53 +292,53 @@ static void leave_place(struct wait *wait)
 		    atomic_exchange_explicit(&slot->waiter, NULL,
 					     memory_order_relaxed) != NULL)
 			wait->lent--;
-		if (is_first_of_block(wait, i))
-			add_sleeper(slot->of, false);
+		if (future_wait_is_first_of_block(wait, i))
+			future_wait_add_sleeper(slot->of, false);
 	}
-	take_pushed(wait);
+	future_wait_take_pushed(wait);
 	while (wait->lent > 0) { /* a poller is about to push */
-		sleep_at_place(wait, -1);
-		take_pushed(wait);
+		future_wait_sleep_at_place(wait, -1);
+		future_wait_take_pushed(wait);
 	}
 	rt_future_lot_return(wait->place);
 }
 
 /* Leaves the place: the thread was cancelled during its sleep. */
-static void cancelled(void *arg)
+static void future_wait_cancelled(void *arg)
 {
 	struct wait *wait = arg;
 
 	rt_bell_take_back(&wait->place->bell, RT_BELL_ON_FUTEX);
-	leave_place(wait);
+	future_wait_leave_place(wait);
 }
 
-/* Sleeps as sleep_at_place() does; the thread may be cancelled during the
- * sleep. */
-static void sleep_cancellable(struct wait *wait, int64_t ns)
+/* Sleeps as future_wait_sleep_at_place() does; the thread may be cancelled
+ * during the sleep. */
+static void future_wait_sleep_cancellable(struct wait *wait, int64_t ns)
 {
 	struct rt_bell *bell = &wait->place->bell;
 
-	/* the fence pairs as in sleep_at_place() */
+	/* the fence pairs as in future_wait_sleep_at_place() */
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
-	if (!has_pushed(wait))
-		rt_cancel_sleep_armed(bell, ns, cancelled, wait);
+	if (!future_wait_has_pushed(wait))
+		rt_cancel_sleep_armed(bell, ns, future_wait_cancelled, wait);
 	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
 }
 
 /* -------------------------------------------------------------- waiting --- */
 
 /* Looks at the futures. Returns whether the wait is decided. */
-static bool look(struct wait *wait)
+static bool future_wait_look(struct wait *wait)
 {
 	if (wait->place == NULL)
-		look_at_each(wait);
+		future_wait_look_at_each(wait);
 	else
-		take_pushed(wait);
-	return is_decided(wait);
+		future_wait_take_pushed(wait);
+	return future_wait_is_decided(wait);
 }
 
 /* Returns the time until the wait ends, in ns; -1: without end. */
-static int64_t left_ns(const struct wait *wait)
+static int64_t future_wait_left_ns(const struct wait *wait)
 {
 	int64_t left;
 
@@ -348,7 +350,7 @@ static int64_t left_ns(const struct wait *wait)
 
 /* Looks until the wait is decided, SPIN_NS or the time is over, or other
  * threads want the CPU. Returns whether the wait is decided. */
-static bool spin(struct wait *wait)
+static bool future_wait_spin(struct wait *wait)
 {
 	uint64_t now = rt_now_ns();
 	uint64_t end = now + SPIN_NS;
@@ -358,7 +360,7 @@ static bool spin(struct wait *wait)
 		end = (uint64_t)wait->end_ns;
 	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
-			if (look(wait))
+			if (future_wait_look(wait))
 				return true;
 			rt_cpu_relax();
 		}
@@ -368,14 +370,15 @@ static bool spin(struct wait *wait)
 }
 
 /* Returns whether the results of both blocks depend on the same pollers. */
-static bool is_beside(const struct rt_futures *a, const struct rt_futures *b)
+static bool future_wait_is_beside(const struct rt_futures *a,
+				  const struct rt_futures *b)
 {
 	return a->rt == b->rt && a->pollers == b->pollers;
 }
 
 /* Lists slots that together name all pollers of manual mode on which results
  * depend. */
-static void find_visited(struct wait *wait)
+static void future_wait_find_visited(struct wait *wait)
 {
 	const struct rt_futures *last = NULL;
 	const struct rt_futures *of;
@@ -383,26 +386,26 @@ static void find_visited(struct wait *wait)
 	int i;
 
 	for (i = 0; i < wait->count; i++) {
-		of = slot_of(wait, i)->of;
+		of = future_wait_slot_of(wait, i)->of;
 		if (of == last || rt_context_owned(of->rt) == NULL)
 			continue;
 		last = of;
 		for (seen = wait->visited; seen != NULL;
 		     seen = rt_future_waited(seen)->next_visited) {
-			if (is_beside(seen->of, of))
+			if (future_wait_is_beside(seen->of, of))
 				break;
 		}
 		if (seen != NULL)
 			continue;
-		rt_future_waited(slot_of(wait, i))->next_visited =
+		rt_future_waited(future_wait_slot_of(wait, i))->next_visited =
 			wait->visited;
-		wait->visited = slot_of(wait, i);
+		wait->visited = future_wait_slot_of(wait, i);
 	}
 }
 
 /* Returns the pollers on which the slot's result depends. If shards run the
  * pollers, only the poller of the slot counts. */
-static uint64_t pollers_of(const struct rt_future *slot)
+static uint64_t future_wait_pollers_of(const struct rt_future *slot)
 {
 	return rt_context_has_shards(slot->of->rt)
 		       ? UINT64_C(1) << slot->of->poller->index
@@ -411,7 +414,7 @@ static uint64_t pollers_of(const struct rt_future *slot)
 
 /* Runs the caller's pollers, and the pollers without an owner on which results
  * depend. Returns whether there are any such pollers. */
-static bool run_pollers(const struct wait *wait)
+static bool future_wait_run_pollers(const struct wait *wait)
 {
 	const struct rt_future *slot;
 	bool is_any = rt_wait_run(NULL, 0);
@@ -419,7 +422,7 @@ static bool run_pollers(const struct wait *wait)
 	for (slot = wait->visited; slot != NULL;
 	     slot = rt_future_waited(slot)->next_visited)
 		is_any |= rt_wait_visit(rt_context_owned(slot->of->rt),
-					pollers_of(slot));
+					future_wait_pollers_of(slot));
 	return is_any;
 }
 
@@ -429,14 +432,15 @@ static void wait_asleep(struct wait *wait)
 	int64_t left, most;
 	bool is_running;
 
-	while (!look(wait) && (left = left_ns(wait)) != 0) {
-		is_running = run_pollers(wait);
+	while (!future_wait_look(wait) &&
+	       (left = future_wait_left_ns(wait)) != 0) {
+		is_running = future_wait_run_pollers(wait);
 		most = is_running ? RT_WAIT_NS : RT_WAIT_LOOK_NS;
 		if ((is_running || wait->visited != NULL) &&
 		    (left < 0 || left > most))
 			left = most;
-		if (!is_running || !look(wait))
-			sleep_cancellable(wait, left);
+		if (!is_running || !future_wait_look(wait))
+			future_wait_sleep_cancellable(wait, left);
 	}
 }
 
@@ -446,39 +450,39 @@ static int wait_for(struct wait *wait, int timeout_ms)
 	bool is_running;
 	int ret;
 
-	if (look(wait)) {
+	if (future_wait_look(wait)) {
 		if (wait->complete == wait->count)
 			return 0;
 		timeout_ms = 0;
 	}
-	find_visited(wait);
-	is_running = run_pollers(wait);
+	future_wait_find_visited(wait);
+	is_running = future_wait_run_pollers(wait);
 	if (timeout_ms == 0) {
 		if (is_running)
-			look(wait);
+			future_wait_look(wait);
 		return 0;
 	}
 	wait->end_ns = timeout_ms < 0 ? -1
 				      : (int64_t)rt_now_ns() +
 						(int64_t)timeout_ms * NS_PER_MS;
-	if (is_few && !is_running && spin(wait))
+	if (is_few && !is_running && future_wait_spin(wait))
 		return 0;
-	ret = take_place(wait);
+	ret = future_wait_take_place(wait);
 	if (ret)
 		return ret;
 	if (!is_few && !is_running)
-		spin(wait);
+		future_wait_spin(wait);
 	wait_asleep(wait);
-	leave_place(wait);
+	future_wait_leave_place(wait);
 	return 0;
 }
 
 /* ------------------------------------------------------------ the calls --- */
 
 /* Checks the arguments, each future, and whether the thread may wait. */
-static int check(const struct rt_log_place *place,
-		 const struct rpma_rt_future *futures, int count,
-		 int timeout_ms)
+static int future_wait_check(const struct rt_log_place *place,
+			     const struct rpma_rt_future *futures, int count,
+			     int timeout_ms)
 {
 	struct rt_future *slot = NULL;
 	int ret;
@@ -512,7 +516,7 @@ int rpma_rt_future_wait(const struct rpma_rt_future *future,
 	int ret = RT_REFUSE_NULL(future, cmpl);
 
 	if (ret == 0)
-		ret = check(RT_LOG_HERE, future, 1, timeout_ms);
+		ret = future_wait_check(RT_LOG_HERE, future, 1, timeout_ms);
 	if (ret)
 		return ret;
 	slot = rt_future_slot(future);
@@ -540,7 +544,8 @@ int rpma_rt_future_wait_some(const struct rpma_rt_future *futures, int count,
 				"wanted is %d: give 1 to count, which is %d",
 				wanted, count);
 	if (ret == 0)
-		ret = check(RT_LOG_HERE, futures, count, timeout_ms);
+		ret = future_wait_check(RT_LOG_HERE, futures, count,
+					timeout_ms);
 	if (ret == 0)
 		ret = wait_for(&wait, timeout_ms);
 	if (ret)

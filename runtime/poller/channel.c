@@ -21,14 +21,14 @@
 
 #define LET_GO_BATCH 64 /* most CQs that a round lets go */
 
-static bool has_expired(struct rt_poller *poller)
+static bool channel_has_expired(struct rt_poller *poller)
 {
 	uint64_t times;
 
 	return read(poller->timer, &times, sizeof(times)) == sizeof(times);
 }
 
-static void ack(struct rt_poller *poller, struct rt_cq *cq)
+static void channel_ack(struct rt_poller *poller, struct rt_cq *cq)
 {
 	if (rt_cq_unacked(cq) == 0)
 		return;
@@ -48,7 +48,7 @@ void rt_channel_lose_fds(struct rt_poller *poller, int err)
 
 /* Gives a channel up, which wakes the poller no more: the channel's connections
  * die, and new connections get another channel. */
-static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
+static void channel_fail(struct rt_poller *poller, struct rt_channel *channel)
 {
 	int i;
 
@@ -69,7 +69,8 @@ static void fail_channel(struct rt_poller *poller, struct rt_channel *channel)
  * poller has the channel. Not inlined: the poller must not read the list of
  * another channel, not even speculatively. */
 __attribute__((noinline)) static struct rt_cq *
-adopted_cq_of(const struct rt_channel *channel, const struct ibv_cq *ibv_cq)
+channel_adopted_cq_of(const struct rt_channel *channel,
+		      const struct ibv_cq *ibv_cq)
 {
 	struct rt_cq *cq;
 
@@ -82,15 +83,15 @@ adopted_cq_of(const struct rt_channel *channel, const struct ibv_cq *ibv_cq)
 
 /* Returns the CQ that an event names, or NULL if the CQ is no longer the
  * poller's. The context of an adopted CQ belongs to the CQ's owner. */
-static struct rt_cq *cq_of(const struct rt_channel *channel,
-			   const struct ibv_cq *ibv_cq,
-			   const struct rpma_cq *rpma_cq)
+static struct rt_cq *channel_cq_of(const struct rt_channel *channel,
+				   const struct ibv_cq *ibv_cq,
+				   const struct rpma_cq *rpma_cq)
 {
 	struct rt_cq *cq = NULL;
 	void *context;
 
 	if (channel->is_adopted)
-		cq = adopted_cq_of(channel, ibv_cq);
+		cq = channel_adopted_cq_of(channel, ibv_cq);
 	else if (rpma_cq_get_context(rpma_cq, &context) == 0)
 		cq = context;
 	/* a CQ that was let go may be freed once this event is acknowledged */
@@ -98,7 +99,7 @@ static struct rt_cq *cq_of(const struct rt_channel *channel,
 }
 
 /* Reads events until there are no more; returns the number of events. */
-static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
+static int channel_read(struct rt_poller *poller, struct rt_channel *channel)
 {
 	struct ibv_cq *ibv_cq;
 	struct rt_cq *cq;
@@ -112,18 +113,18 @@ static int read_channel(struct rt_poller *poller, struct rt_channel *channel)
 			if (errno == EBADF && !channel->is_adopted)
 				rt_channel_lose_fds(poller, EBADF);
 			if (errno != EAGAIN)
-				fail_channel(poller, channel);
+				channel_fail(poller, channel);
 			break;
 		}
 		count++;
-		cq = cq_of(channel, ibv_cq, rpma_cq);
+		cq = channel_cq_of(channel, ibv_cq, rpma_cq);
 		if (cq == NULL) {
 			ibv_ack_cq_events(ibv_cq, 1);
 			continue;
 		}
 		rt_cq_set_unacked(cq, rt_cq_unacked(cq) + 1);
 		if (rt_cq_unacked(cq) >= RT_ACK_BATCH)
-			ack(poller, cq);
+			channel_ack(poller, cq);
 	}
 	RT_STAT_ADD(poller, events, count);
 	return count;
@@ -140,15 +141,16 @@ void rt_channel_leave_message(struct rt_msg *msg, void *owner)
 	poller->leaving = cq;
 }
 
-static void let_go(struct rt_poller *poller, struct rt_cq *cq)
+static void channel_let_go(struct rt_poller *poller, struct rt_cq *cq)
 {
 	rt_cqs_take_out_poller(poller, cq);
-	ack(poller, cq);
+	channel_ack(poller, cq);
 	cq->let_go = true;
 	rt_cq_gone_poller(cq);
 }
 
-static void leave_list(struct rt_poller *poller, struct rt_channel *channel)
+static void channel_leave_list(struct rt_poller *poller,
+			       struct rt_channel *channel)
 {
 	struct rt_channel **link = &poller->reading;
 
@@ -161,9 +163,9 @@ static void leave_list(struct rt_poller *poller, struct rt_channel *channel)
 void rt_channel_give_back_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	rt_cqs_take_out_poller(poller, cq);
-	ack(poller, cq);
+	channel_ack(poller, cq);
 	if (cq->channel->known)
-		leave_list(poller, cq->channel);
+		channel_leave_list(poller, cq->channel);
 	if (!cq->dead)
 		ibv_req_notify_cq(cq->ibv_cq, 0);
 }
@@ -175,7 +177,7 @@ int rt_channel_let_go(struct rt_poller *poller)
 
 	while ((cq = poller->leaving) != NULL && count < LET_GO_BATCH) {
 		poller->leaving = cq->leaving_next;
-		let_go(poller, cq);
+		channel_let_go(poller, cq);
 		count++;
 	}
 	return count;
@@ -194,12 +196,12 @@ int rt_channel_wake(struct rt_poller *poller)
 		rt_bell_cancel(&poller->bell);
 		poller->armed = false;
 		rt_poller_set_tick(poller, rt_now_ns());
-		expired = !poller->threaded && has_expired(poller);
+		expired = !poller->threaded && channel_has_expired(poller);
 	}
 	for (channel = poller->reading; channel != NULL;
 	     channel = channel->poller_next) {
 		if (!channel->dead)
-			count += read_channel(poller, channel);
+			count += channel_read(poller, channel);
 	}
 	if (expired && count == 0)
 		poller->timed_out = true;

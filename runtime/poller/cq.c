@@ -21,7 +21,7 @@
 
 /* ------------------------------------------------------------- channels --- */
 
-static int set_nonblocking(int fd)
+static int cq_set_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -30,7 +30,7 @@ static int set_nonblocking(int fd)
 	return 0;
 }
 
-static int query_max_cqe(struct ibv_context *ibv_ctx, uint32_t *max_cqe)
+static int cq_query_max_cqe(struct ibv_context *ibv_ctx, uint32_t *max_cqe)
 {
 	struct ibv_device_attr attr;
 
@@ -53,14 +53,14 @@ int rt_cq_channel_new(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	channel->poller = poller;
 	channel->ibv_ctx = ibv_ctx;
 	channel->dev = rt_device_find(poller->rt, ibv_ctx);
-	ret = query_max_cqe(ibv_ctx, &channel->max_cqe);
+	ret = cq_query_max_cqe(ibv_ctx, &channel->max_cqe);
 	if (ret == 0)
 		ret = rpma_channel_new(ibv_ctx, &channel->channel);
 	if (ret)
 		goto err_free;
 	rpma_channel_get_fd(channel->channel, &channel->fd);
 	rpma_channel_get_ibv_channel(channel->channel, &channel->ibv_channel);
-	ret = set_nonblocking(channel->fd);
+	ret = cq_set_nonblocking(channel->fd);
 	if (ret)
 		goto err_channel_delete;
 	event.data.fd = channel->fd;
@@ -90,28 +90,28 @@ int rt_cq_channel_delete(struct rt_channel *channel)
 
 /* Returns the completion vector; spreads the pollers over the device's
  * vectors. */
-static int comp_vector(const struct rt_poller *poller,
-		       const struct ibv_context *ibv_ctx)
+static int cq_comp_vector(const struct rt_poller *poller,
+			  const struct ibv_context *ibv_ctx)
 {
 	int vectors = ibv_ctx->num_comp_vectors;
 
 	return vectors > 1 ? poller->index % vectors : 0;
 }
 
-static uint32_t least_of(uint32_t a, uint32_t b)
+static uint32_t cq_least_of(uint32_t a, uint32_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint32_t most_of(uint32_t a, uint32_t b)
+static uint32_t cq_most_of(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
 }
 
 /* Computes the smallest useful number of entries: the configured number, at
  * least the needed room, at most the device's limit. */
-static int choose_least(const struct rt_channel *channel, uint32_t room,
-			uint32_t *least)
+static int cq_choose_least(const struct rt_channel *channel, uint32_t room,
+			   uint32_t *least)
 {
 	if (room > channel->max_cqe) {
 		rt_refuse_later(RPMA_E_NOMEM,
@@ -120,35 +120,35 @@ static int choose_least(const struct rt_channel *channel, uint32_t room,
 				(long)room);
 		return RPMA_E_NOMEM;
 	}
-	*least = least_of(most_of(channel->poller->rt->cfg.cq_size, room),
-			  channel->max_cqe);
+	*least = cq_least_of(cq_most_of(channel->poller->rt->cfg.cq_size, room),
+			     channel->max_cqe);
 	return 0;
 }
 
 /* Returns the number of entries that is tried first. There are route numbers
  * for so many connections like the first connection, and no more. */
-static uint32_t choose_size(const struct rt_channel *channel, uint32_t room,
-			    uint32_t least, uint32_t wanted)
+static uint32_t cq_choose_size(const struct rt_channel *channel, uint32_t room,
+			       uint32_t least, uint32_t wanted)
 {
 	uint32_t useful = RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES * room;
 
-	wanted = least_of(least_of(wanted, useful), channel->max_cqe);
-	return most_of(least, wanted);
+	wanted = cq_least_of(cq_least_of(wanted, useful), channel->max_cqe);
+	return cq_most_of(least, wanted);
 }
 
 /* Has the device make the CQ; tries a smaller size where the device refuses a
  * size. */
-static int create(struct rt_cq *cq, uint32_t least, uint32_t cqe)
+static int cq_make(struct rt_cq *cq, uint32_t least, uint32_t cqe)
 {
 	struct rt_channel *channel = cq->channel;
 	int ret;
 
 	while ((ret = rpma_cq_new(
 			channel->ibv_ctx, (int)cqe, channel->channel,
-			comp_vector(channel->poller, channel->ibv_ctx), cq,
+			cq_comp_vector(channel->poller, channel->ibv_ctx), cq,
 			&cq->cq)) == RPMA_E_PROVIDER &&
 	       cqe > least)
-		cqe = most_of(cqe / 2, least);
+		cqe = cq_most_of(cqe / 2, least);
 	/* the size that was asked for, not the size after the device's
 	 * rounding: some providers do not keep their word */
 	cq->cqe = cqe;
@@ -163,7 +163,7 @@ int rt_cq_new(struct rt_channel *channel, uint32_t room, uint32_t wanted,
 	uint32_t least;
 	int ret;
 
-	ret = choose_least(channel, room, &least);
+	ret = cq_choose_least(channel, room, &least);
 	if (ret)
 		return ret;
 	cq = calloc(1, sizeof(*cq));
@@ -178,7 +178,7 @@ int rt_cq_new(struct rt_channel *channel, uint32_t room, uint32_t wanted,
 	ret = rt_route_table_new(&cq->routes, &cq->by_lane);
 	if (ret)
 		goto err_free;
-	ret = create(cq, least, choose_size(channel, room, least, wanted));
+	ret = cq_make(cq, least, cq_choose_size(channel, room, least, wanted));
 	if (ret)
 		goto err_free;
 	rpma_cq_claim(cq->cq, channel->poller);
@@ -211,14 +211,14 @@ void rt_cq_free(struct rt_cq *cq)
 
 /* ------------------------------------------------------------ failures --- */
 
-static struct rt_inbox *control_of(const struct rt_channel *channel)
+static struct rt_inbox *cq_control_of(const struct rt_channel *channel)
 {
 	return &channel->dev->control.inbox;
 }
 
 void rt_cq_gone_poller(struct rt_cq *cq)
 {
-	rt_inbox_push_mt(control_of(cq->channel), &cq->gone_msg);
+	rt_inbox_push_mt(cq_control_of(cq->channel), &cq->gone_msg);
 }
 
 void rt_cq_fail_mt(struct rt_cq *cq)
@@ -226,12 +226,12 @@ void rt_cq_fail_mt(struct rt_cq *cq)
 	/* relaxed: only the first caller sends; the inbox orders the rest */
 	if (!atomic_exchange_explicit(&cq->fail_sent, true,
 				      memory_order_relaxed))
-		rt_inbox_push_mt(control_of(cq->channel), &cq->fail_msg);
+		rt_inbox_push_mt(cq_control_of(cq->channel), &cq->fail_msg);
 }
 
 void rt_cq_fail_channel_poller(struct rt_channel *channel)
 {
-	rt_inbox_push_mt(control_of(channel), &channel->fail_msg);
+	rt_inbox_push_mt(cq_control_of(channel), &channel->fail_msg);
 }
 
 /* ------------------------------------------------------------------ cqs --- */
@@ -256,29 +256,29 @@ void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq)
 
 /* ------------------------------------------------------------- resting --- */
 
-static void put(struct rt_poller *poller, struct rt_cq *cq, int place)
+static void cqs_put(struct rt_poller *poller, struct rt_cq *cq, int place)
 {
 	poller->cqs[place] = cq;
 	cq->place = place;
 }
 
 /* Exchanges the places of the CQ and of the CQ at `place`. */
-static void swap(struct rt_poller *poller, struct rt_cq *cq, int place)
+static void cqs_swap(struct rt_poller *poller, struct rt_cq *cq, int place)
 {
-	put(poller, poller->cqs[place], cq->place);
-	put(poller, cq, place);
+	cqs_put(poller, poller->cqs[place], cq->place);
+	cqs_put(poller, cq, place);
 }
 
 void rt_cqs_wake_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	cq->empty_polls = 0;
 	if (cq->place >= 0 && !rt_cqs_is_awake_poller(poller, cq))
-		swap(poller, cq, poller->cqs_awake++);
+		cqs_swap(poller, cq, poller->cqs_awake++);
 }
 
 void rt_cqs_rest_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
-	swap(poller, cq, --poller->cqs_awake);
+	cqs_swap(poller, cq, --poller->cqs_awake);
 }
 
 /* ------------------------------------------------------------- leaving --- */
@@ -291,7 +291,7 @@ void rt_cqs_take_out_poller(struct rt_poller *poller, struct rt_cq *cq)
 		return;
 	if (rt_cqs_is_awake_poller(poller, cq))
 		rt_cqs_rest_poller(poller, cq);
-	swap(poller, cq, --poller->cqs_count);
+	cqs_swap(poller, cq, --poller->cqs_count);
 	cq->place = -1;
 	if (poller->cqs_max < CQS_LEAST ||
 	    poller->cqs_count > poller->cqs_max / 4)
@@ -333,7 +333,7 @@ void rt_cqs_add_message(struct rt_msg *msg, void *owner)
 		poller->cqs = cqs;
 		poller->cqs_max = poller->cqs_max * 2 + 4;
 	}
-	put(poller, cq, poller->cqs_count++);
+	cqs_put(poller, cq, poller->cqs_count++);
 	rt_cqs_wake_poller(poller, cq);
 	if (!cq->channel->known) {
 		cq->channel->known = true;

@@ -16,27 +16,27 @@
 #include "base/wait.h"
 #include "poller/poller.h"
 
-static struct rpma_rt *runtime_of(const struct rt_channel *channel)
+static struct rpma_rt *cq_pool_runtime_of(const struct rt_channel *channel)
 {
 	return channel->poller->rt;
 }
 
 /* Returns the inbox of the thread that handles failures. */
-static struct rt_inbox *control_of(const struct rt_channel *channel)
+static struct rt_inbox *cq_pool_control_of(const struct rt_channel *channel)
 {
 	return &channel->dev->control.inbox;
 }
 
 /* -------------------------------------------------------------- leaving --- */
 
-static bool has_users(const struct rt_cq *cq)
+static bool cq_pool_has_users(const struct rt_cq *cq)
 {
 	return cq->users.next != &cq->users;
 }
 
 /* Returns whether this unused CQ may stay: a single unused CQ on each channel
  * may. */
-static bool may_be_spare(const struct rt_cq *cq)
+static bool cq_pool_may_be_spare(const struct rt_cq *cq)
 {
 	const struct rt_channel *channel = cq->channel;
 
@@ -46,13 +46,13 @@ static bool may_be_spare(const struct rt_cq *cq)
 
 /* Makes a CQ that lost a user, or failed, the spare CQ, or lets the CQ leave,
  * if the CQ is unused. REQUIRES: the runtime's lock */
-static void retire_unused(struct rt_cq *cq)
+static void cq_pool_retire_unused(struct rt_cq *cq)
 {
 	struct rt_channel *channel = cq->channel;
 
-	if (has_users(cq) || cq->leaving)
+	if (cq_pool_has_users(cq) || cq->leaving)
 		return;
-	if (may_be_spare(cq)) {
+	if (cq_pool_may_be_spare(cq)) {
 		channel->spare = cq;
 		return;
 	}
@@ -64,10 +64,10 @@ static void retire_unused(struct rt_cq *cq)
 	rt_inbox_push_mt(&channel->poller->inbox, &cq->leave_msg);
 }
 
-static void unlist(struct rt_cq *cq)
+static void cq_pool_unlist(struct rt_cq *cq)
 {
 	struct rt_cq **link = &cq->channel->cqs;
-	struct rpma_rt *rt = runtime_of(cq->channel);
+	struct rpma_rt *rt = cq_pool_runtime_of(cq->channel);
 
 	pthread_mutex_lock(&rt->lock);
 	pthread_mutex_lock(&rt->directory);
@@ -79,7 +79,7 @@ static void unlist(struct rt_cq *cq)
 }
 
 /* Destroys a CQ, on the destroyer: the last message that names the CQ. */
-static void destroy_message(struct rt_msg *msg, void *owner)
+static void cq_pool_destroy_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, gone_msg);
 
@@ -88,25 +88,25 @@ static void destroy_message(struct rt_msg *msg, void *owner)
 	 * destroy: the stop tries again */
 	if (rt_cq_destroy(cq) == RPMA_E_AGAIN)
 		return;
-	unlist(cq);
+	cq_pool_unlist(cq);
 	rt_cq_free(cq);
 }
 
 /* Sends the CQ to the destroyer, on the control thread, after a FAIL of the CQ:
  * nothing else on this thread names the CQ. */
-static void gone_message(struct rt_msg *msg, void *owner)
+static void cq_pool_gone_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, gone_msg);
 
 	(void)owner;
-	msg->fn = destroy_message;
+	msg->fn = cq_pool_destroy_message;
 	rt_inbox_push_mt(&cq->channel->dev->destroyer.inbox, msg);
 }
 
 /* ------------------------------------------------------------- failures --- */
 
 /* Reports the failure to all users. REQUIRES: the runtime's lock */
-static void tell_users(const struct rt_cq *cq)
+static void cq_pool_tell_users(const struct rt_cq *cq)
 {
 	struct rt_cq_user *user;
 
@@ -114,7 +114,7 @@ static void tell_users(const struct rt_cq *cq)
 }
 
 /* Sets the flag under the directory's lock. REQUIRES: the runtime's lock */
-static void set_failed(bool *failed, struct rpma_rt *rt)
+static void cq_pool_set_failed(bool *failed, struct rpma_rt *rt)
 {
 	pthread_mutex_lock(&rt->directory);
 	*failed = true;
@@ -122,16 +122,16 @@ static void set_failed(bool *failed, struct rpma_rt *rt)
 }
 
 /* Fails a CQ, on the control thread. */
-static void fail_message(struct rt_msg *msg, void *owner)
+static void cq_pool_fail_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_cq *cq = caa_container_of(msg, struct rt_cq, fail_msg);
-	struct rpma_rt *rt = runtime_of(cq->channel);
+	struct rpma_rt *rt = cq_pool_runtime_of(cq->channel);
 
 	(void)owner;
 	pthread_mutex_lock(&rt->lock);
-	set_failed(&cq->failed, rt);
-	tell_users(cq);
-	retire_unused(cq);
+	cq_pool_set_failed(&cq->failed, rt);
+	cq_pool_tell_users(cq);
+	cq_pool_retire_unused(cq);
 	pthread_mutex_unlock(&rt->lock);
 }
 
@@ -142,57 +142,59 @@ static void cq_event(struct rt_async_object *self, enum ibv_event_type type)
 }
 
 /* Fails a channel, on the control thread. */
-static void fail_channel_message(struct rt_msg *msg, void *owner)
+static void cq_pool_fail_channel_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_channel *channel =
 		caa_container_of(msg, struct rt_channel, fail_msg);
-	struct rpma_rt *rt = runtime_of(channel);
+	struct rpma_rt *rt = cq_pool_runtime_of(channel);
 
 	(void)owner;
 	pthread_mutex_lock(&rt->lock);
-	set_failed(&channel->failed, rt);
+	cq_pool_set_failed(&channel->failed, rt);
 	if (channel->spare != NULL)
-		retire_unused(channel->spare);
+		cq_pool_retire_unused(channel->spare);
 	pthread_mutex_unlock(&rt->lock);
 }
 
 /* Handles DEVICE_FATAL, on the control thread. */
-static void fatal_message(struct rt_msg *msg, void *owner)
+static void cq_pool_fatal_message(struct rt_msg *msg, void *owner)
 {
 	struct rt_channel *channel =
 		caa_container_of(msg, struct rt_channel, fatal_msg);
-	struct rpma_rt *rt = runtime_of(channel);
+	struct rpma_rt *rt = cq_pool_runtime_of(channel);
 	const struct rt_cq *cq;
 
 	(void)owner;
-	/* acquire: pairs with the exchange in device_fatal(); the message may
-	 * be sent again from here on */
+	/* acquire: pairs with the exchange in cq_pool_device_fatal(); the
+	 * message may be sent again from here on */
 	atomic_exchange_explicit(&channel->fatal_sent, false,
 				 memory_order_acquire);
 	pthread_mutex_lock(&rt->lock);
 	for (cq = channel->cqs; cq != NULL; cq = cq->next)
-		tell_users(cq);
+		cq_pool_tell_users(cq);
 	pthread_mutex_unlock(&rt->lock);
 }
 
-static void device_fatal(struct rt_async_device *self)
+static void cq_pool_device_fatal(struct rt_async_device *self)
 {
 	struct rt_channel *channel =
 		caa_container_of(self, struct rt_channel, device);
 
-	/* acq_rel: pairs with the exchange in fatal_message(): finding false
-	 * means that the message is free again */
+	/* acq_rel: pairs with the exchange in cq_pool_fatal_message(): finding
+	 * false means that the message is free again */
 	if (!atomic_exchange_explicit(&channel->fatal_sent, true,
 				      memory_order_acq_rel))
-		rt_inbox_push_mt(control_of(channel), &channel->fatal_msg);
+		rt_inbox_push_mt(cq_pool_control_of(channel),
+				 &channel->fatal_msg);
 }
 
 /* --------------------------------------------------------------- making --- */
 
 /* Makes a channel whose device is watched; the channel is not listed yet. No
  * lock. */
-static int make_channel(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-			struct rt_channel **channel_ptr)
+static int cq_pool_make_channel(struct rt_poller *poller,
+				struct ibv_context *ibv_ctx,
+				struct rt_channel **channel_ptr)
 {
 	struct rt_channel *channel;
 	int ret;
@@ -200,10 +202,12 @@ static int make_channel(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	ret = rt_cq_channel_new(poller, ibv_ctx, &channel);
 	if (ret)
 		return ret;
-	channel->fatal_msg.fn = fatal_message;
-	channel->fail_msg.fn = fail_channel_message;
-	channel->device = (struct rt_async_device){
-		.ibv_ctx = ibv_ctx, .rt = poller->rt, .fatal = device_fatal};
+	channel->fatal_msg.fn = cq_pool_fatal_message;
+	channel->fail_msg.fn = cq_pool_fail_channel_message;
+	channel->device =
+		(struct rt_async_device){.ibv_ctx = ibv_ctx,
+					 .rt = poller->rt,
+					 .fatal = cq_pool_device_fatal};
 	ret = rt_async_watch(&channel->device);
 	if (ret) {
 		rt_cq_channel_delete(channel);
@@ -214,7 +218,7 @@ static int make_channel(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 }
 
 /* Lists the channel. REQUIRES: the runtime's lock */
-static void list_channel(struct rt_channel *channel)
+static void cq_pool_list_channel(struct rt_channel *channel)
 {
 	struct rt_poller *poller = channel->poller;
 
@@ -225,17 +229,17 @@ static void list_channel(struct rt_channel *channel)
 }
 
 /* Lists the CQ and sends it to the poller. REQUIRES: the runtime's lock */
-static void list_cq(struct rt_cq *cq)
+static void cq_pool_list_cq(struct rt_cq *cq)
 {
 	struct rt_channel *channel = cq->channel;
-	struct rpma_rt *rt = runtime_of(channel);
+	struct rpma_rt *rt = cq_pool_runtime_of(channel);
 
 	pthread_mutex_lock(&rt->directory);
 	cq->next = channel->cqs;
 	channel->cqs = cq;
 	pthread_mutex_unlock(&rt->directory);
-	cq->fail_msg.fn = fail_message;
-	cq->gone_msg.fn = gone_message;
+	cq->fail_msg.fn = cq_pool_fail_message;
+	cq->gone_msg.fn = cq_pool_gone_message;
 	cq->leave_msg.fn = rt_channel_leave_message;
 	cq->async = (struct rt_async_object){.object = cq->ibv_cq,
 					     .event = cq_event};
@@ -244,8 +248,9 @@ static void list_cq(struct rt_cq *cq)
 	rt_inbox_push_mt(&channel->poller->inbox, &cq->add_msg);
 }
 
-static struct rt_channel *find_channel(const struct rt_poller *poller,
-				       const struct ibv_context *ibv_ctx)
+static struct rt_channel *
+cq_pool_find_channel(const struct rt_poller *poller,
+		     const struct ibv_context *ibv_ctx)
 {
 	struct rt_channel *channel = poller->channels;
 
@@ -255,8 +260,8 @@ static struct rt_channel *find_channel(const struct rt_poller *poller,
 	return channel;
 }
 
-static bool is_making(const struct rt_poller *poller,
-		      const struct ibv_context *ibv_ctx)
+static bool cq_pool_is_making(const struct rt_poller *poller,
+			      const struct ibv_context *ibv_ctx)
 {
 	const struct rt_cq_making *making = poller->making;
 
@@ -265,7 +270,8 @@ static bool is_making(const struct rt_poller *poller,
 	return making != NULL;
 }
 
-static void end_making(struct rt_poller *poller, struct rt_cq_making *making)
+static void cq_pool_end_making(struct rt_poller *poller,
+			       struct rt_cq_making *making)
 {
 	struct rt_cq_making **link = &poller->making;
 
@@ -278,7 +284,7 @@ static void end_making(struct rt_poller *poller, struct rt_cq_making *making)
 /* Returns how many entries the next CQ should have: twice the size of the
  * largest CQ, so that a poller of very many connections has few CQs to poll. 0:
  * there is no CQ yet. REQUIRES: the runtime's lock */
-static uint32_t next_size(const struct rt_channel *channel)
+static uint32_t cq_pool_next_size(const struct rt_channel *channel)
 {
 	const struct rt_cq *cq = channel != NULL ? channel->cqs : NULL;
 	uint32_t largest = 0;
@@ -292,12 +298,12 @@ static uint32_t next_size(const struct rt_channel *channel)
 
 /* Makes a CQ with that room, and lists the CQ. REQUIRES: the runtime's lock,
  * which is released while the device works */
-static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
-		uint32_t room, struct rt_cq **cq_ptr)
+static int cq_pool_make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
+			uint32_t room, struct rt_cq **cq_ptr)
 {
 	struct rt_cq_making making = {ibv_ctx, poller->making};
-	struct rt_channel *channel = find_channel(poller, ibv_ctx);
-	uint32_t wanted = next_size(channel);
+	struct rt_channel *channel = cq_pool_find_channel(poller, ibv_ctx);
+	uint32_t wanted = cq_pool_next_size(channel);
 	bool is_new = channel == NULL;
 	struct rt_cq *cq;
 	int ret = 0;
@@ -305,16 +311,16 @@ static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	poller->making = &making;
 	pthread_mutex_unlock(&poller->rt->lock);
 	if (is_new)
-		ret = make_channel(poller, ibv_ctx, &channel);
+		ret = cq_pool_make_channel(poller, ibv_ctx, &channel);
 	if (ret == 0)
 		ret = rt_cq_new(channel, room, wanted, &cq);
 	pthread_mutex_lock(&poller->rt->lock);
-	end_making(poller, &making);
+	cq_pool_end_making(poller, &making);
 	if (is_new && channel != NULL)
-		list_channel(channel);
+		cq_pool_list_channel(channel);
 	if (ret)
 		return ret;
-	list_cq(cq);
+	cq_pool_list_cq(cq);
 	*cq_ptr = cq;
 	return 0;
 }
@@ -322,9 +328,10 @@ static int make(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 /* ----------------------------------------------------------------- room --- */
 
 /* REQUIRES of the following functions: the runtime's lock */
-static void change_room(struct rt_cq *cq, uint32_t by)
+static void cq_pool_change_room(struct rt_cq *cq, uint32_t by)
 {
-	pthread_mutex_t *directory = &runtime_of(cq->channel)->directory;
+	pthread_mutex_t *directory =
+		&cq_pool_runtime_of(cq->channel)->directory;
 
 	pthread_mutex_lock(directory);
 	cq->room += by;
@@ -334,7 +341,8 @@ static void change_room(struct rt_cq *cq, uint32_t by)
 /* Returns the room that `user` takes in a CQ: the user's own room and, for the
  * first user with an SRQ, the room of the SRQ, because any receive of the SRQ
  * may complete there. */
-static uint32_t room_of(const struct rt_cq_user *user, const struct rt_cq *cq)
+static uint32_t cq_pool_room_of(const struct rt_cq_user *user,
+				const struct rt_cq *cq)
 {
 	bool first =
 		user->srq != 0 && (cq == NULL || cq->srq_users[user->srq] == 0);
@@ -342,37 +350,40 @@ static uint32_t room_of(const struct rt_cq_user *user, const struct rt_cq *cq)
 	return user->room + (first ? user->srq_room : 0);
 }
 
-static bool has_room(const struct rt_cq *cq, const struct rt_cq_user *user)
+static bool cq_pool_has_room(const struct rt_cq *cq,
+			     const struct rt_cq_user *user)
 {
-	return !cq->failed && !cq->leaving && cq->room >= room_of(user, cq) &&
+	return !cq->failed && !cq->leaving &&
+	       cq->room >= cq_pool_room_of(user, cq) &&
 	       rt_numbers_left(&cq->numbers) >= RT_CQ_CONN_ROUTES;
 }
 
 /* Finds a CQ with room; prefers a CQ in use to the spare CQ, which then may
  * go. */
-static struct rt_cq *find_cq(const struct rt_poller *poller,
-			     const struct ibv_context *ibv_ctx,
-			     const struct rt_cq_user *user)
+static struct rt_cq *cq_pool_find_cq(const struct rt_poller *poller,
+				     const struct ibv_context *ibv_ctx,
+				     const struct rt_cq_user *user)
 {
-	const struct rt_channel *channel = find_channel(poller, ibv_ctx);
+	const struct rt_channel *channel =
+		cq_pool_find_channel(poller, ibv_ctx);
 	struct rt_cq *cq;
 
 	if (channel == NULL)
 		return NULL;
 	for (cq = channel->cqs; cq != NULL; cq = cq->next) {
-		if (cq != channel->spare && has_room(cq, user))
+		if (cq != channel->spare && cq_pool_has_room(cq, user))
 			return cq;
 	}
 	cq = channel->spare;
-	return cq != NULL && has_room(cq, user) ? cq : NULL;
+	return cq != NULL && cq_pool_has_room(cq, user) ? cq : NULL;
 }
 
-static void take_room(struct rt_cq *cq, struct rt_cq_user *user)
+static void cq_pool_take_room(struct rt_cq *cq, struct rt_cq_user *user)
 {
 	if (cq->channel->spare == cq)
 		cq->channel->spare = NULL;
 	cds_list_add_tail(&user->in_cq, &cq->users);
-	change_room(cq, -room_of(user, cq));
+	cq_pool_change_room(cq, -cq_pool_room_of(user, cq));
 	if (user->srq != 0)
 		cq->srq_users[user->srq]++;
 }
@@ -384,15 +395,16 @@ int rt_cq_pool_reserve(struct rt_poller *poller, struct ibv_context *ibv_ctx,
 	struct rt_cq *cq;
 	int ret;
 
-	while ((cq = find_cq(poller, ibv_ctx, user)) == NULL &&
-	       is_making(poller, ibv_ctx))
+	while ((cq = cq_pool_find_cq(poller, ibv_ctx, user)) == NULL &&
+	       cq_pool_is_making(poller, ibv_ctx))
 		rt_wait_step(&wait, &poller->made, &poller->rt->lock);
 	if (cq == NULL) {
-		ret = make(poller, ibv_ctx, room_of(user, NULL), &cq);
+		ret = cq_pool_make(poller, ibv_ctx, cq_pool_room_of(user, NULL),
+				   &cq);
 		if (ret)
 			return ret;
 	}
-	take_room(cq, user);
+	cq_pool_take_room(cq, user);
 	*cq_ptr = cq;
 	return 0;
 }
@@ -401,12 +413,12 @@ void rt_cq_pool_unreserve(struct rt_cq *cq, struct rt_cq_user *user)
 {
 	if (user->srq != 0)
 		cq->srq_users[user->srq]--;
-	change_room(cq, room_of(user, cq));
+	cq_pool_change_room(cq, cq_pool_room_of(user, cq));
 	cds_list_del(&user->in_cq);
-	retire_unused(cq);
+	cq_pool_retire_unused(cq);
 }
 
-static void tell_users_of(const struct rt_cq *cq, uint32_t srq)
+static void cq_pool_tell_users_of(const struct rt_cq *cq, uint32_t srq)
 {
 	struct rt_cq_user *user;
 
@@ -427,7 +439,7 @@ void rt_cq_pool_fail_srq(const struct rt_poller *poller, uint32_t srq)
 	for (channel = poller->channels; channel != NULL;
 	     channel = channel->next) {
 		for (cq = channel->cqs; cq != NULL; cq = cq->next)
-			tell_users_of(cq, srq);
+			cq_pool_tell_users_of(cq, srq);
 	}
 }
 
@@ -450,7 +462,7 @@ void rt_cq_pool_unwatch(struct rt_poller *poller)
 }
 
 /* Acknowledges the events that were read of the CQ, then destroys the CQ. */
-static int finish_cq(struct rt_cq *cq)
+static int cq_pool_finish_cq(struct rt_cq *cq)
 {
 	int ret;
 
@@ -484,7 +496,7 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 		channels = channel->next;
 		while ((cq = channel->cqs) != NULL) {
 			channel->cqs = cq->next;
-			ret = finish_cq(cq);
+			ret = cq_pool_finish_cq(cq);
 			first = first ? first : ret;
 		}
 		ret = rt_cq_channel_delete(channel);

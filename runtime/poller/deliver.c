@@ -142,7 +142,8 @@ void rt_deliver_item(struct rt_poller *poller,
 
 /* Lists a lane that spills, and holds the lane's queue until the spill was
  * emptied and the consumer rung. */
-static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
+static void deliver_list_spilling(struct rt_poller *poller,
+				  struct rt_lane *lane)
 {
 	if (lane->spill_listed || !rt_lane_is_spilling_poller(lane))
 		return;
@@ -152,7 +153,8 @@ static void list_spilling(struct rt_poller *poller, struct rt_lane *lane)
 	poller->spilling = lane;
 }
 
-static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
+static void deliver_count_spilled(struct rt_poller *poller,
+				  struct rt_lane *lane)
 {
 	RT_STAT_ADD(poller, spilled, lane->spilled_new);
 	RT_STAT_ADD(poller, lost, lane->lost_new);
@@ -162,7 +164,7 @@ static void count_spilled(struct rt_poller *poller, struct rt_lane *lane)
 
 /* Dates the items of the batch, before consumers see the items and before
  * credits go back. */
-static void date_lanes(struct rt_poller *poller, struct rt_lane *lanes)
+static void deliver_date_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	uint32_t ms = rt_poller_tick(poller);
 	struct rt_lane *lane;
@@ -173,8 +175,8 @@ static void date_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 			rt_lane_stamp_poller(lane, poller->polled_ns);
 		RT_STAT_ADD(poller, batches, 1);
 		if (unlikely(rt_lane_is_spilling_poller(lane))) {
-			count_spilled(poller, lane);
-			list_spilling(poller, lane);
+			deliver_count_spilled(poller, lane);
+			deliver_list_spilling(poller, lane);
 		}
 	}
 	poller->polled_ns = 0;
@@ -182,7 +184,8 @@ static void date_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 
 /* Publishes the lanes, after the credits: a thread that takes a completion may
  * post in its place at once. */
-static void publish_lanes(const struct rt_poller *poller, struct rt_lane *lanes)
+static void deliver_publish_lanes(const struct rt_poller *poller,
+				  struct rt_lane *lanes)
 {
 	bool is_signed = !poller->threaded && poller->rt->cfg.timing == 0;
 	struct rt_lane *lane;
@@ -194,7 +197,7 @@ static void publish_lanes(const struct rt_poller *poller, struct rt_lane *lanes)
 	}
 }
 
-static void publish_retired(struct rt_side *sides, uint32_t ms)
+static void deliver_publish_retired(struct rt_side *sides, uint32_t ms)
 {
 	struct rt_side *side;
 
@@ -205,8 +208,8 @@ static void publish_retired(struct rt_side *sides, uint32_t ms)
 }
 
 /* Takes the first bit out of the word; returns the number of that bit. */
-static const struct rt_reserved *take_number(struct rt_poller *poller, int word,
-					     uint64_t *bits)
+static const struct rt_reserved *deliver_take_number(struct rt_poller *poller,
+						     int word, uint64_t *bits)
 {
 	int bit = __builtin_ctzll(*bits);
 
@@ -216,7 +219,7 @@ static const struct rt_reserved *take_number(struct rt_poller *poller, int word,
 
 /* Holds up the numbers that have items in a lane over its limit: such numbers
  * get no more credit. */
-static void hold_numbers(struct rt_poller *poller, struct rt_lane *lane)
+static void deliver_hold_numbers(struct rt_poller *poller, struct rt_lane *lane)
 {
 	const struct rt_reserved *reserved;
 	uint64_t bits;
@@ -226,21 +229,22 @@ static void hold_numbers(struct rt_poller *poller, struct rt_lane *lane)
 		bits = lane->from_numbers[word] & ~lane->held_numbers[word];
 		lane->held_numbers[word] |= bits;
 		while (bits != 0) {
-			reserved = take_number(poller, word, &bits);
+			reserved = deliver_take_number(poller, word, &bits);
 			reserved->ops->held(reserved->arg);
 		}
 	}
 }
 
-static void publish_numbers(struct rt_poller *poller, struct rt_lane *lanes,
-			    struct rt_reserved *numbers)
+static void deliver_publish_numbers(struct rt_poller *poller,
+				    struct rt_lane *lanes,
+				    struct rt_reserved *numbers)
 {
 	struct rt_reserved *reserved;
 	struct rt_lane *lane;
 
 	for (lane = lanes; lane != NULL; lane = lane->touched_next) {
 		if (rt_lane_is_backlogged(lane))
-			hold_numbers(poller, lane);
+			deliver_hold_numbers(poller, lane);
 		memset(lane->from_numbers, 0, sizeof(lane->from_numbers));
 	}
 	for (reserved = numbers; reserved != NULL;
@@ -252,7 +256,7 @@ static void publish_numbers(struct rt_poller *poller, struct rt_lane *lanes,
 
 /* Answers the posters of the numbers. An answer may touch the number again, for
  * the next batch. */
-static void answer_numbers(struct rt_reserved *numbers)
+static void deliver_answer_numbers(struct rt_reserved *numbers)
 {
 	struct rt_reserved *next;
 
@@ -270,7 +274,7 @@ bool rt_deliver_ring(struct rt_poller *poller, struct rt_lane *lane)
 	return false;
 }
 
-static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
+static void deliver_ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 {
 	struct rt_lane *lane;
 	struct rt_lane *next;
@@ -284,8 +288,8 @@ static void ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 
 /* Publishes everything that was touched, and rings. The caller answers the
  * sides. */
-static inline void publish(struct rt_poller *poller,
-			   struct rt_reserved *numbers)
+static inline void deliver_publish(struct rt_poller *poller,
+				   struct rt_reserved *numbers)
 {
 	struct rt_lane *lanes = poller->touched_lanes;
 	struct rt_side *sides = poller->touched_sides;
@@ -294,24 +298,24 @@ static inline void publish(struct rt_poller *poller,
 	poller->touched_sides = NULL;
 	RT_STAT_ADD(poller, delivered, poller->written);
 	poller->written = 0;
-	date_lanes(poller, lanes);
-	publish_retired(sides, rt_poller_tick(poller));
+	deliver_date_lanes(poller, lanes);
+	deliver_publish_retired(sides, rt_poller_tick(poller));
 	if (unlikely(numbers != NULL))
-		publish_numbers(poller, lanes, numbers);
-	publish_lanes(poller, lanes);
+		deliver_publish_numbers(poller, lanes, numbers);
+	deliver_publish_lanes(poller, lanes);
 	/* the batch's only fence: between the published words and the words of
 	 * sleepers and refused posters [LANE-3] [LEDGER-2] */
 	rt_fence_dekker();
-	ring_lanes(poller, lanes);
+	deliver_ring_lanes(poller, lanes);
 }
 
-static void flush_once(struct rt_poller *poller)
+static void deliver_flush_once(struct rt_poller *poller)
 {
 	struct rt_reserved *numbers = poller->touched_numbers;
 	struct rt_side *side = poller->touched_sides;
 
 	poller->touched_numbers = NULL;
-	publish(poller, numbers);
+	deliver_publish(poller, numbers);
 	/* after the walk of the list of lanes, because an answer begins a new
 	 * list */
 	for (; side != NULL; side = side->touched_next) {
@@ -319,7 +323,7 @@ static void flush_once(struct rt_poller *poller)
 			side->ops->answer(side, poller, RT_SIDE_ANSWERS);
 	}
 	if (unlikely(numbers != NULL))
-		answer_numbers(numbers);
+		deliver_answer_numbers(numbers);
 }
 
 void rt_deliver_publish(struct rt_poller *poller)
@@ -328,7 +332,7 @@ void rt_deliver_publish(struct rt_poller *poller)
 	struct rt_side *next;
 
 	assert(poller->touched_numbers == NULL && poller->calls.count == 0);
-	publish(poller, NULL);
+	deliver_publish(poller, NULL);
 	for (; sides != NULL; sides = next) {
 		next = sides->touched_next;
 		if (unlikely(rt_side_is_due(sides)))
@@ -341,22 +345,22 @@ void rt_deliver_flush(struct rt_poller *poller)
 	/* a function is called when the credits are back; a later poll finds
 	 * what the function posts, so this loop ends */
 	while (rt_deliver_is_due(poller)) {
-		flush_once(poller);
+		deliver_flush_once(poller);
 		if (poller->calls.count > 0)
 			rt_callback_run(poller);
 	}
 }
 
 /* Lets the numbers go on that the lane held up. */
-static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
+static void deliver_ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
 {
 	const struct rt_reserved *reserved;
 	int word;
 
 	for (word = 0; word < RT_LANE_NUMBERS / 64; word++) {
 		while (lane->held_numbers[word] != 0) {
-			reserved = take_number(poller, word,
-					       &lane->held_numbers[word]);
+			reserved = deliver_take_number(
+				poller, word, &lane->held_numbers[word]);
 			reserved->ops->eased(reserved->arg);
 		}
 	}
@@ -364,7 +368,8 @@ static void ease_numbers(struct rt_poller *poller, struct rt_lane *lane)
 
 /* Moves items from a lane's spill to its ring, as far as the ring has room.
  * Returns the number of moved items. */
-static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
+static uint32_t deliver_retry_spill(struct rt_poller *poller,
+				    struct rt_lane *lane)
 {
 	uint32_t moved;
 
@@ -373,7 +378,7 @@ static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 		rt_queue_announce_spill_poller(lane, true);
 	moved = rt_lane_retry_poller(lane);
 	if (rt_lane_take_eased_poller(lane))
-		ease_numbers(poller, lane);
+		deliver_ease_numbers(poller, lane);
 	if (moved == 0)
 		return 0;
 	/* pairs with the consumer's fence before a sleep [LANE-3], and with the
@@ -384,7 +389,7 @@ static uint32_t retry_spill(struct rt_poller *poller, struct rt_lane *lane)
 }
 
 /* Takes lanes off the list that neither spill nor owe an answer any more. */
-static void unlist_spilling(struct rt_poller *poller)
+static void deliver_unlist_spilling(struct rt_poller *poller)
 {
 	struct rt_lane **link = &poller->spilling;
 	struct rt_lane *lane;
@@ -406,7 +411,8 @@ static void unlist_spilling(struct rt_poller *poller)
 
 /* Puts the lanes up to `last` behind the other lanes, which are served first
  * from now on. */
-static void rotate_spilling(struct rt_poller *poller, struct rt_lane *last)
+static void deliver_rotate_spilling(struct rt_poller *poller,
+				    struct rt_lane *last)
 {
 	struct rt_lane *first = poller->spilling;
 	struct rt_lane *end = last;
@@ -420,7 +426,7 @@ static void rotate_spilling(struct rt_poller *poller, struct rt_lane *last)
 
 /* Retries the spills of some lanes. Returns the number of moved items. A poller
  * that moved items does not sleep, so the other lanes get a turn. */
-static uint32_t retry_some(struct rt_poller *poller)
+static uint32_t deliver_retry_some(struct rt_poller *poller)
 {
 	struct rt_lane *lane;
 	uint32_t moved = 0;
@@ -428,10 +434,10 @@ static uint32_t retry_some(struct rt_poller *poller)
 	uint32_t n;
 
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next) {
-		n = retry_spill(poller, lane);
+		n = deliver_retry_spill(poller, lane);
 		moved += n;
 		if (n > 0 && ++lanes == SPILLS && lane->spill_next != NULL) {
-			rotate_spilling(poller, lane);
+			deliver_rotate_spilling(poller, lane);
 			break;
 		}
 	}
@@ -440,7 +446,7 @@ static uint32_t retry_some(struct rt_poller *poller)
 
 int rt_deliver_retry_spills(struct rt_poller *poller)
 {
-	uint32_t moved = retry_some(poller);
+	uint32_t moved = deliver_retry_some(poller);
 	uint32_t answered = 0;
 	struct rt_lane *lane;
 
@@ -448,6 +454,6 @@ int rt_deliver_retry_spills(struct rt_poller *poller)
 	 * lane is listed in front */
 	for (lane = poller->spilling; lane != NULL; lane = lane->spill_next)
 		answered += rt_lane_answer_poller(lane, ANSWERS - answered);
-	unlist_spilling(poller);
+	deliver_unlist_spilling(poller);
 	return (int)(moved + answered);
 }

@@ -19,12 +19,13 @@
 
 /* Takes the slot. Returns false if the slot is not free, or another poster was
  * faster. */
-static bool take(struct rt_future *slot)
+static bool future_take(struct rt_future *slot)
 {
 	uint8_t is_free = RT_FUTURE_FREE;
 
 	/* relaxed: only a look, so that slots in use keep their cache lines.
-	 * acquire [FUTURE-3]: pairs with the release in set_free_now() */
+	 * acquire [FUTURE-3]: pairs with the release in
+	 * future_set_free_now() */
 	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
 		       RT_FUTURE_FREE &&
 	       atomic_compare_exchange_strong_explicit(
@@ -34,7 +35,7 @@ static bool take(struct rt_future *slot)
 
 /* Finds and takes a free slot. Slots are used in order, and given back mostly
  * in the same order, so mostly the next slot is free. */
-static struct rt_future *find_free(struct rt_futures *futures)
+static struct rt_future *future_find_free(struct rt_futures *futures)
 {
 	/* relaxed: a hint */
 	uint32_t at =
@@ -46,7 +47,7 @@ static struct rt_future *find_free(struct rt_futures *futures)
 		slot = &futures->slots[at];
 		if (++at == futures->count)
 			at = 0;
-		if (!take(slot))
+		if (!future_take(slot))
 			continue;
 		/* relaxed: a hint */
 		atomic_store_explicit(&futures->cursor, at,
@@ -58,7 +59,7 @@ static struct rt_future *find_free(struct rt_futures *futures)
 
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 {
-	struct rt_future *slot = find_free(futures);
+	struct rt_future *slot = future_find_free(futures);
 
 	if (slot == NULL)
 		return NULL;
@@ -96,16 +97,16 @@ void rt_future_end_generation(struct rt_future *slot)
 		memory_order_relaxed);
 }
 
-static void set_free_now(struct rt_future *slot)
+static void future_set_free_now(struct rt_future *slot)
 {
 	rt_future_poison(slot);
-	/* release [FUTURE-3]: pairs with the acquire in take(); the last
+	/* release [FUTURE-3]: pairs with the acquire in future_take(); the last
 	 * access of this thread to the slot */
 	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
 			      memory_order_release);
 }
 
-static void set_free(struct rt_future *slot)
+static void future_set_free(struct rt_future *slot)
 {
 	uint8_t in_line = RT_FUTURE_IN_LINE;
 
@@ -118,7 +119,7 @@ static void set_free(struct rt_future *slot)
 	    !atomic_compare_exchange_strong_explicit(
 		    &slot->line, &in_line, RT_FUTURE_LET_GO,
 		    memory_order_acq_rel, memory_order_acquire))
-		set_free_now(slot);
+		future_set_free_now(slot);
 }
 
 void rt_future_return(struct rt_future *slot)
@@ -127,7 +128,7 @@ void rt_future_return(struct rt_future *slot)
 	/* relaxed: no other thread knows of the slot */
 	atomic_store_explicit(&slot->line, RT_FUTURE_OFF_LINE,
 			      memory_order_relaxed);
-	set_free_now(slot);
+	future_set_free_now(slot);
 }
 
 /* ------------------------------------------------------------ in line --- */
@@ -146,7 +147,7 @@ void rt_future_stand_in_line(struct rt_future *slot, uint8_t opcode,
 			      memory_order_release);
 }
 
-static bool change_waiting(struct rt_future *slot, uint8_t state)
+static bool future_change_waiting(struct rt_future *slot, uint8_t state)
 {
 	uint8_t waiting = RT_FUTURE_WAITING;
 
@@ -159,24 +160,24 @@ static bool change_waiting(struct rt_future *slot, uint8_t state)
 
 bool rt_future_leave_line(struct rt_future *slot)
 {
-	bool is_posted = change_waiting(slot, RT_FUTURE_OUT);
+	bool is_posted = future_change_waiting(slot, RT_FUTURE_OUT);
 
 	if (!is_posted)
 		/* relaxed: a count, which orders nothing */
 		atomic_fetch_sub_explicit(&slot->of->cancelled, 1,
 					  memory_order_relaxed);
-	/* acquire [FUTURE-10]: pairs with the release in set_free() of a thread
-	 * that freed the slot before; release: this thread's look at the state
-	 * comes before. Until this exchange the slot is not used again */
+	/* acquire [FUTURE-10]: pairs with the release in future_set_free() of a
+	 * thread that freed the slot before; release: this thread's look at the
+	 * state comes before. Until this exchange the slot is not used again */
 	if (atomic_exchange_explicit(&slot->line, RT_FUTURE_OFF_LINE,
 				     memory_order_acq_rel) == RT_FUTURE_LET_GO)
-		set_free_now(slot);
+		future_set_free_now(slot);
 	return is_posted;
 }
 
 bool rt_future_take_post_back(struct rt_future *slot)
 {
-	if (!change_waiting(slot, RT_FUTURE_UNPOSTED))
+	if (!future_change_waiting(slot, RT_FUTURE_UNPOSTED))
 		return false;
 	/* relaxed: a hint for posters that find no place */
 	atomic_fetch_add_explicit(&slot->of->cancelled, 1,
@@ -189,15 +190,16 @@ bool rt_future_take_post_back(struct rt_future *slot)
 void rt_future_free_holder(struct rt_future *slot)
 {
 	rt_future_end_generation(slot);
-	set_free(slot);
+	future_set_free(slot);
 }
 
 /* Frees the slot, on the poller: a poster that found no free slot may go on. */
-static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
+static void future_set_free_poller(struct rt_poller *poller,
+				   struct rt_future *slot)
 {
 	struct rt_futures *futures = slot->of;
 
-	set_free(slot);
+	future_set_free(slot);
 	if (futures->own != NULL)
 		rt_deliver_touch_side(poller, futures->side);
 }
@@ -205,7 +207,7 @@ static void set_free_poller(struct rt_poller *poller, struct rt_future *slot)
 /* ----------------------------------------------------------- finishing --- */
 
 /* Claims the call of the continuation. Returns false if a drop was faster. */
-static bool claim_call(struct rt_future *slot)
+static bool future_claim_call(struct rt_future *slot)
 {
 	uint8_t armed = RT_FUTURE_ARMED;
 
@@ -215,16 +217,16 @@ static bool claim_call(struct rt_future *slot)
 		memory_order_acquire);
 }
 
-static bool was_called(const struct rt_future *slot)
+static bool future_was_called(const struct rt_future *slot)
 {
 	/* relaxed: only the poller stores CALLED */
 	return atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
 	       RT_FUTURE_CALLED;
 }
 
-static void add_call(struct rt_poller *poller,
-		     const struct rt_future_then *then,
-		     const struct rpma_rt_completion *item)
+static void future_add_call(struct rt_poller *poller,
+			    const struct rt_future_then *then,
+			    const struct rpma_rt_completion *item)
 {
 	struct rt_future_batch *batch = &poller->futures;
 
@@ -235,7 +237,7 @@ static void add_call(struct rt_poller *poller,
 }
 
 /* Detaches the future: the holder gets no result of the work request. */
-static void detach(struct rt_future *slot)
+static void future_detach(struct rt_future *slot)
 {
 	const uint8_t not_posted = slot->result.flags & RPMA_RT_C_NOT_POSTED;
 
@@ -253,7 +255,8 @@ static void detach(struct rt_future *slot)
 
 /* Returns where the slot's message goes if no holder has the message; NULL:
  * there is no queue, or no queue any more. */
-static const struct rt_route_entry *queue_of(const struct rt_future *slot)
+static const struct rt_route_entry *
+future_queue_of(const struct rt_future *slot)
 {
 	const struct rt_route_entry *own = slot->of->own;
 
@@ -262,14 +265,15 @@ static const struct rt_route_entry *queue_of(const struct rt_future *slot)
 
 /* Ends a cancelled future whose result no queue has taken. A message stays in
  * the slot, because it would be lost otherwise. */
-static void give_up(struct rt_future *slot)
+static void future_give_up(struct rt_future *slot)
 {
 	if (!rt_future_is_message(slot))
-		detach(slot);
+		future_detach(slot);
 	slot->told |= RT_FUTURE_DETACHED;
 }
 
-static void add_complete(struct rt_poller *poller, struct rt_future *slot)
+static void future_add_complete(struct rt_poller *poller,
+				struct rt_future *slot)
 {
 	rt_future_add_batch(&poller->futures, slot);
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
@@ -277,7 +281,7 @@ static void add_complete(struct rt_poller *poller, struct rt_future *slot)
 
 /* Returns whether the result is led to a route, or to the connection's
  * queue. */
-static bool is_led(const struct rt_future *slot, uint32_t asked)
+static bool future_is_led(const struct rt_future *slot, uint32_t asked)
 {
 	return (asked & RT_FUTURE_THEN) &&
 	       slot->of->then[slot - slot->of->slots].fn == NULL;
@@ -288,20 +292,19 @@ static bool is_led(const struct rt_future *slot, uint32_t asked)
  * call: after the claim the holder may give the slot back. Returns where *left
  * has to be delivered, or NULL.
  */
-static const struct rt_route_entry *run_then(struct rt_poller *poller,
-					     struct rt_future *slot,
-					     struct rpma_rt_completion *left,
-					     bool *is_called)
+static const struct rt_route_entry *
+future_run_then(struct rt_poller *poller, struct rt_future *slot,
+		struct rpma_rt_completion *left, bool *is_called)
 {
 	struct rt_futures *futures = slot->of;
 	struct rt_future_then then = futures->then[slot - futures->slots];
 	struct rpma_rt_completion item = slot->result;
 
-	*is_called = claim_call(slot);
+	*is_called = future_claim_call(slot);
 	if (!*is_called)
 		return NULL;
 	if (then.fn != NULL) {
-		add_call(poller, &then, &item);
+		future_add_call(poller, &then, &item);
 		return NULL;
 	}
 	*left = item;
@@ -312,13 +315,13 @@ static const struct rt_route_entry *run_then(struct rt_poller *poller,
 
 /* Gives an item that no holder has to the next future, for kinds without a
  * queue. */
-static void put_back(struct rt_future *slot, uint32_t asked)
+static void future_put_back(struct rt_future *slot, uint32_t asked)
 {
 	if (slot->of->kind->put_back == NULL || !rt_future_is_message(slot) ||
-	    was_called(slot) || (asked & RT_FUTURE_TAKEN))
+	    future_was_called(slot) || (asked & RT_FUTURE_TAKEN))
 		return;
 	slot->of->kind->put_back(slot);
-	detach(slot);
+	future_detach(slot);
 }
 
 const struct rt_route_entry *
@@ -329,21 +332,21 @@ rt_future_finish_poller(struct rt_poller *poller, struct rt_future *slot,
 	bool is_called = false;
 
 	if (slot->told & RT_FUTURE_THEN)
-		to = run_then(poller, slot, left, &is_called);
+		to = future_run_then(poller, slot, left, &is_called);
 	if ((slot->told & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !is_called &&
 	    rt_future_is_message(slot)) {
 		*left = slot->result;
-		to = queue_of(slot);
+		to = future_queue_of(slot);
 	}
 	if (slot->told & RT_FUTURE_DROP) {
-		set_free_poller(poller, slot);
+		future_set_free_poller(poller, slot);
 		return to;
 	}
 	if (to != NULL)
-		detach(slot);
+		future_detach(slot);
 	else if (slot->told & RT_FUTURE_CANCEL)
-		give_up(slot);
-	add_complete(poller, slot);
+		future_give_up(slot);
+	future_add_complete(poller, slot);
 	return to;
 }
 
@@ -364,7 +367,7 @@ const struct rt_route_entry *rt_future_complete_poller(
 	rt_future_fill(slot, *item);
 	poller->written++;
 	if (likely(slot->told == RT_FUTURE_FILLED)) {
-		add_complete(poller, slot);
+		future_add_complete(poller, slot);
 		return NULL;
 	}
 	return rt_future_finish_poller(poller, slot, left);
@@ -375,57 +378,58 @@ const struct rt_route_entry *rt_future_complete_poller(
 /* Does what was asked of a slot whose result is published. The holder does not
  * look at the slot any more, unless the holder asked only for the
  * continuation. */
-static const struct rt_route_entry *ask_after(struct rt_poller *poller,
-					      struct rt_future *slot,
-					      uint32_t asked,
-					      struct rpma_rt_completion *left)
+static const struct rt_route_entry *
+future_ask_after(struct rt_poller *poller, struct rt_future *slot,
+		 uint32_t asked, struct rpma_rt_completion *left)
 {
-	bool is_called = (slot->told & RT_FUTURE_DETACHED) || was_called(slot);
+	bool is_called =
+		(slot->told & RT_FUTURE_DETACHED) || future_was_called(slot);
 	/* the connection has ended: the result stays in the slot */
-	bool stays = slot->of->own == NULL && is_led(slot, asked);
+	bool stays = slot->of->own == NULL && future_is_led(slot, asked);
 	const struct rt_route_entry *to = NULL;
 
 	if ((asked & RT_FUTURE_THEN) && !stays && !is_called)
-		to = run_then(poller, slot, left, &is_called);
+		to = future_run_then(poller, slot, left, &is_called);
 	if (!(asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL)) && !stays &&
 	    to == NULL)
 		return NULL; /* another thread may have the slot by now */
-	put_back(slot, asked);
+	future_put_back(slot, asked);
 	if (!is_called && rt_future_is_message(slot) &&
-	    !(asked & RT_FUTURE_TAKEN) && queue_of(slot) != NULL) {
+	    !(asked & RT_FUTURE_TAKEN) && future_queue_of(slot) != NULL) {
 		*left = slot->result;
-		to = queue_of(slot);
+		to = future_queue_of(slot);
 	}
 	if (asked & RT_FUTURE_DROP) {
-		set_free_poller(poller, slot);
+		future_set_free_poller(poller, slot);
 		return to;
 	}
 	if (to != NULL)
-		detach(slot);
+		future_detach(slot);
 	else if (asked & RT_FUTURE_CANCEL)
-		give_up(slot);
+		future_give_up(slot);
 	slot->told |= RT_FUTURE_DETACHED;
-	add_complete(poller, slot);
+	future_add_complete(poller, slot);
 	return to;
 }
 
 /* Returns whether the holder has taken the work request back: then no
  * completion comes. */
-static bool is_unposted(const struct rt_future *slot)
+static bool future_is_unposted(const struct rt_future *slot)
 {
-	/* acquire [FUTURE-8]: pairs with the exchange in change_waiting() */
+	/* acquire [FUTURE-8]: pairs with the exchange in
+	 * future_change_waiting() */
 	return atomic_load_explicit(&slot->state, memory_order_acquire) ==
 	       RT_FUTURE_UNPOSTED;
 }
 
 /* Completes a future whose work request was taken back, when the holder asks
  * for more. */
-static bool ask_post(struct rt_future *slot, uint32_t asked)
+static bool future_ask_post(struct rt_future *slot, uint32_t asked)
 {
 	const struct rt_route_entry *own = slot->of->own;
 
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) ||
-	    !is_unposted(slot))
+	    !future_is_unposted(slot))
 		return false;
 	rt_future_fill(slot, (struct rpma_rt_completion){
 				     .user = own != NULL ? own->user : NULL,
@@ -442,9 +446,10 @@ static bool ask_post(struct rt_future *slot, uint32_t asked)
 	"the future's connection was made without a queue: name a route"
 
 const struct rt_future_kind rt_future_posts[2][2] = {
-	{{.ask = ask_post, .not_to_queue = NO_QUEUE}, {.ask = ask_post}},
-	{{.is_kept = true, .ask = ask_post, .not_to_queue = NO_QUEUE},
-	 {.is_kept = true, .ask = ask_post}},
+	{{.ask = future_ask_post, .not_to_queue = NO_QUEUE},
+	 {.ask = future_ask_post}},
+	{{.is_kept = true, .ask = future_ask_post, .not_to_queue = NO_QUEUE},
+	 {.is_kept = true, .ask = future_ask_post}},
 };
 _Static_assert(RPMA_RT_COMPLETION == 0, "what futures of work requests get");
 
@@ -456,7 +461,7 @@ rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 {
 	assert(!rt_future_is_full(&poller->futures));
 	if (slot->told & RT_FUTURE_FILLED)
-		return ask_after(poller, slot, asked, left);
+		return future_ask_after(poller, slot, asked, left);
 	slot->told |= (uint8_t)(asked & (RT_FUTURE_THEN | RT_FUTURE_CANCEL |
 					 RT_FUTURE_DROP));
 	if (!slot->of->kind->ask(slot, asked))
@@ -466,7 +471,7 @@ rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 
 /* ------------------------------------------------------- a batch's end --- */
 
-static void publish_slot(struct rt_future *slot)
+static void future_publish_slot(struct rt_future *slot)
 {
 	enum rt_future_state state = slot->told & RT_FUTURE_DETACHED
 					     ? RT_FUTURE_ENDED
@@ -478,7 +483,7 @@ static void publish_slot(struct rt_future *slot)
 			      memory_order_release);
 }
 
-static bool has_sleepers(const struct rt_futures *futures)
+static bool future_has_sleepers(const struct rt_futures *futures)
 {
 	/* relaxed: the batch's fence orders the look [FUTURE-5] */
 	return unlikely(atomic_load_explicit(&futures->sleepers,
@@ -488,7 +493,7 @@ static bool has_sleepers(const struct rt_futures *futures)
 /* Pushes the slot to the place where the holder waits, after the fence, if the
  * block has sleepers. Slots are never freed: a slot that was given back, and is
  * waited for again, is pushed too early, at worst. */
-static void wake(struct rt_future *slot)
+static void future_wake(struct rt_future *slot)
 {
 	struct rt_future_place *place;
 	struct rt_future *head;
@@ -496,9 +501,9 @@ static void wake(struct rt_future *slot)
 	/* relaxed: only a look; the fence orders it [FUTURE-5] */
 	if (atomic_load_explicit(&slot->waiter, memory_order_relaxed) == NULL)
 		return;
-	/* acquire [FUTURE-9]: pairs with the release in point(), future/wait.c:
-	 * the place is visible. Either the poller or the holder gets the
-	 * token */
+	/* acquire [FUTURE-9]: pairs with the release in future_wait_point(),
+	 * future/wait.c: the place is visible. Either the poller or the holder
+	 * gets the token */
 	place = atomic_exchange_explicit(&slot->waiter, NULL,
 					 memory_order_acquire);
 	if (place == NULL)
@@ -507,9 +512,9 @@ static void wake(struct rt_future *slot)
 	head = atomic_load_explicit(&place->pushed, memory_order_relaxed);
 	do {
 		rt_future_waited(slot)->next = head;
-		/* release [FUTURE-9]: pairs with the acquire in take_pushed(),
-		 * future/wait.c: the link is visible, and this thread does not
-		 * touch the slot any more */
+		/* release [FUTURE-9]: pairs with the acquire in
+		 * future_wait_take_pushed(), future/wait.c: the link is
+		 * visible, and this thread does not touch the slot any more */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&place->pushed, &head, slot, memory_order_release,
 		memory_order_relaxed));
@@ -518,16 +523,16 @@ static void wake(struct rt_future *slot)
 		rt_bell_ring(&place->bell);
 }
 
-static void publish(void *arg)
+static void future_publish(void *arg)
 {
 	const struct rt_poller *poller = arg;
 	uint32_t i;
 
 	for (i = 0; i < poller->futures.count; i++)
-		publish_slot(poller->futures.complete[i].slot);
+		future_publish_slot(poller->futures.complete[i].slot);
 }
 
-static void answer(void *arg)
+static void future_answer(void *arg)
 {
 	struct rt_poller *poller = arg;
 	struct rt_future_batch *batch = &poller->futures;
@@ -537,8 +542,8 @@ static void answer(void *arg)
 
 	batch->count = 0;
 	for (i = 0; i < count; i++) {
-		if (has_sleepers(batch->complete[i].of))
-			wake(batch->complete[i].slot);
+		if (future_has_sleepers(batch->complete[i].of))
+			future_wake(batch->complete[i].slot);
 	}
 	if (likely(batch->calls_count == 0))
 		return;
@@ -560,32 +565,32 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 	if (!(slot->told & RT_FUTURE_FILLED))
 		slot->of->kind->ask(slot, asked);
 	else if (asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL))
-		put_back(slot, asked);
+		future_put_back(slot, asked);
 	if (asked & RT_FUTURE_DROP) {
-		set_free(slot);
+		future_set_free(slot);
 		return;
 	}
 	/* a keeper or a watching slot, without a result */
 	if (!(slot->told & RT_FUTURE_FILLED))
 		return;
 	if (!(asked & (RT_FUTURE_CANCEL | RT_FUTURE_WATCH)) &&
-	    !is_led(slot, asked))
+	    !future_is_led(slot, asked))
 		return;
 	if (asked & RT_FUTURE_CANCEL)
-		give_up(slot);
-	else if (is_led(slot, asked))
+		future_give_up(slot);
+	else if (future_is_led(slot, asked))
 		slot->told |= RT_FUTURE_DETACHED;
-	publish_slot(slot);
+	future_publish_slot(slot);
 	/* pairs with the fence of a holder before a sleep [FUTURE-5] */
 	rt_fence_dekker();
-	if (has_sleepers(slot->of))
-		wake(slot);
+	if (future_has_sleepers(slot->of))
+		future_wake(slot);
 }
 
 /* Counts a completion with the reserved number as stale: no work request has
  * this number, so the device invented the completion. */
-static void completion(struct rt_poller *poller, struct rt_cq *cq,
-		       const struct ibv_wc *wc)
+static void future_completion(struct rt_poller *poller, struct rt_cq *cq,
+			      const struct ibv_wc *wc)
 {
 	(void)cq;
 	(void)wc;
@@ -593,9 +598,9 @@ static void completion(struct rt_poller *poller, struct rt_cq *cq,
 }
 
 static const struct rt_reserved_ops future_ops = {
-	.completion = completion,
-	.publish = publish,
-	.answer = answer,
+	.completion = future_completion,
+	.publish = future_publish,
+	.answer = future_answer,
 };
 
 void rt_future_init_poller(struct rt_poller *poller)

@@ -331,8 +331,8 @@ bool rt_future_leave_line(struct rt_future *slot);
 
 static inline enum rt_future_state rt_future_state(const struct rt_future *slot)
 {
-	/* acquire [FUTURE-2]: pairs with the release in publish_slot(); the
-	 * result is visible */
+	/* acquire [FUTURE-2]: pairs with the release in future_publish_slot();
+	 * the result is visible */
 	return (enum rt_future_state)atomic_load_explicit(&slot->state,
 							  memory_order_acquire);
 }

@@ -39,20 +39,20 @@ bool rt_place_is_valid(const struct rpma_rt *rt, int poller)
 	return poller >= RPMA_RT_POLLER_LEAST && poller < (int)rt->cfg.pollers;
 }
 
-static bool is_among(uint64_t among, int poller)
+static bool place_is_among(uint64_t among, int poller)
 {
 	return among == 0 || (among >> poller & 1);
 }
 
 /* Returns the least loaded poller, the first of several: so pollers fill in
  * order. */
-static int least_loaded(const struct rpma_rt *rt, uint64_t among)
+static int place_least_loaded(const struct rpma_rt *rt, uint64_t among)
 {
 	int least = -1;
 	int i;
 
 	for (i = 0; i < (int)rt->cfg.pollers; i++) {
-		if (is_among(among, i) &&
+		if (place_is_among(among, i) &&
 		    (least < 0 ||
 		     rt->pollers[i].conns < rt->pollers[least].conns))
 			least = i;
@@ -60,13 +60,13 @@ static int least_loaded(const struct rpma_rt *rt, uint64_t among)
 	return least;
 }
 
-static int next_in_turn(struct rpma_rt *rt, uint64_t among)
+static int place_next_in_turn(struct rpma_rt *rt, uint64_t among)
 {
 	int poller;
 
 	do
 		poller = (int)(rt->next_poller++ % rt->cfg.pollers);
-	while (!is_among(among, poller));
+	while (!place_is_among(among, poller));
 	return poller;
 }
 
@@ -74,9 +74,9 @@ struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
 				  uint64_t among)
 {
 	if (poller == RPMA_RT_POLLER_LEAST)
-		poller = least_loaded(rt, among);
+		poller = place_least_loaded(rt, among);
 	else if (poller == RPMA_RT_POLLER_ANY)
-		poller = next_in_turn(rt, among);
+		poller = place_next_in_turn(rt, among);
 	return &rt->pollers[poller];
 }
 
@@ -87,7 +87,7 @@ struct rt_poller *rt_place_choose(struct rpma_rt *rt, int poller,
  * sleeps only if nothing came. Runs on the poller. doc/protocols/channel.md.
  */
 
-static bool any_spill_has_room(struct rt_poller *poller)
+static bool arm_any_spill_has_room(struct rt_poller *poller)
 {
 	struct rt_lane *lane;
 
@@ -100,7 +100,7 @@ static bool any_spill_has_room(struct rt_poller *poller)
 
 /* Sets the timer of a poller run by hand: deadline and back-stop make the fd
  * readable. */
-static void set_timer(struct rt_poller *poller)
+static void arm_set_timer(struct rt_poller *poller)
 {
 	uint64_t backstop_ns =
 		(uint64_t)poller->rt->cfg.backstop_ms * UINT64_C(1000000);
@@ -141,7 +141,8 @@ bool rt_arm_poller(struct rt_poller *poller)
 		rt_lane_arm_spill_poller(lane);
 	rt_bell_prepare(&poller->bell);
 	/* acquire: pairs with the release in rt_poller_stop() */
-	if (!rt_inbox_is_empty(&poller->inbox) || any_spill_has_room(poller) ||
+	if (!rt_inbox_is_empty(&poller->inbox) ||
+	    arm_any_spill_has_room(poller) ||
 	    atomic_load_explicit(&poller->stopping, memory_order_acquire)) {
 		rt_bell_cancel(&poller->bell);
 		return false;
@@ -149,7 +150,7 @@ bool rt_arm_poller(struct rt_poller *poller)
 	poller->armed = true;
 	rt_poller_set_tick_asleep(poller);
 	if (!poller->threaded)
-		set_timer(poller);
+		arm_set_timer(poller);
 	RT_STAT_ADD(poller, sleeps, 1);
 	return true;
 }
@@ -170,7 +171,7 @@ bool rt_arm_poller(struct rt_poller *poller)
 #define OTHERS_NS UINT64_C(100000000)
 
 /* Returns whether there is nothing that only the poller's thread does. */
-static bool is_plain(const struct rt_poller *poller)
+static bool lend_is_plain(const struct rt_poller *poller)
 {
 	return rt_round_has_single(poller) &&
 	       cds_list_empty(&poller->cqs[0]->sweeping) && poller->left == 0 &&
@@ -189,8 +190,8 @@ static struct rt_poller *poller_of(struct rt_owned *owned)
 
 /* Returns whether the completion is a success of a route to a lane, or to a
  * function of the runtime that any thread may call. */
-static inline bool is_usual(const struct rt_route_entry *entry,
-			    const struct ibv_wc *wc)
+static inline bool lend_is_usual(const struct rt_route_entry *entry,
+				 const struct ibv_wc *wc)
 {
 	return rt_round_is_of(entry, wc) && wc->status == IBV_WC_SUCCESS &&
 	       (!entry->is_callback || entry->is_sink) &&
@@ -199,7 +200,7 @@ static inline bool is_usual(const struct rt_route_entry *entry,
 
 /* Delivers completions up to the first completion that is not usual. Returns
  * the number of delivered completions. */
-static int deliver_usual(struct rt_poller *poller, struct rt_cq *cq, int n)
+static int lend_deliver_usual(struct rt_poller *poller, struct rt_cq *cq, int n)
 {
 	const struct rt_route_entry *entry;
 	const struct ibv_wc *wc;
@@ -208,7 +209,7 @@ static int deliver_usual(struct rt_poller *poller, struct rt_cq *cq, int n)
 	for (i = 0; i < n; i++) {
 		wc = &poller->wcs[i];
 		entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
-		if (!is_usual(entry, wc))
+		if (!lend_is_usual(entry, wc))
 			break;
 		rt_side_retire(entry->side);
 		rt_deliver_touch_side(poller, entry->side);
@@ -222,13 +223,13 @@ static int deliver_usual(struct rt_poller *poller, struct rt_cq *cq, int n)
 	return i;
 }
 
-static bool deliver(struct rt_poller *poller, struct rt_cq *cq, int n)
+static bool lend_deliver(struct rt_poller *poller, struct rt_cq *cq, int n)
 {
 	int done;
 
 	rt_order_polled(cq->ibv_cq);
 	rt_poller_set_tick(poller, rt_now_ns());
-	done = deliver_usual(poller, cq, n);
+	done = lend_deliver_usual(poller, cq, n);
 	cq->taken += (uint64_t)done;
 	RT_STAT_ADD(poller, full_polls, done > 0);
 	RT_STAT_ADD(poller, completions, done);
@@ -236,20 +237,20 @@ static bool deliver(struct rt_poller *poller, struct rt_cq *cq, int n)
 		rt_deliver_publish(poller);
 	poller->left_at = done;
 	poller->left = n - done;
-	return is_plain(poller);
+	return lend_is_plain(poller);
 }
 
-static bool serve(struct rt_poller *poller)
+static bool lend_serve(struct rt_poller *poller)
 {
 	struct rt_cq *cq;
 	int n;
 
-	if (!is_plain(poller))
+	if (!lend_is_plain(poller))
 		return false;
 	cq = poller->cqs[0];
 	n = ibv_poll_cq(cq->ibv_cq, RT_BATCH, poller->wcs);
 	if (n > 0)
-		return deliver(poller, cq, n);
+		return lend_deliver(poller, cq, n);
 	/* the thread will find the error again */
 	if (n < 0)
 		return false;
@@ -257,7 +258,7 @@ static bool serve(struct rt_poller *poller)
 	return true;
 }
 
-static bool ring_unless(bool is_done, struct rt_poller *poller)
+static bool lend_ring_unless(bool is_done, struct rt_poller *poller)
 {
 	if (!is_done)
 		rt_bell_ring(&poller->bell);
@@ -272,15 +273,15 @@ static bool rt_lend_serve(struct rt_owned *owned)
 	struct rt_poller *poller = poller_of(owned);
 
 	rt_owner_count_turn(owned);
-	return ring_unless(serve(poller), poller);
+	return lend_ring_unless(lend_serve(poller), poller);
 }
 
-static bool arm(struct rt_poller *poller)
+static bool lend_arm(struct rt_poller *poller)
 {
 	/* some devices make a system call */
 	RT_NOT_CANCELLED;
 
-	return is_plain(poller) &&
+	return lend_is_plain(poller) &&
 	       ibv_req_notify_cq(poller->cqs[0]->ibv_cq, 0) == 0;
 }
 
@@ -290,14 +291,14 @@ static bool rt_lend_arm(struct rt_owned *owned)
 {
 	struct rt_poller *poller = poller_of(owned);
 
-	return ring_unless(arm(poller) && serve(poller), poller);
+	return lend_ring_unless(lend_arm(poller) && lend_serve(poller), poller);
 }
 
 /* ------------------------------------------------- the poller's thread --- */
 
 /* Returns whether functions, futures or SRQs had completions a short time ago:
  * consumers do not run these. */
-static bool has_others(struct rt_poller *poller, uint64_t now_ns)
+static bool lend_has_others(struct rt_poller *poller, uint64_t now_ns)
 {
 	if (poller->has_others) {
 		poller->has_others = false;
@@ -306,15 +307,15 @@ static bool has_others(struct rt_poller *poller, uint64_t now_ns)
 	return now_ns - poller->others_ns < OTHERS_NS;
 }
 
-static bool may_lend(struct rt_poller *poller, uint64_t now_ns)
+static bool lend_may_lend(struct rt_poller *poller, uint64_t now_ns)
 {
 	return rt_lend_is_asked(&poller->lending) &&
 	       poller->rt->cfg.timing == 0 && !poller->has_lost_fds &&
-	       !has_others(poller, now_ns) && is_plain(poller) &&
+	       !lend_has_others(poller, now_ns) && lend_is_plain(poller) &&
 	       !rt_lend_has_sleeper(&poller->lending);
 }
 
-static uint32_t turns_of(const struct rt_poller *poller)
+static uint32_t lend_turns_of(const struct rt_poller *poller)
 {
 	/* relaxed: compared with an older value, orders nothing */
 	return atomic_load_explicit(&poller->owned.turns, memory_order_relaxed);
@@ -322,7 +323,7 @@ static uint32_t turns_of(const struct rt_poller *poller)
 
 /* Sleeps while consumers run rounds and other threads want the CPU. Returns the
  * errno of descriptors that the program closed, or 0. */
-static int sleep_lent(struct rt_poller *poller)
+static int lend_sleep_lent(struct rt_poller *poller)
 {
 	struct epoll_event event;
 	int alone = 0;
@@ -332,13 +333,14 @@ static int sleep_lent(struct rt_poller *poller)
 	int n;
 
 	do {
-		turns = turns_of(poller);
+		turns = lend_turns_of(poller);
 		n = rt_fds_wait(poller->epfd, &poller->bell, &event, 1,
 				rt_schedule_sleep_ms(poller, LOOK_MS));
 		err = errno;
 		now = rt_now_ns();
 		alone = rt_share_ask(&now) == RT_SHARE_ALONE ? alone + 1 : 0;
-	} while (n == 0 && turns_of(poller) != turns && alone < ALONE_LOOKS);
+	} while (n == 0 && lend_turns_of(poller) != turns &&
+		 alone < ALONE_LOOKS);
 	return n < 0 ? err : 0;
 }
 
@@ -349,7 +351,7 @@ static bool rt_lend_poller(struct rt_poller *poller, uint64_t now_ns)
 {
 	int lost = 0;
 
-	if (!may_lend(poller, now_ns))
+	if (!lend_may_lend(poller, now_ns))
 		return false;
 	RT_STAT_ADD(poller, sleeps, 1);
 	rt_lend_end_ask(&poller->lending);
@@ -362,7 +364,7 @@ static bool rt_lend_poller(struct rt_poller *poller, uint64_t now_ns)
 	if (!rt_lend_has_sleeper(&poller->lending) &&
 	    rt_inbox_is_empty(&poller->inbox) &&
 	    !atomic_load_explicit(&poller->stopping, memory_order_acquire))
-		lost = sleep_lent(poller);
+		lost = lend_sleep_lent(poller);
 	(void)rt_owner_enter(&poller->owned);
 	rt_lend_set_lent(&poller->lending, false);
 	if (lost)
@@ -380,7 +382,7 @@ static bool rt_lend_poller(struct rt_poller *poller, uint64_t now_ns)
 
 /* ------------------------------------------------------------- sleeping --- */
 
-static int sleep_on_fd(const struct rt_poller *poller)
+static int loop_sleep_on_fd(const struct rt_poller *poller)
 {
 	uint32_t ms = poller->rt->cfg.backstop_ms;
 	struct epoll_event event;
@@ -392,17 +394,18 @@ static int sleep_on_fd(const struct rt_poller *poller)
 
 /* Sleeps when no descriptor is left: CQs are polled from time to time, until
  * the control thread has closed the connections. */
-static int nap(struct rt_poller *poller)
+static int loop_nap(struct rt_poller *poller)
 {
 	rt_bell_sleep_armed(&poller->bell, NAP_NS);
 	return 0;
 }
 
-static void sleep_until_something(struct rt_poller *poller)
+static void loop_sleep_until_something(struct rt_poller *poller)
 {
 	bool is_timed = poller->rt->cfg.timing != 0;
 	uint64_t asleep_ns = is_timed ? rt_now_ns() : 0;
-	int n = poller->has_lost_fds ? nap(poller) : sleep_on_fd(poller);
+	int n = poller->has_lost_fds ? loop_nap(poller)
+				     : loop_sleep_on_fd(poller);
 
 	if (n < 0)
 		rt_channel_lose_fds(poller, errno);
@@ -412,7 +415,7 @@ static void sleep_until_something(struct rt_poller *poller)
 }
 
 /* Counts the time that the poller spun since it became idle. */
-static void time_spinning(struct rt_poller *poller)
+static void loop_time_spinning(struct rt_poller *poller)
 {
 	if (poller->spinning_since_ns == 0)
 		return;
@@ -421,9 +424,9 @@ static void time_spinning(struct rt_poller *poller)
 	poller->spinning_since_ns = 0;
 }
 
-static void end_idling(struct rt_poller *poller)
+static void loop_end_idling(struct rt_poller *poller)
 {
-	time_spinning(poller);
+	loop_time_spinning(poller);
 	poller->idle_since_ns = 0;
 	poller->idle_rounds = 0;
 }
@@ -431,7 +434,7 @@ static void end_idling(struct rt_poller *poller)
 /* Returns whether the poller has been idle for the spinning budget, or threads
  * that compute want the CPU. Yields the CPU to threads that want the CPU for a
  * moment. */
-static bool is_sleepy(struct rt_poller *poller)
+static bool loop_is_sleepy(struct rt_poller *poller)
 {
 	const struct rpma_rt_cfg *cfg = &poller->rt->cfg;
 	enum rt_share share;
@@ -455,7 +458,7 @@ static bool is_sleepy(struct rt_poller *poller)
 	poller->idle_since_ns += now - before;
 	rt_poller_set_tick(poller, now);
 	if (share != RT_SHARE_ALONE && rt_lend_poller(poller, now)) {
-		end_idling(poller);
+		loop_end_idling(poller);
 		return false;
 	}
 	return share == RT_SHARE_BUSY ||
@@ -470,18 +473,18 @@ static void *poller_main(void *arg)
 	(void)rt_self_tid(); /* makes the tid known from here on */
 	for (;;) {
 		if (rt_round_run(poller, INT_MAX) > 0) {
-			end_idling(poller);
+			loop_end_idling(poller);
 			continue;
 		}
 		/* acquire: pairs with the release in rt_poller_stop() */
 		if (atomic_load_explicit(&poller->stopping,
 					 memory_order_acquire))
 			break;
-		if (!is_sleepy(poller)) {
+		if (!loop_is_sleepy(poller)) {
 			rt_cpu_relax();
 		} else if (rt_arm_poller(poller)) {
-			time_spinning(poller);
-			sleep_until_something(poller);
+			loop_time_spinning(poller);
+			loop_sleep_until_something(poller);
 		}
 	}
 	return NULL;
@@ -512,7 +515,7 @@ void rt_poller_leave(struct rt_poller *poller)
 }
 
 /* Runs a round for a thread that waits for something and is inside already. */
-static void run_owned(struct rt_owned *owned)
+static void loop_run_owned(struct rt_owned *owned)
 {
 	struct rt_poller *poller =
 		(struct rt_poller *)((char *)owned -
@@ -533,11 +536,12 @@ static void run_owned(struct rt_owned *owned)
 	rt_self_set_poller(NULL);
 }
 
-static int init_owned(struct rt_poller *poller)
+static int loop_init_owned(struct rt_poller *poller)
 {
 	bool is_last = poller->index + 1 == (int)poller->rt->cfg.pollers;
 
-	rt_owner_init(&poller->owned, poller->index, &poller->inbox, run_owned);
+	rt_owner_init(&poller->owned, poller->index, &poller->inbox,
+		      loop_run_owned);
 	poller->owned.next = is_last ? NULL : &poller[1].owned;
 	if (!poller->threaded)
 		return rt_owner_start();
@@ -569,7 +573,7 @@ int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg)
 
 /* Adds a timer to epfd: a program that sleeps on epfd has no timeout of the
  * runtime. */
-static int add_timer(struct rt_poller *poller)
+static int loop_add_timer(struct rt_poller *poller)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
@@ -604,7 +608,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 	rt_left_out_init(&poller->left_out);
 	rt_future_init_poller(poller);
 	poller->threaded = rt->cfg.mode != RPMA_RT_MODE_MANUAL;
-	ret = init_owned(poller);
+	ret = loop_init_owned(poller);
 	if (ret)
 		return ret;
 	poller->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -618,7 +622,7 @@ int rt_poller_init(struct rt_poller *poller, struct rpma_rt *rt, int index,
 		ret = rt_refuse_system("epoll_ctl");
 	if (ret)
 		goto err_fini_bell;
-	ret = add_timer(poller);
+	ret = loop_add_timer(poller);
 	if (ret)
 		goto err_fini_bell;
 	ret = rt_inbox_init(&poller->inbox, &poller->bell);

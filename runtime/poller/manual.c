@@ -22,8 +22,8 @@
 #include "poller/round.h"
 
 /* Checks the index of a poller. */
-static int check_index(const struct rt_log_place *place,
-		       const struct rpma_rt *rt, uint32_t poller)
+static int manual_check_index(const struct rt_log_place *place,
+			      const struct rpma_rt *rt, uint32_t poller)
 {
 	if (poller < rt->cfg.pollers)
 		return 0;
@@ -32,8 +32,8 @@ static int check_index(const struct rt_log_place *place,
 }
 
 /* Checks that the runtime is in manual mode. */
-static int check_mode(const struct rt_log_place *place,
-		      const struct rpma_rt *rt)
+static int manual_check_mode(const struct rt_log_place *place,
+			     const struct rpma_rt *rt)
 {
 	if (rt->cfg.mode == RPMA_RT_MODE_MANUAL)
 		return 0;
@@ -43,18 +43,18 @@ static int check_mode(const struct rt_log_place *place,
 }
 
 /* Finds the poller named by a call, to be run by hand. */
-static int find(const struct rt_log_place *place, struct rpma_rt *rt,
-		uint32_t poller, struct rt_poller **poller_ptr)
+static int manual_find(const struct rt_log_place *place, struct rpma_rt *rt,
+		       uint32_t poller, struct rt_poller **poller_ptr)
 {
 	const void *const pointers[] = {rt};
 	int ret = rt_refuse_null(place, "rt", pointers, sizeof(pointers));
 
 	if (ret == 0)
-		ret = check_index(place, rt, poller);
+		ret = manual_check_index(place, rt, poller);
 	if (ret == 0)
 		ret = rt_context_check_wait(place, rt);
 	if (ret == 0)
-		ret = check_mode(place, rt);
+		ret = manual_check_mode(place, rt);
 	if (ret)
 		return ret;
 	if (rt_context_is_stopped(rt))
@@ -68,7 +68,8 @@ static int find(const struct rt_log_place *place, struct rpma_rt *rt,
 }
 
 /* Logs that the poller belongs to another thread. */
-static int refuse_other(const struct rt_log_place *place, struct rt_poller *p)
+static int manual_refuse_other(const struct rt_log_place *place,
+			       struct rt_poller *p)
 {
 	char name[RT_THREAD_NAME] = "?";
 	pid_t tid = 0;
@@ -82,31 +83,31 @@ static int refuse_other(const struct rt_log_place *place, struct rt_poller *p)
 }
 
 /* Finds the poller and enters. rt_poller_leave() has to follow. */
-static int enter(const struct rt_log_place *place, struct rpma_rt *rt,
-		 uint32_t poller, struct rt_poller **poller_ptr)
+static int manual_enter(const struct rt_log_place *place, struct rpma_rt *rt,
+			uint32_t poller, struct rt_poller **poller_ptr)
 {
-	int ret = find(place, rt, poller, poller_ptr);
+	int ret = manual_find(place, rt, poller, poller_ptr);
 
 	if (ret)
 		return ret;
 	ret = rt_poller_enter(*poller_ptr);
 	if (ret == RPMA_RT_E_BUSY)
-		return refuse_other(place, *poller_ptr);
+		return manual_refuse_other(place, *poller_ptr);
 	return rt_refuse_finish(place, ret, "the poller is not run");
 }
 
-/* Enters a poller of the calling thread. Returns false if enter() has to find
- * the reason. */
-static inline bool enter_own(struct rpma_rt *rt, uint32_t poller,
-			     struct rt_poller **poller_ptr)
+/* Enters a poller of the calling thread. Returns false if manual_enter() has to
+ * find the reason. */
+static inline bool manual_enter_own(struct rpma_rt *rt, uint32_t poller,
+				    struct rt_poller **poller_ptr)
 {
 	if (rt == NULL || poller >= rt->cfg.pollers || rt_context_check(rt) ||
 	    rt_self_is_poller())
 		return false;
 	*poller_ptr = &rt->pollers[poller];
 	/* the caller owns the poller, which implies every other check of
-	 * find(): manual mode, not the event thread, and no stop, because a
-	 * stop closes the poller */
+	 * manual_find(): manual mode, not the event thread, and no stop,
+	 * because a stop closes the poller */
 	return rt_poller_enter_own(*poller_ptr);
 }
 
@@ -119,7 +120,7 @@ __attribute__((noinline)) void rt_poller_wake(struct rt_poller *p)
 /* Runs a poller that another thread armed, and on which that thread may sleep:
  * the poller stays armed, and the descriptor is readable if the round did
  * something. */
-static int run_armed(struct rt_poller *p, int budget)
+static int manual_run_armed(struct rt_poller *p, int budget)
 {
 	int handled;
 
@@ -133,9 +134,9 @@ static int run_armed(struct rt_poller *p, int budget)
 
 /* Runs a round of a poller that is not attached to the caller. Not inlined: a
  * loop that attached its poller comes here once. */
-__attribute__((noinline)) static int run_first(const struct rt_log_place *place,
-					       struct rpma_rt *rt,
-					       uint32_t poller, uint32_t budget)
+__attribute__((noinline)) static int
+manual_run_first(const struct rt_log_place *place, struct rpma_rt *rt,
+		 uint32_t poller, uint32_t budget)
 {
 	struct rt_poller *p;
 	int handled;
@@ -145,14 +146,14 @@ __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 		return rt_refuse(place, RPMA_E_INVAL,
 				 "budget is 0: give how many completions a "
 				 "round may take, 1 or more");
-	ret = enter(place, rt, poller, &p);
+	ret = manual_enter(place, rt, poller, &p);
 	if (ret)
 		return ret;
 	(void)rt_self_tid(); /* makes the tid known from here on */
 	if (budget > INT_MAX)
 		budget = INT_MAX;
 	if (p->armed && p->armed_by != p->runner)
-		handled = run_armed(p, (int)budget);
+		handled = manual_run_armed(p, (int)budget);
 	else
 		handled = rt_round_run_entered(p, (int)budget);
 	rt_poller_leave(p);
@@ -164,8 +165,9 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 	struct rt_poller *p;
 	int handled;
 
-	if (unlikely(budget - 1 >= INT_MAX || !enter_own(rt, poller, &p)))
-		return run_first(RT_LOG_HERE, rt, poller, budget);
+	if (unlikely(budget - 1 >= INT_MAX ||
+		     !manual_enter_own(rt, poller, &p)))
+		return manual_run_first(RT_LOG_HERE, rt, poller, budget);
 	handled = rt_round_run_entered(p, (int)budget);
 	rt_poller_leave_own(p);
 	return handled;
@@ -176,7 +178,7 @@ int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
 	RT_NOT_CANCELLED;
 	struct rt_poller *p;
 	bool sleep;
-	int ret = enter(RT_LOG_HERE, rt, poller, &p);
+	int ret = manual_enter(RT_LOG_HERE, rt, poller, &p);
 
 	if (ret)
 		return ret;
@@ -192,7 +194,7 @@ int rpma_rt_poller_attach(struct rpma_rt *rt, uint32_t poller)
 {
 	RT_NOT_CANCELLED;
 	struct rt_poller *p;
-	int ret = enter(RT_LOG_HERE, rt, poller, &p);
+	int ret = manual_enter(RT_LOG_HERE, rt, poller, &p);
 
 	if (ret)
 		return ret;
@@ -210,7 +212,7 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 {
 	RT_NOT_CANCELLED;
 	struct rt_poller *p;
-	int ret = enter(RT_LOG_HERE, rt, poller, &p);
+	int ret = manual_enter(RT_LOG_HERE, rt, poller, &p);
 
 	if (ret)
 		return ret;
@@ -226,11 +228,11 @@ int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd)
 	int ret = RT_REFUSE_NULL(rt, fd);
 
 	if (ret == 0)
-		ret = check_index(RT_LOG_HERE, rt, poller);
+		ret = manual_check_index(RT_LOG_HERE, rt, poller);
 	if (ret == 0)
 		ret = RT_REFUSE_FORKED(rt);
 	if (ret == 0)
-		ret = check_mode(RT_LOG_HERE, rt);
+		ret = manual_check_mode(RT_LOG_HERE, rt);
 	if (ret)
 		return ret;
 	*fd = rt->pollers[poller].epfd;
@@ -247,7 +249,7 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 
 	ret = RT_REFUSE_NULL(rt, stats);
 	if (ret == 0)
-		ret = check_index(RT_LOG_HERE, rt, poller);
+		ret = manual_check_index(RT_LOG_HERE, rt, poller);
 	if (ret == 0)
 		ret = RT_REFUSE_FORKED(rt);
 	if (ret)

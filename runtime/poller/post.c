@@ -13,8 +13,8 @@
 
 /* ---------------------------------------------------------------- links --- */
 
-static int last_of_link(const struct rt_post *post,
-			const struct rt_post_ops *ops, int index)
+static int post_last_of_link(const struct rt_post *post,
+			     const struct rt_post_ops *ops, int index)
 {
 	return ops->last_of_link != NULL ? ops->last_of_link(post, index)
 					 : index;
@@ -22,14 +22,14 @@ static int last_of_link(const struct rt_post *post,
 
 /* Returns the end of the links that have at most `count` work requests
  * together. */
-static int end_of_links(const struct rt_post *post,
-			const struct rt_post_ops *ops, uint32_t count)
+static int post_end_of_links(const struct rt_post *post,
+			     const struct rt_post_ops *ops, uint32_t count)
 {
 	int index = post->done;
 	int last;
 
 	while (index < post->count) {
-		last = last_of_link(post, ops, index);
+		last = post_last_of_link(post, ops, index);
 		if ((uint32_t)(last + 1 - post->done) > count)
 			break;
 		index = last + 1;
@@ -39,12 +39,13 @@ static int end_of_links(const struct rt_post *post,
 
 /* Notes that the work requests from `from` on need places: the work request at
  * `from`, with its link, needs `count` places. */
-static void refuse_credit(struct rt_post *post, const struct rt_post_ops *ops,
-			  int from)
+static void post_refuse_credit(struct rt_post *post,
+			       const struct rt_post_ops *ops, int from)
 {
 	post->refusal = (struct rt_post_refusal){
 		.reason = RPMA_RT_AGAIN_CREDIT,
-		.count = (uint32_t)(last_of_link(post, ops, from) + 1 - from)};
+		.count = (uint32_t)(post_last_of_link(post, ops, from) + 1 -
+				    from)};
 }
 
 int rt_post_end_of_room(struct rt_post *post, const struct rt_post_ops *ops,
@@ -54,8 +55,8 @@ int rt_post_end_of_room(struct rt_post *post, const struct rt_post_ops *ops,
 
 	if (rt_line_waits(post->turn, depth))
 		return post->done;
-	end = end_of_links(post, ops, room);
-	refuse_credit(post, ops, end);
+	end = post_end_of_links(post, ops, room);
+	post_refuse_credit(post, ops, end);
 	return end;
 }
 
@@ -63,9 +64,9 @@ int rt_post_end_of_room(struct rt_post *post, const struct rt_post_ops *ops,
 
 /* Gives the first `count` slots of a chain back, unposted. Returns the first
  * slot of the remaining chain. */
-static uint16_t give_slots(const struct rt_post *post,
-			   const struct rt_post_ops *ops, uint16_t first,
-			   uint32_t count)
+static uint16_t post_give_slots(const struct rt_post *post,
+				const struct rt_post_ops *ops, uint16_t first,
+				uint32_t count)
 {
 	struct rt_freelist *list = &post->turn->free;
 	uint16_t last = first;
@@ -89,13 +90,13 @@ static uint16_t give_slots(const struct rt_post *post,
  * may go, but the connection keeps everything that librpma and the futures
  * need.
  */
-static uint16_t take_slots(struct rt_post *post, const struct rt_post_ops *ops,
-			   int *end)
+static uint16_t post_take_slots(struct rt_post *post,
+				const struct rt_post_ops *ops, int *end)
 {
 	uint16_t slots = 0;
 	uint32_t count;
 
-	*end = end_of_links(post, ops, RT_FREELIST_MAX);
+	*end = post_end_of_links(post, ops, RT_FREELIST_MAX);
 	while (*end > post->done) {
 		count = (uint32_t)(*end - post->done);
 		slots = rt_line_take(post->turn, count,
@@ -108,12 +109,12 @@ static uint16_t take_slots(struct rt_post *post, const struct rt_post_ops *ops,
 		if (slots != 0)
 			break;
 		/* another thread may have been faster: try with a link less */
-		*end = end_of_links(
+		*end = post_end_of_links(
 			post, ops,
 			rt_post_places(post->turn, ops->object->limit(post)));
 	}
 	if (*end < post->count)
-		refuse_credit(post, ops, *end);
+		post_refuse_credit(post, ops, *end);
 	return slots;
 }
 
@@ -123,8 +124,8 @@ static uint16_t take_slots(struct rt_post *post, const struct rt_post_ops *ops,
  * with `first`; the last slot of the chain is for the oldest work request.
  * Returns 0 if the work requests are posted or published. Otherwise the caller
  * keeps the slots. */
-static int publish(struct rt_post *post, const struct rt_post_ops *ops,
-		   uint64_t seen, int end, uint16_t first)
+static int post_publish(struct rt_post *post, const struct rt_post_ops *ops,
+			uint64_t seen, int end, uint16_t first)
 {
 	int ret = ops->fill(post, end, first);
 	enum rt_turn_answer answer;
@@ -157,18 +158,18 @@ int rt_post_by_line(struct rt_post *post, const struct rt_post_ops *ops,
 
 	/* forgets why the call could not post alone */
 	post->refusal.reason = RPMA_RT_AGAIN_NONE;
-	slots = take_slots(post, ops, &end);
+	slots = post_take_slots(post, ops, &end);
 	if (slots == 0)
 		return 0;
 	ready = ops->take(post, seen, end, &ret);
-	slots = give_slots(post, ops, slots, (uint32_t)(end - ready));
+	slots = post_give_slots(post, ops, slots, (uint32_t)(end - ready));
 	if (ret == 0 && ready > begin)
-		ret = publish(post, ops, seen, ready, slots);
+		ret = post_publish(post, ops, seen, ready, slots);
 	if (ret == 0)
 		return 0;
 	if (ops->undo != NULL)
 		ops->undo(post, begin, ready);
-	give_slots(post, ops, slots, (uint32_t)(ready - begin));
+	post_give_slots(post, ops, slots, (uint32_t)(ready - begin));
 	return ret;
 }
 

@@ -324,8 +324,8 @@ usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
 	return entry;
 }
 
-/* Straight into the ring, with the steps of flush_once() in their order, up to
- * its fence. */
+/* Straight into the ring, with the steps of deliver_flush_once() in their
+ * order, up to its fence. */
 static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 			       const struct rt_route_entry *entry)
 {
@@ -344,7 +344,7 @@ static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 	rt_lane_publish_one_poller(entry->lane);
 	cq->taken++;
 	RT_STAT_ADD(poller, alone, 1);
-	/* as in flush_once() [LANE-3] [LEDGER-2] */
+	/* as in deliver_flush_once() [LANE-3] [LEDGER-2] */
 	rt_fence_dekker();
 }
 

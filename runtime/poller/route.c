@@ -36,7 +36,7 @@ void rt_numbers_fini(struct rt_numbers *numbers)
 
 /* Returns how many numbers the poller gave back and no thread has collected
  * yet. */
-static uint32_t count_back(const struct rt_numbers *numbers)
+static uint32_t numbers_count_back(const struct rt_numbers *numbers)
 {
 	/* acquire [ROUTE-2]: pairs with the release in
 	 * rt_numbers_return_poller(); the places below back_tail are written */
@@ -47,12 +47,12 @@ static uint32_t count_back(const struct rt_numbers *numbers)
 uint32_t rt_numbers_left(const struct rt_numbers *numbers)
 {
 	return numbers->returned_count + RT_ROUTE_COUNT - numbers->next +
-	       count_back(numbers);
+	       numbers_count_back(numbers);
 }
 
-static void collect(struct rt_numbers *numbers)
+static void numbers_collect(struct rt_numbers *numbers)
 {
-	uint32_t count = count_back(numbers);
+	uint32_t count = numbers_count_back(numbers);
 
 	while (count-- > 0)
 		numbers->returned[numbers->returned_count++] =
@@ -61,7 +61,7 @@ static void collect(struct rt_numbers *numbers)
 
 /* Makes room for returned numbers: each number in use needs a place in the
  * stack. */
-static int grow(struct rt_numbers *numbers)
+static int numbers_grow(struct rt_numbers *numbers)
 {
 	uint32_t max = numbers->returned_max * 2 + LEAST_RETURNED;
 	uint16_t *returned;
@@ -77,7 +77,7 @@ static int grow(struct rt_numbers *numbers)
 int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number)
 {
 	if (numbers->returned_count == 0)
-		collect(numbers);
+		numbers_collect(numbers);
 	if (numbers->returned_count > 0) {
 		*number = numbers->returned[--numbers->returned_count];
 		return 0;
@@ -85,7 +85,7 @@ int rt_numbers_take(struct rt_numbers *numbers, uint32_t *number)
 	if (numbers->next == RT_ROUTE_COUNT)
 		return RPMA_E_NOMEM;
 	if (numbers->next - RT_ROUTE_FIRST == numbers->returned_max &&
-	    grow(numbers))
+	    numbers_grow(numbers))
 		return RPMA_E_NOMEM;
 	*number = numbers->next++;
 	return 0;
@@ -113,7 +113,7 @@ void rt_numbers_return_poller(struct rt_numbers *numbers, uint32_t number)
 		atomic_load_explicit(&numbers->back_tail, memory_order_relaxed);
 
 	numbers->back[tail % RT_ROUTE_COUNT] = (uint16_t)number;
-	/* release [ROUTE-2]: pairs with the acquire in count_back() */
+	/* release [ROUTE-2]: pairs with the acquire in numbers_count_back() */
 	atomic_store_explicit(&numbers->back_tail, tail + 1,
 			      memory_order_release);
 }

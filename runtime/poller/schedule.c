@@ -59,7 +59,7 @@ void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list)
 }
 
 /* Makes tasks ready whose deadline has passed, as many as a round can run. */
-static void take_due(struct rt_poller *poller)
+static void schedule_take_due(struct rt_poller *poller)
 {
 	struct rt_heap *timed = &poller->schedule.timed;
 	uint64_t now = rt_now_ns();
@@ -82,7 +82,7 @@ int rt_schedule_run(struct rt_poller *poller, bool is_idle)
 
 	if (schedule->timed.first != NULL &&
 	    (is_idle || ++schedule->rounds % ROUNDS_PER_CLOCK == 0))
-		take_due(poller);
+		schedule_take_due(poller);
 	if (cds_list_empty(&schedule->ready))
 		return 0;
 	/* each task runs at most once: a task that becomes ready again joins

@@ -16,28 +16,29 @@
 
 /* ------------------------------------------------------------ the list --- */
 
-static void add_count(struct rt_future_source *source, uint32_t by)
+static void source_add_count(struct rt_future_source *source, uint32_t by)
 {
 	/* relaxed: a statistic for other threads */
 	atomic_store_explicit(&source->count, rt_source_count(source) + by,
 			      memory_order_relaxed);
 }
 
-static void link_node(struct rt_future_source *source,
-		      struct rt_source_node **link, struct rt_source_node *node)
+static void source_link_node(struct rt_future_source *source,
+			     struct rt_source_node **link,
+			     struct rt_source_node *node)
 {
 	node->next = *link;
 	*link = node;
 	if (node->next == NULL)
 		source->last = &node->next;
-	add_count(source, 1);
+	source_add_count(source, 1);
 }
 
 void rt_source_add_poller(struct rt_future_source *source,
 			  struct rt_source_node *node)
 {
 	node->sequence = source->sequence++;
-	link_node(source, source->last, node);
+	source_link_node(source, source->last, node);
 }
 
 void rt_source_put_poller(struct rt_future_source *source,
@@ -51,7 +52,8 @@ void rt_source_put_poller(struct rt_future_source *source,
 	rt_source_add_poller(source, node);
 }
 
-static struct rt_source_node *unlink_first(struct rt_future_source *source)
+static struct rt_source_node *
+source_unlink_first(struct rt_future_source *source)
 {
 	struct rt_source_node *node = source->first;
 
@@ -60,18 +62,19 @@ static struct rt_source_node *unlink_first(struct rt_future_source *source)
 	source->first = node->next;
 	if (node->next == NULL)
 		source->last = &source->first;
-	add_count(source, UINT32_MAX);
+	source_add_count(source, UINT32_MAX);
 	return node;
 }
 
 /* Moves the first item of the list to the slot, which keeps the item's node for
  * the way back; the node of the slot's former item is free. */
-static bool take_item(struct rt_future_source *source, struct rt_future *slot,
-		      struct rpma_rt_completion *item)
+static bool source_take_item(struct rt_future_source *source,
+			     struct rt_future *slot,
+			     struct rpma_rt_completion *item)
 {
 	struct rt_source_node **held =
 		&source->held[slot - source->futures->slots];
-	struct rt_source_node *node = unlink_first(source);
+	struct rt_source_node *node = source_unlink_first(source);
 
 	if (node == NULL)
 		return false;
@@ -87,8 +90,8 @@ static bool take_item(struct rt_future_source *source, struct rt_future *slot,
 }
 
 /* Returns the slot's item to the list: behind the items that came before. */
-static void put_item_back(struct rt_future_source *source,
-			  const struct rt_future *slot)
+static void source_put_item_back(struct rt_future_source *source,
+				 const struct rt_future *slot)
 {
 	struct rt_source_node **held =
 		&source->held[slot - source->futures->slots];
@@ -99,22 +102,22 @@ static void put_item_back(struct rt_future_source *source,
 	       (int32_t)((*link)->sequence - node->sequence) < 0)
 		link = &(*link)->next;
 	*held = NULL;
-	link_node(source, link, node);
+	source_link_node(source, link, node);
 }
 
-static bool is_keeper(const struct rt_future *slot)
+static bool source_is_keeper(const struct rt_future *slot)
 {
 	return slot->tag == RT_FUTURE_KEEPER;
 }
 
 /* Ends the source, whose keeper is dropped, and drops the listed items. */
-static void end_source(const struct rt_future *slot)
+static void source_end(const struct rt_future *slot)
 {
 	struct rt_future_source *source = slot->of->source;
 	struct rt_source_node *node;
 
 	slot->of->source = NULL;
-	while ((node = unlink_first(source)) != NULL)
+	while ((node = source_unlink_first(source)) != NULL)
 		rt_context_drop_item(slot->of->rt, &node->item);
 	free(source);
 }
@@ -122,7 +125,7 @@ static void end_source(const struct rt_future *slot)
 bool rt_source_may_serve(const struct rt_future *slot, uint32_t asked)
 {
 	return slot->of->source != NULL &&
-	       !(is_keeper(slot) && (asked & RT_FUTURE_DROP));
+	       !(source_is_keeper(slot) && (asked & RT_FUTURE_DROP));
 }
 
 /* ------------------------------------------------- slots that watch --- */
@@ -130,37 +133,38 @@ bool rt_source_may_serve(const struct rt_future *slot, uint32_t asked)
 /* Returns the link of a watching slot to the next slot: index + 1, or 0. A
  * watching slot has no result, so words of the result hold the slot's
  * neighbours in the order of watching. */
-static uint32_t *watch_next(struct rt_future *slot)
+static uint32_t *source_watch_next(struct rt_future *slot)
 {
 	return &slot->result.byte_len;
 }
 
-static uint32_t *watch_before(struct rt_future *slot)
+static uint32_t *source_watch_before(struct rt_future *slot)
 {
 	return &slot->result.imm;
 }
 
-static struct rt_future *watch_at(struct rt_futures *futures, uint32_t at)
+static struct rt_future *source_watch_at(struct rt_futures *futures,
+					 uint32_t at)
 {
 	return at != 0 ? &futures->slots[at - 1] : NULL;
 }
 
 /* Makes the slot the last watching slot. */
-static void watch(struct rt_future *slot)
+static void source_watch(struct rt_future *slot)
 {
 	struct rt_futures *futures = slot->of;
 	struct rt_awaited *awaited = &futures->awaited[slot->tag];
-	struct rt_future *last = watch_at(futures, awaited->last);
+	struct rt_future *last = source_watch_at(futures, awaited->last);
 	uint32_t at = (uint32_t)(slot - futures->slots) + 1;
 
-	*watch_before(slot) = awaited->last;
-	*watch_next(slot) = 0;
-	*(last != NULL ? watch_next(last) : &awaited->first) = at;
+	*source_watch_before(slot) = awaited->last;
+	*source_watch_next(slot) = 0;
+	*(last != NULL ? source_watch_next(last) : &awaited->first) = at;
 	awaited->last = at;
 	slot->told |= RT_FUTURE_WATCH;
 }
 
-static void unwatch(struct rt_future *slot)
+static void source_unwatch(struct rt_future *slot)
 {
 	struct rt_futures *futures = slot->of;
 	struct rt_awaited *awaited = &futures->awaited[slot->tag];
@@ -169,39 +173,39 @@ static void unwatch(struct rt_future *slot)
 
 	if (!(slot->told & RT_FUTURE_WATCH))
 		return;
-	before = watch_at(futures, *watch_before(slot));
-	next = watch_at(futures, *watch_next(slot));
+	before = source_watch_at(futures, *source_watch_before(slot));
+	next = source_watch_at(futures, *source_watch_next(slot));
 	slot->told &= (uint8_t)~RT_FUTURE_WATCH;
-	*(before != NULL ? watch_next(before) : &awaited->first) =
-		*watch_next(slot);
-	*(next != NULL ? watch_before(next) : &awaited->last) =
-		*watch_before(slot);
-	*watch_before(slot) = 0;
-	*watch_next(slot) = 0;
+	*(before != NULL ? source_watch_next(before) : &awaited->first) =
+		*source_watch_next(slot);
+	*(next != NULL ? source_watch_before(next) : &awaited->last) =
+		*source_watch_before(slot);
+	*source_watch_before(slot) = 0;
+	*source_watch_next(slot) = 0;
 }
 
-static bool fetch(const struct rt_future_source *source,
-		  struct rpma_rt_completion *item)
+static bool source_fetch(const struct rt_future_source *source,
+			 struct rpma_rt_completion *item)
 {
 	return source->fetch != NULL && source->fetch(source->arg, item);
 }
 
 /* Stores the next item, or the end, in the slot. Returns false if nothing has
  * come. */
-static bool take_next(struct rt_future *slot)
+static bool source_take_next(struct rt_future *slot)
 {
 	struct rt_future_source *source = slot->of->source;
 	const struct rt_awaited *awaited = &slot->of->awaited[slot->tag];
 	struct rpma_rt_completion item;
 
-	if (source != NULL &&
-	    (take_item(source, slot, &item) || fetch(source, &item)))
+	if (source != NULL && (source_take_item(source, slot, &item) ||
+			       source_fetch(source, &item)))
 		slot->result.context = item.context;
 	else if (awaited->is_over)
 		item = awaited->end;
 	else
 		return false;
-	unwatch(slot);
+	source_unwatch(slot);
 	rt_future_fill(slot, item);
 	return true;
 }
@@ -217,12 +221,12 @@ bool rt_source_serve_poller(struct rt_poller *poller,
 			    struct rt_futures *futures, uint32_t event)
 {
 	struct rt_future *slot =
-		watch_at(futures, futures->awaited[event].first);
+		source_watch_at(futures, futures->awaited[event].first);
 	struct rpma_rt_completion left;
 
 	if (slot == NULL && futures->source != NULL)
-		fetch(futures->source, NULL);
-	if (slot == NULL || !take_next(slot))
+		source_fetch(futures->source, NULL);
+	if (slot == NULL || !source_take_next(slot))
 		return false;
 	/* the result is led nowhere */
 	rt_future_finish_poller(poller, slot, &left);
@@ -235,44 +239,44 @@ bool rt_source_serve_poller(struct rt_poller *poller,
  * slot goes behind the watching slots: an item that is listed while slots watch
  * was put back, and is for the first watching slot. The keeper never
  * watches. */
-static bool ask(struct rt_future *slot, uint32_t asked)
+static bool source_ask(struct rt_future *slot, uint32_t asked)
 {
 	if (asked & (RT_FUTURE_CANCEL | RT_FUTURE_DROP)) {
-		if (is_keeper(slot))
-			end_source(slot);
+		if (source_is_keeper(slot))
+			source_end(slot);
 		else
-			unwatch(slot);
+			source_unwatch(slot);
 		slot->told |= RT_FUTURE_FILLED;
-	} else if (!is_keeper(slot) && !(slot->told & RT_FUTURE_WATCH) &&
+	} else if (!source_is_keeper(slot) && !(slot->told & RT_FUTURE_WATCH) &&
 		   (slot->of->awaited[slot->tag].first != 0 ||
-		    !take_next(slot))) {
-		watch(slot);
+		    !source_take_next(slot))) {
+		source_watch(slot);
 	}
 	return slot->told & RT_FUTURE_FILLED;
 }
 
 /* Drops an item that no holder has: a slot goes back to its pool. */
-static void give_back(struct rt_future *slot)
+static void source_give_back(struct rt_future *slot)
 {
 	rt_context_drop_item(slot->of->rt, &slot->result);
 }
 
 /* Returns an item that no holder has to the list; drops the item if the source
  * is gone. */
-static void put_back(struct rt_future *slot)
+static void source_put_back(struct rt_future *slot)
 {
 	if (slot->of->source != NULL)
-		put_item_back(slot->of->source, slot);
+		source_put_item_back(slot->of->source, slot);
 	else
-		give_back(slot);
+		source_give_back(slot);
 }
 
 const struct rt_future_kind rt_source_requests = {
 	.item = RPMA_RT_EVENT,
 	.opcode = RPMA_RT_EVENT_REQUEST,
 	.is_kept = true,
-	.ask = ask,
-	.put_back = put_back,
+	.ask = source_ask,
+	.put_back = source_put_back,
 	.not_delivered = "future is of the next request: drop it, and the "
 			 "request is the next one's",
 };
@@ -281,8 +285,8 @@ const struct rt_future_kind rt_source_messages = {
 	.item = RPMA_RT_COMPLETION,
 	.opcode = IBV_WC_RECV,
 	.is_kept = true,
-	.ask = ask,
-	.put_back = put_back,
+	.ask = source_ask,
+	.put_back = source_put_back,
 	.not_delivered = "future is of the next message: drop it, and the "
 			 "message is the next one's",
 };
@@ -291,8 +295,8 @@ const struct rt_future_kind rt_source_slots = {
 	.item = RPMA_RT_COMPLETION,
 	.opcode = IBV_WC_RECV,
 	.is_kept = true,
-	.ask = ask,
-	.put_back = give_back,
+	.ask = source_ask,
+	.put_back = source_give_back,
 	.not_delivered = "future is of the next free slot of a pool: drop it, "
 			 "and the slot is the next one's",
 };
@@ -300,7 +304,7 @@ const struct rt_future_kind rt_source_slots = {
 const struct rt_future_kind rt_source_latches = {
 	.item = RPMA_RT_EVENT,
 	.opcode = RT_FUTURE_EVENT_FIRST,
-	.ask = ask,
+	.ask = source_ask,
 	.not_delivered = "future is of an event, which comes to the "
 			 "connection's queue by itself",
 };

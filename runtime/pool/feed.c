@@ -16,7 +16,7 @@
 
 /* ------------------------------------------------------ low and not low --- */
 
-static void become_low(struct rt_feeder *feeder)
+static void feed_become_low(struct rt_feeder *feeder)
 {
 	struct rpma_rt_pool *pool = feeder->pool;
 
@@ -34,14 +34,14 @@ static void become_low(struct rt_feeder *feeder)
 		pool->name, pool->receives, feeder->poller->index);
 }
 
-static void list_hungry(struct rt_feed *feed)
+static void feed_list_hungry(struct rt_feed *feed)
 {
 	struct rt_feeder *feeder = feed->feeder;
 
 	if (feed->is_hungry)
 		return;
 	if (cds_list_empty(&feeder->hungry))
-		become_low(feeder);
+		feed_become_low(feeder);
 	feed->is_hungry = true;
 	cds_list_add_tail(&feed->link, &feeder->hungry);
 }
@@ -50,7 +50,7 @@ static void list_hungry(struct rt_feed *feed)
 
 /* Clears the feeder's bit. Returns false if the bit was still set, so that no
  * thread will answer. */
-static bool is_answered(struct rt_feeder *feeder)
+static bool feed_is_answered(struct rt_feeder *feeder)
 {
 	/* seq_cst [POOL-2]: pairs with the exchange in rt_feed_answer_mt():
 	 * exactly one of two takers gets the bit */
@@ -61,7 +61,7 @@ static bool is_answered(struct rt_feeder *feeder)
 
 /* Asks for a message with the next slot. Returns false if there is a slot
  * already. */
-static bool ask(struct rt_feeder *feeder)
+static bool feed_ask(struct rt_feeder *feeder)
 {
 	if (feeder->asked)
 		return true;
@@ -70,11 +70,12 @@ static bool ask(struct rt_feeder *feeder)
 	 * the other */
 	atomic_fetch_or_explicit(&feeder->pool->asking, feeder->bit,
 				 memory_order_seq_cst);
-	feeder->asked = rt_pool_is_empty(feeder->pool) || is_answered(feeder);
+	feeder->asked =
+		rt_pool_is_empty(feeder->pool) || feed_is_answered(feeder);
 	return feeder->asked;
 }
 
-static void unlist_hungry(struct rt_feed *feed)
+static void feed_unlist_hungry(struct rt_feed *feed)
 {
 	struct rt_feeder *feeder = feed->feeder;
 
@@ -88,26 +89,26 @@ static void unlist_hungry(struct rt_feed *feed)
 	atomic_store_explicit(&feeder->low_ms, 0, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&feeder->pool->lows, 1, memory_order_relaxed);
 	/* if the bit was taken, the message is on its way */
-	if (feeder->asked && !is_answered(feeder))
+	if (feeder->asked && !feed_is_answered(feeder))
 		feeder->asked = false;
 }
 
 bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry)
 {
 	if (__builtin_expect(!is_hungry, 1)) {
-		unlist_hungry(feed);
+		feed_unlist_hungry(feed);
 		return true;
 	}
-	if (!ask(feed->feeder))
+	if (!feed_ask(feed->feeder))
 		return false;
-	list_hungry(feed);
+	feed_list_hungry(feed);
 	return true;
 }
 
 /* Fills hungry queues, as many as there are slots for, the longest waiting
  * queue first, when slots were given back. Each queue posts a slot at least or
  * is hungry no more, so the loop ends. */
-static void fill_hungry(struct rt_msg *msg, void *owner)
+static void feed_fill_hungry(struct rt_msg *msg, void *owner)
 {
 	struct rt_feeder *feeder = RT_FROM(struct rt_feeder, msg, msg);
 	struct cds_list_head *hungry = &feeder->hungry;
@@ -125,13 +126,13 @@ static void fill_hungry(struct rt_msg *msg, void *owner)
 			cds_list_add_tail(&feed->link, hungry);
 			feed->fill(feed);
 		}
-	} while (!cds_list_empty(hungry) && !ask(feeder));
+	} while (!cds_list_empty(hungry) && !feed_ask(feeder));
 }
 
 void rt_feed_answer_mt(struct rpma_rt_pool *pool)
 {
-	/* seq_cst [POOL-2]: pairs with ask(). Each bit has a single taker, who
-	 * sends the message */
+	/* seq_cst [POOL-2]: pairs with feed_ask(). Each bit has a single taker,
+	 * who sends the message */
 	uint64_t asking = atomic_exchange_explicit(&pool->asking, 0,
 						   memory_order_seq_cst);
 	struct rt_feeder *feeder;
@@ -152,7 +153,7 @@ void rt_feed_init_feeder(struct rt_feeder *feeder, struct rpma_rt_pool *pool,
 		.pool = pool,
 		.poller = poller,
 		.bit = UINT64_C(1) << poller->index,
-		.msg.fn = fill_hungry,
+		.msg.fn = feed_fill_hungry,
 	};
 	CDS_INIT_LIST_HEAD(&feeder->hungry);
 }

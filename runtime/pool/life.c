@@ -32,13 +32,13 @@
  * poller to look. doc/protocols/pool.md.
  */
 
-static struct rt_poller *home_of(const struct rpma_rt *rt)
+static struct rt_poller *pool_home_of(const struct rpma_rt *rt)
 {
 	return &rt->pollers[0];
 }
 
 /* Makes the lease of a free slot the next item. On the poller. */
-static bool fetch(void *owner, struct rpma_rt_completion *item)
+static bool pool_fetch(void *owner, struct rpma_rt_completion *item)
 {
 	struct rpma_rt_pool *pool = owner;
 	uint64_t cookie;
@@ -64,9 +64,9 @@ static int rt_pool_make_waits(struct rpma_rt_pool *pool, uint32_t futures)
 	struct rpma_rt *rt = pool->rt;
 	const struct rt_source_cfg cfg = {
 		.kind = &rt_source_slots,
-		.poller = home_of(rt),
+		.poller = pool_home_of(rt),
 		.futures = futures,
-		.fetch = fetch,
+		.fetch = pool_fetch,
 		.owner = pool,
 	};
 
@@ -90,7 +90,7 @@ static void rt_pool_drop_waits(struct rpma_rt_pool *pool)
 	pthread_mutex_unlock(&pool->rt->lock);
 }
 
-static int end_on_poller(void *arg)
+static int pool_end_on_poller(void *arg)
 {
 	const struct rpma_rt_completion closed = {
 		.kind = RPMA_RT_EVENT,
@@ -110,7 +110,7 @@ void rt_pool_end_all(struct rpma_rt *rt)
 	struct cds_list_head *link;
 
 	cds_list_for_each(link, &rt->listed_pools)
-		rt_poller_call(home_of(rt), end_on_poller,
+		rt_poller_call(pool_home_of(rt), pool_end_on_poller,
 			       RT_FROM(struct rpma_rt_pool, listed, link));
 }
 
@@ -132,7 +132,7 @@ static void pool_free(struct rpma_rt_pool *pool)
 	free(pool);
 }
 
-static void name_pool(struct rpma_rt_pool *pool, const char *name)
+static void pool_set_name(struct rpma_rt_pool *pool, const char *name)
 {
 	/* relaxed: only the uniqueness of the number matters */
 	uint32_t number = 1 + atomic_fetch_add_explicit(&last_name, 1,
@@ -179,14 +179,14 @@ static int pool_alloc(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 	rt_pool_list_init(&pool->head, pool->next, 0, pool->receives);
 	rt_pool_list_init(&pool->head_of_sends, pool->next, pool->receives,
 			  pool->count);
-	name_pool(pool, cfg->name);
+	pool_set_name(pool, cfg->name);
 	for (i = 0; i < rt->cfg.pollers; i++)
 		rt_feed_init_feeder(&pool->feeders[i], pool, &rt->pollers[i]);
 	*pool_ptr = pool;
 	return 0;
 }
 
-static int take_number(struct rpma_rt_pool *pool)
+static int pool_take_number(struct rpma_rt_pool *pool)
 {
 	struct rpma_rt_pool *none;
 	uint32_t i;
@@ -208,10 +208,10 @@ static int take_number(struct rpma_rt_pool *pool)
 			 RT_POOL_POOLS);
 }
 
-static void return_number(struct rpma_rt_pool *pool)
+static void pool_return_number(struct rpma_rt_pool *pool)
 {
-	/* release: pairs with the exchange in take_number() of the next pool in
-	 * this entry: this thread's use of the pool is over */
+	/* release: pairs with the exchange in pool_take_number() of the next
+	 * pool in this entry: this thread's use of the pool is over */
 	atomic_store_explicit(&rt_pool_table[pool->number], NULL,
 			      memory_order_release);
 }
@@ -231,7 +231,7 @@ static int pool_make(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 	if (ret == 0)
 		ret = rt_pool_make_waits(pool, cfg->futures);
 	if (ret == 0)
-		ret = take_number(pool);
+		ret = pool_take_number(pool);
 	if (ret) {
 		rt_pool_drop_waits(pool);
 		rpma_mr_dereg(&pool->mr);
@@ -295,7 +295,7 @@ void rt_pool_use(struct rpma_rt_pool *pool, uint32_t receives)
 {
 	if (pool != NULL)
 		/* relaxed: changed under the lock; see
-		 * has_receives_to_spare() */
+		 * pool_has_receives_to_spare() */
 		atomic_fetch_add_explicit(&pool->fills, receives,
 					  memory_order_relaxed);
 }
@@ -371,7 +371,7 @@ void rt_pool_unref_announced(struct rpma_rt_pool *pool)
 
 /* Waits for users whose CLOSED was written, because such users are about to go.
  * Returns the number of remaining users. */
-static uint32_t await_users(struct rpma_rt_pool *pool)
+static uint32_t pool_await_users(struct rpma_rt_pool *pool)
 {
 	struct rt_wait wait = {0};
 	uint32_t users;
@@ -387,7 +387,7 @@ static uint32_t await_users(struct rpma_rt_pool *pool)
 	return users;
 }
 
-static int nothing(void *arg)
+static int pool_do_nothing(void *arg)
 {
 	(void)arg;
 	return 0;
@@ -397,23 +397,24 @@ static int nothing(void *arg)
  * messages in the inboxes have been run (of feeders: no further message
  * follows, because no receive queue is hungry; of dropped futures and handles,
  * whose leases go back), and no poller is inside a give. */
-static void run_pollers(const struct rpma_rt *rt)
+static void pool_run_pollers(const struct rpma_rt *rt)
 {
 	struct rt_call calls[RPMA_RT_MAX_POLLERS];
 	uint32_t i;
 
 	for (i = 1; i < rt->cfg.pollers; i++)
-		rt_poller_call_send(&rt->pollers[i], &calls[i], nothing, NULL);
+		rt_poller_call_send(&rt->pollers[i], &calls[i], pool_do_nothing,
+				    NULL);
 	for (i = 1; i < rt->cfg.pollers; i++)
 		rt_poller_call_wait(&rt->pollers[i], &calls[i]);
-	rt_poller_call(&rt->pollers[0], nothing, NULL);
+	rt_poller_call(&rt->pollers[0], pool_do_nothing, NULL);
 }
 
 /* Refuses to delete a pool in use. has_pollers: the pollers of the runtime
  * run. */
-static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
+static int pool_refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 {
-	uint32_t users = await_users(pool);
+	uint32_t users = pool_await_users(pool);
 	uint32_t before = 0;
 	uint32_t out = 0;
 
@@ -422,7 +423,7 @@ static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 	while (users == 0) {
 		before = rt_pool_out(pool, pool->count);
 		if (has_pollers)
-			run_pollers(pool->rt);
+			pool_run_pollers(pool->rt);
 		out = rt_pool_out(pool, pool->count);
 		if (out > 0)
 			break;
@@ -446,7 +447,7 @@ static int refuse_used(struct rpma_rt_pool *pool, bool has_pollers)
 
 /* Keeps the memory of a deleted pool: a message of the pool may be in the inbox
  * of a poller that has stopped. */
-static void keep_ended(struct rpma_rt_pool *pool)
+static void pool_keep_ended(struct rpma_rt_pool *pool)
 {
 	pthread_mutex_lock(&pool->rt->lock);
 	pool->next_ended = pool->rt->ended_pools;
@@ -466,18 +467,18 @@ void rt_pool_free_ended(struct rpma_rt *rt)
 
 /* Frees the pool. has_pollers: the pollers run, and no message of the pool is
  * in an inbox. */
-static int finish(struct rpma_rt_pool *pool, bool has_pollers)
+static int pool_finish(struct rpma_rt_pool *pool, bool has_pollers)
 {
 	int ret;
 
 	rt_pool_drop_waits(pool);
 	rt_context_unlist(pool->rt, &pool->listed);
-	return_number(pool);
+	pool_return_number(pool);
 	ret = rpma_mr_dereg(&pool->mr);
 	if (has_pollers)
 		pool_free(pool);
 	else
-		keep_ended(pool);
+		pool_keep_ended(pool);
 	return ret;
 }
 
@@ -498,10 +499,10 @@ int rpma_rt_pool_delete(struct rpma_rt_pool **pool_ptr)
 	has_pollers = rt_context_ref(rt) == 0;
 	if (!has_pollers)
 		rt_context_wait_stopped(rt);
-	ret = refuse_used(*pool_ptr, has_pollers);
+	ret = pool_refuse_used(*pool_ptr, has_pollers);
 	is_used = ret != 0;
 	if (!is_used)
-		ret = finish(*pool_ptr, has_pollers);
+		ret = pool_finish(*pool_ptr, has_pollers);
 	if (has_pollers)
 		rt_context_unref(rt);
 	if (is_used)

@@ -20,12 +20,12 @@
 
 _Atomic(struct rpma_rt_pool *) rt_pool_table[RT_POOL_POOLS];
 
-static uint32_t generation_of(uint64_t cookie)
+static uint32_t pool_generation_of(uint64_t cookie)
 {
 	return (uint32_t)cookie & RT_POOL_GEN_MASK;
 }
 
-static uint32_t generation_at(const _Atomic uint64_t *lease)
+static uint32_t pool_generation_at(const _Atomic uint64_t *lease)
 {
 	/* relaxed: a caller that needs an order has the order, see the
 	 * callers */
@@ -34,23 +34,23 @@ static uint32_t generation_at(const _Atomic uint64_t *lease)
 }
 
 /* Returns the word of a slot that only the program holds. */
-static uint64_t word_of(uint32_t generation)
+static uint64_t pool_word_of(uint32_t generation)
 {
 	return (uint64_t)generation << RT_POOL_LEASE_SHIFT | RT_POOL_PROGRAM;
 }
 
-static bool is_of(uint64_t word, uint32_t generation)
+static bool pool_is_of(uint64_t word, uint32_t generation)
 {
 	return word >> RT_POOL_LEASE_SHIFT == generation;
 }
 
-static bool has_holders(uint64_t word)
+static bool pool_has_holders(uint64_t word)
 {
 	return word & (RT_POOL_PROGRAM | RT_POOL_SENDS_MASK);
 }
 
 /* Returns the word of a slot that is free, with the next generation. */
-static uint64_t free_word(uint32_t generation)
+static uint64_t pool_free_word(uint32_t generation)
 {
 	return (uint64_t)((generation + 1) & RT_POOL_GEN_MASK)
 	       << RT_POOL_LEASE_SHIFT;
@@ -60,15 +60,16 @@ static uint64_t free_word(uint32_t generation)
 
 /* Begins a lease with the next generation. The slot is out of the list, so only
  * the caller uses the slot. */
-static inline uint64_t begin_lease(struct rpma_rt_pool *pool, uint32_t at)
+static inline uint64_t pool_begin_lease(struct rpma_rt_pool *pool, uint32_t at)
 {
 	_Atomic uint64_t *lease = &pool->leases[at];
-	uint32_t generation = generation_at(lease) + 1;
+	uint32_t generation = pool_generation_at(lease) + 1;
 
 	assert(generation & 1);
-	/* relaxed, as in generation_at(): [POOL-1] ordered the former
+	/* relaxed, as in pool_generation_at(): [POOL-1] ordered the former
 	 * generation, and the hand-over of the lease orders this generation */
-	atomic_store_explicit(lease, word_of(generation), memory_order_relaxed);
+	atomic_store_explicit(lease, pool_word_of(generation),
+			      memory_order_relaxed);
 	return rt_pool_cookie(pool, at, generation);
 }
 
@@ -81,7 +82,7 @@ take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list, uint64_t *cookies,
 	uint32_t i;
 
 	for (i = 0; i < count; i++)
-		cookies[i] = begin_lease(pool, (uint32_t)cookies[i] - 1);
+		cookies[i] = pool_begin_lease(pool, (uint32_t)cookies[i] - 1);
 	return count;
 }
 
@@ -94,7 +95,7 @@ uint32_t rt_pool_take(struct rpma_rt_pool *pool, uint64_t *cookies,
 /* Returns whether the program may have slots for receives: no receive can want
  * such a slot, because no slots were kept for sends, or no receive queue is
  * filled from the pool. */
-static bool has_receives_to_spare(const struct rpma_rt_pool *pool)
+static bool pool_has_receives_to_spare(const struct rpma_rt_pool *pool)
 {
 	/* seq_cst [POOL-4]: after AWAITED was set; pairs with rt_pool_disuse().
 	 * A receive queue that comes meanwhile waits for the next give */
@@ -102,18 +103,18 @@ static bool has_receives_to_spare(const struct rpma_rt_pool *pool)
 	       atomic_load_explicit(&pool->fills, memory_order_seq_cst) == 0;
 }
 
-static bool take_to_send(struct rpma_rt_pool *pool, uint64_t *cookie)
+static bool pool_take_to_send(struct rpma_rt_pool *pool, uint64_t *cookie)
 {
 	return take_from(pool, &pool->head_of_sends, cookie, 1,
 			 RT_POOL_AWAITED) == 1 ||
-	       (has_receives_to_spare(pool) &&
+	       (pool_has_receives_to_spare(pool) &&
 		take_from(pool, &pool->head, cookie, 1, RT_POOL_AWAITED) == 1);
 }
 
 /* Takes a slot. Returns false if the list is empty: the thread that gives the
  * next slot wakes the caller. */
-static bool take_or_mark(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
-			 uint64_t *cookie)
+static bool pool_take_or_mark(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
+			      uint64_t *cookie)
 {
 	do {
 		if (take_from(pool, list, cookie, 1, 0) == 1)
@@ -124,10 +125,10 @@ static bool take_or_mark(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
 
 bool rt_pool_take_or_await(struct rpma_rt_pool *pool, uint64_t *cookie)
 {
-	if (take_or_mark(pool, &pool->head_of_sends, cookie))
+	if (pool_take_or_mark(pool, &pool->head_of_sends, cookie))
 		return true;
-	if (has_receives_to_spare(pool))
-		return take_or_mark(pool, &pool->head, cookie);
+	if (pool_has_receives_to_spare(pool))
+		return pool_take_or_mark(pool, &pool->head, cookie);
 	rt_pool_list_unmark(&pool->head);
 	return false;
 }
@@ -138,8 +139,8 @@ void rt_pool_end_await(struct rpma_rt_pool *pool)
 	rt_pool_list_unmark(&pool->head);
 }
 
-static void fill_lease(struct rpma_rt_pool *pool, uint64_t cookie, uint32_t len,
-		       struct rpma_rt_lease *lease)
+static void pool_fill_lease(struct rpma_rt_pool *pool, uint64_t cookie,
+			    uint32_t len, struct rpma_rt_lease *lease)
 {
 	uint32_t at = rt_pool_at(cookie);
 
@@ -149,7 +150,7 @@ static void fill_lease(struct rpma_rt_pool *pool, uint64_t cookie, uint32_t len,
 	lease->mr = pool->mr;
 	lease->len = len;
 	lease->slot = at;
-	lease->generation = generation_of(cookie);
+	lease->generation = pool_generation_of(cookie);
 	lease->reserved32 = 0;
 }
 
@@ -163,9 +164,9 @@ int rpma_rt_pool_take(struct rpma_rt_pool *pool, struct rpma_rt_lease *lease)
 	ret = RT_REFUSE_FORKED(pool->rt);
 	if (unlikely(ret))
 		return ret;
-	if (unlikely(!take_to_send(pool, &cookie)))
+	if (unlikely(!pool_take_to_send(pool, &cookie)))
 		return RPMA_E_AGAIN;
-	fill_lease(pool, cookie, pool->slot_size, lease);
+	pool_fill_lease(pool, cookie, pool->slot_size, lease);
 	return 0;
 }
 
@@ -186,29 +187,30 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 		return false;
 	/* the data of a write is not in the slot, so the length does not
 	 * count */
-	fill_lease(pool, cmpl->context,
-		   cmpl->opcode == IBV_WC_RECV ? cmpl->byte_len : 0, lease);
+	pool_fill_lease(pool, cmpl->context,
+			cmpl->opcode == IBV_WC_RECV ? cmpl->byte_len : 0,
+			lease);
 	return true;
 }
 
 /* ---------------------------------------------------------- giving back --- */
 
-static inline void push(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
-			uint32_t at)
+static inline void pool_push(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
+			     uint32_t at)
 {
 	if (unlikely(rt_pool_list_push(list, pool->next, at + 1) &
 		     RT_POOL_AWAITED))
 		rt_source_wake_mt(pool->waits);
 }
 
-static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
+static inline void pool_give_back(struct rpma_rt_pool *pool, uint32_t at)
 {
 	if (at >= pool->receives) {
-		push(pool, &pool->head_of_sends, at);
+		pool_push(pool, &pool->head_of_sends, at);
 		return;
 	}
-	push(pool, &pool->head, at);
-	/* seq_cst [POOL-2]: after the push; pairs with ask(), feed.c */
+	pool_push(pool, &pool->head, at);
+	/* seq_cst [POOL-2]: after the push; pairs with feed_ask(), feed.c */
 	if (unlikely(atomic_load_explicit(&pool->asking,
 					  memory_order_seq_cst) != 0))
 		rt_feed_answer_mt(pool);
@@ -216,18 +218,17 @@ static inline void give_back(struct rpma_rt_pool *pool, uint32_t at)
 
 /* Does let_go() where the word is not the expected word: others hold the slot,
  * too, or the holder does not hold the slot. */
-__attribute__((noinline)) static bool let_go_shared(struct rpma_rt_pool *pool,
-						    uint32_t at, uint64_t from,
-						    uint32_t generation,
-						    uint64_t holder)
+__attribute__((noinline)) static bool
+pool_let_go_shared(struct rpma_rt_pool *pool, uint32_t at, uint64_t from,
+		   uint32_t generation, uint64_t holder)
 {
 	uint64_t to;
 
-	while (is_of(from, generation) &&
+	while (pool_is_of(from, generation) &&
 	       (from & (holder == 1 ? RT_POOL_SENDS_MASK : RT_POOL_PROGRAM))) {
 		to = from - holder;
-		if (!has_holders(to))
-			to = free_word(generation);
+		if (!pool_has_holders(to))
+			to = pool_free_word(generation);
 		/* acq_rel [POOL-3]: the accesses of each holder to the slot's
 		 * bytes come before the last holder's push, which publishes
 		 * them */
@@ -235,8 +236,8 @@ __attribute__((noinline)) static bool let_go_shared(struct rpma_rt_pool *pool,
 			    &pool->leases[at], &from, to, memory_order_acq_rel,
 			    memory_order_relaxed))
 			continue;
-		if (!has_holders(to))
-			give_back(pool, at);
+		if (!pool_has_holders(to))
+			pool_give_back(pool, at);
 		return true;
 	}
 	return false;
@@ -255,22 +256,22 @@ let_go(struct rpma_rt_pool *pool, uint32_t at, uint32_t generation,
 	/* acquire [POOL-3]: the accesses of earlier holders to the slot's bytes
 	 * come before the push, which publishes them */
 	if (unlikely(!atomic_compare_exchange_strong_explicit(
-		    &pool->leases[at], &from, free_word(generation),
+		    &pool->leases[at], &from, pool_free_word(generation),
 		    memory_order_acquire, memory_order_relaxed)))
-		return let_go_shared(pool, at, from, generation, holder);
-	give_back(pool, at);
+		return pool_let_go_shared(pool, at, from, generation, holder);
+	pool_give_back(pool, at);
 	return true;
 }
 
 void rt_pool_give_back(struct rpma_rt_pool *pool, uint64_t cookie)
 {
-	let_go(pool, rt_pool_at(cookie), generation_of(cookie),
+	let_go(pool, rt_pool_at(cookie), pool_generation_of(cookie),
 	       RT_POOL_PROGRAM);
 }
 
 /* -------------------------------------------------------------- sending --- */
 
-static _Atomic uint64_t *word_at(const struct rpma_rt_lease *lease)
+static _Atomic uint64_t *pool_word_at(const struct rpma_rt_lease *lease)
 {
 	return &lease->pool->leases[lease->slot];
 }
@@ -282,23 +283,23 @@ bool rt_pool_is_held(const struct rpma_rt_lease *lease)
 	if (lease->pool == NULL || lease->slot >= lease->pool->count)
 		return false;
 	/* relaxed: rt_pool_begin_send() decides */
-	word = atomic_load_explicit(word_at(lease), memory_order_relaxed);
-	return (lease->generation & 1) && is_of(word, lease->generation) &&
+	word = atomic_load_explicit(pool_word_at(lease), memory_order_relaxed);
+	return (lease->generation & 1) && pool_is_of(word, lease->generation) &&
 	       (word & RT_POOL_PROGRAM);
 }
 
 bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
 {
 	const uint64_t change = keeps ? 1 : 1 - RT_POOL_PROGRAM;
-	uint64_t word = word_of(lease->generation);
+	uint64_t word = pool_word_of(lease->generation);
 
 	/* relaxed on failure: the word is checked again. release [POOL-3]: a
 	 * caller that gives the lease away has finished its accesses to the
 	 * bytes */
 	while (!atomic_compare_exchange_weak_explicit(
-		word_at(lease), &word, word + change, memory_order_release,
+		pool_word_at(lease), &word, word + change, memory_order_release,
 		memory_order_relaxed)) {
-		if (!is_of(word, lease->generation) ||
+		if (!pool_is_of(word, lease->generation) ||
 		    !(word & RT_POOL_PROGRAM))
 			return false;
 	}
@@ -308,7 +309,7 @@ bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
 void rt_pool_undo_send(const struct rpma_rt_lease *lease, bool keeps)
 {
 	/* relaxed: the caller held the lease before, and keeps the lease */
-	atomic_fetch_sub_explicit(word_at(lease),
+	atomic_fetch_sub_explicit(pool_word_at(lease),
 				  keeps ? 1 : 1 - RT_POOL_PROGRAM,
 				  memory_order_relaxed);
 }
@@ -321,11 +322,11 @@ void rt_pool_end_send(uint64_t cookie)
 		memory_order_relaxed);
 
 	if (pool != NULL)
-		let_go(pool, rt_pool_at(cookie), generation_of(cookie), 1);
+		let_go(pool, rt_pool_at(cookie), pool_generation_of(cookie), 1);
 }
 
 __attribute__((cold, noinline)) static int
-refuse_lease(const struct rpma_rt_lease *lease)
+pool_refuse_lease(const struct rpma_rt_lease *lease)
 {
 	if (lease == NULL)
 		return RT_REFUSE_NULL(lease);
@@ -352,7 +353,7 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease)
 	int ret;
 
 	if (unlikely(lease == NULL || lease->pool == NULL))
-		return refuse_lease(lease);
+		return pool_refuse_lease(lease);
 	pool = lease->pool;
 	ret = RT_REFUSE_FORKED(pool->rt);
 	if (unlikely(ret))
@@ -360,7 +361,7 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease)
 	if (unlikely(lease->slot >= pool->count || !(lease->generation & 1) ||
 		     !let_go(pool, lease->slot, lease->generation,
 			     RT_POOL_PROGRAM)))
-		return refuse_lease(lease);
+		return pool_refuse_lease(lease);
 	return 0;
 }
 
@@ -379,6 +380,6 @@ uint32_t rt_pool_out(const struct rpma_rt_pool *pool, uint32_t count)
 
 	/* relaxed: a count; exact where the caller orders the gives */
 	for (i = 0; i < count; i++)
-		out += generation_at(&pool->leases[i]) & 1;
+		out += pool_generation_at(&pool->leases[i]) & 1;
 	return out;
 }

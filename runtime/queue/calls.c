@@ -35,8 +35,8 @@
  * queue; no further call names the queue. */
 static void rt_wake_await_leave(const struct rpma_rt_queue *queue)
 {
-	/* acquire: pairs with the release in leave(), the last access of a wake
-	 * to the queue */
+	/* acquire: pairs with the release in wake_leave(), the last access of a
+	 * wake to the queue */
 	while (atomic_load_explicit(&queue->woken, memory_order_acquire) >=
 	       RT_QUEUE_WAKER)
 		sched_yield();
@@ -44,7 +44,7 @@ static void rt_wake_await_leave(const struct rpma_rt_queue *queue)
 
 /* Sets the wake and counts the caller in, in a single step: a consumer that
  * returns for the wake and deletes the queue sees that the caller is inside. */
-static void enter(struct rpma_rt_queue *queue)
+static void wake_enter(struct rpma_rt_queue *queue)
 {
 	/* relaxed: the compare-and-swap decides */
 	uint32_t old =
@@ -57,7 +57,7 @@ static void enter(struct rpma_rt_queue *queue)
 		;
 }
 
-static void leave(struct rpma_rt_queue *queue)
+static void wake_leave(struct rpma_rt_queue *queue)
 {
 	/* release: pairs with the acquire in rt_wake_await_leave() */
 	atomic_fetch_sub_explicit(&queue->woken, RT_QUEUE_WAKER,
@@ -74,10 +74,10 @@ int rpma_rt_queue_wake(struct rpma_rt_queue *queue)
 	ret = rt_context_check(queue->rt);
 	if (ret)
 		return ret;
-	enter(queue);
+	wake_enter(queue);
 	/* [LANE-3]: the wake before the look at the bell's word */
 	rt_queue_ring(queue);
-	leave(queue);
+	wake_leave(queue);
 	errno = saved;
 	return 0;
 }
@@ -86,8 +86,8 @@ int rpma_rt_queue_wake(struct rpma_rt_queue *queue)
 
 static _Atomic uint32_t last_id;
 
-static void configure(struct rpma_rt_queue *queue,
-		      const struct rpma_rt_queue_cfg *cfg)
+static void queue_configure(struct rpma_rt_queue *queue,
+			    const struct rpma_rt_queue_cfg *cfg)
 {
 	queue->params = (struct rt_queue_params){
 		.lane_size = cfg->lane_size,
@@ -129,7 +129,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue->id =
 		atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) +
 		1;
-	configure(queue, &checked);
+	queue_configure(queue, &checked);
 	queue->bell.timed = rt_context_is_timed(rt);
 	queue->goes_in = queue->params.shared || queue->bell.timed;
 	rt_mpsc_init(&queue->messages);
@@ -142,15 +142,15 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 }
 
 /* Returns whether a thread takes from the queue, or waits to take. */
-static bool is_consumed(const struct rpma_rt_queue *queue)
+static bool queue_is_consumed(const struct rpma_rt_queue *queue)
 {
 	/* acquire: pairs with the release of the last consumer that left */
 	return atomic_load_explicit(&queue->consumers, memory_order_acquire) !=
 	       0;
 }
 
-static int refuse_delete(const struct rt_log_place *place,
-			 struct rpma_rt_queue *queue, const char *why)
+static int queue_refuse_delete(const struct rt_log_place *place,
+			       struct rpma_rt_queue *queue, const char *why)
 {
 	/* relaxed: statistic, orders nothing */
 	atomic_store_explicit(&queue->delete_refused, true,
@@ -162,7 +162,7 @@ static int refuse_delete(const struct rt_log_place *place,
 
 /* Returns whether neither a user nor a pusher is left. Waits for users whose
  * last item is in the queue already, because such users are about to leave. */
-static bool is_free(struct rpma_rt_queue *queue)
+static bool queue_is_free(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-1]: a pusher that has left does not touch the queue
 	 * any more */
@@ -184,7 +184,7 @@ static bool is_free(struct rpma_rt_queue *queue)
 /* Drops the remaining items: an item may carry a handle that no other thread
  * will unref. Items remain only when the runtime has stopped; a live queue is
  * polled first. */
-static void drop_items(struct rpma_rt_queue *queue)
+static void queue_drop_items(struct rpma_rt_queue *queue)
 {
 	struct rpma_rt_completion item;
 
@@ -192,7 +192,7 @@ static void drop_items(struct rpma_rt_queue *queue)
 		rt_context_drop_item(queue->rt, &item);
 }
 
-static void delete_lanes(struct rpma_rt_queue *queue)
+static void queue_delete_lanes(struct rpma_rt_queue *queue)
 {
 	int i;
 
@@ -218,22 +218,23 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 	ret = RT_REFUSE_WAIT(queue->rt);
 	if (ret)
 		return ret;
-	if (is_consumed(queue))
-		return refuse_delete(RT_LOG_HERE, queue,
-				     "a thread takes from it or waits");
+	if (queue_is_consumed(queue))
+		return queue_refuse_delete(RT_LOG_HERE, queue,
+					   "a thread takes from it or waits");
 	if (rt_context_is_stopped(queue->rt))
-		drop_items(queue);
-	if (!is_free(queue))
-		return refuse_delete(RT_LOG_HERE, queue,
-				     "a connection whose CLOSED has not come, "
-				     "a listener or an SRQ names it, or items "
-				     "wait behind a full lane; rpma_rt_dump() "
-				     "says which");
+		queue_drop_items(queue);
+	if (!queue_is_free(queue))
+		return queue_refuse_delete(
+			RT_LOG_HERE, queue,
+			"a connection whose CLOSED has not come, "
+			"a listener or an SRQ names it, or items "
+			"wait behind a full lane; rpma_rt_dump() "
+			"says which");
 	rt_wake_await_leave(queue);
-	drop_items(queue);
+	queue_drop_items(queue);
 	rt_queue_list_remove(queue->rt, queue);
 	rt_queue_free_messages(queue);
-	delete_lanes(queue);
+	queue_delete_lanes(queue);
 	rt_bell_fini(&queue->bell);
 	pthread_cond_destroy(&queue->left);
 	pthread_mutex_destroy(&queue->lock);
@@ -243,7 +244,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr)
 }
 
 /* Returns the number of items in the queue, as far as they are visible. */
-static uint64_t backlog(const struct rpma_rt_queue *queue)
+static uint64_t queue_backlog(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6] */
 	uint32_t lanes =
@@ -259,7 +260,7 @@ static uint64_t backlog(const struct rpma_rt_queue *queue)
 }
 
 /* Returns the number of wake-ups by pushes, closes and pollers. */
-static uint64_t count_wakes(const struct rpma_rt_queue *queue)
+static uint64_t queue_count_wakes(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6] */
 	uint32_t lanes =
@@ -297,8 +298,8 @@ int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 	idle = rt_stat_read(&queue->stats.idle_polls);
 	known.polls += idle;
 	known.empty += idle;
-	known.wakes = count_wakes(queue);
-	known.backlog = backlog(queue);
+	known.wakes = queue_count_wakes(queue);
+	known.backlog = queue_backlog(queue);
 	rt_histogram_read(&queue->dispatch, &known.dispatch);
 	rt_histogram_read(&queue->wakeup, &known.wakeup);
 	rt_stats_give(stats, size, &known, sizeof(known));

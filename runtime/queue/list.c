@@ -83,15 +83,15 @@ void rt_queue_list_remove(struct rpma_rt *rt, struct rpma_rt_queue *queue)
  */
 
 /* Takes note of an item that has waited for `ms`. */
-static void add_waiting(struct rt_queue_state *view, uint32_t ms)
+static void list_add_waiting(struct rt_queue_state *view, uint32_t ms)
 {
 	if (!view->has_waiting || ms > view->waiting_ms)
 		view->waiting_ms = ms;
 	view->has_waiting = true;
 }
 
-static void take_lanes(const struct rpma_rt_queue *queue, uint32_t now_ms,
-		       struct rt_queue_state *view)
+static void list_take_lanes(const struct rpma_rt_queue *queue, uint32_t now_ms,
+			    struct rt_queue_state *view)
 {
 	const struct rt_lane *lane;
 	uint32_t since_ms;
@@ -105,26 +105,27 @@ static void take_lanes(const struct rpma_rt_queue *queue, uint32_t now_ms,
 		view->spilled += rt_stat_read32(&lane->spill_now);
 		view->backlogged += rt_lane_is_backlogged(lane);
 		if (rt_lane_waits_mt(lane, &since_ms))
-			add_waiting(view, rt_ms_between(since_ms, now_ms));
+			list_add_waiting(view, rt_ms_between(since_ms, now_ms));
 	}
 }
 
-static void take_messages(const struct rpma_rt_queue *queue, uint32_t now_ms,
-			  struct rt_queue_state *view)
+static void list_take_messages(const struct rpma_rt_queue *queue,
+			       uint32_t now_ms, struct rt_queue_state *view)
 {
 	/* read first, so that never more messages are taken than pushed */
 	uint64_t taken = rt_stat_read(&queue->stats.messages_taken);
 
-	/* acquire: pairs with the release in count_message(), so the date is
-	 * visible */
+	/* acquire: pairs with the release in push_count_message(), so the date
+	 * is visible */
 	if (atomic_load_explicit(&queue->pushed, memory_order_acquire) != taken)
-		add_waiting(view, rt_ms_between(rt_mark_since(&queue->waits,
-							      (uint32_t)taken),
-						now_ms));
+		list_add_waiting(view,
+				 rt_ms_between(rt_mark_since(&queue->waits,
+							     (uint32_t)taken),
+					       now_ms));
 }
 
-static struct rt_queue_date date_of(const _Atomic uint64_t *when,
-				    uint32_t now_ms)
+static struct rt_queue_date list_date_of(const _Atomic uint64_t *when,
+					 uint32_t now_ms)
 {
 	uint64_t word = rt_stat_read(when);
 
@@ -149,10 +150,10 @@ void rt_queue_snapshot(const struct rpma_rt_queue *queue, uint32_t now_ms,
 		.asleep = rt_bell_ways(&queue->bell) != RT_BELL_AWAKE,
 		.waiters = consumers / RT_CONSUMER_WAITER,
 		.delete_refused = rt_stat_is(&queue->delete_refused),
-		.look = date_of(&queue->stats.last_look, now_ms),
-		.take = date_of(&queue->stats.last_take, now_ms),
+		.look = list_date_of(&queue->stats.last_look, now_ms),
+		.take = list_date_of(&queue->stats.last_take, now_ms),
 	};
 	memcpy(view->name, queue->name, sizeof(view->name));
-	take_lanes(queue, now_ms, view);
-	take_messages(queue, now_ms, view);
+	list_take_lanes(queue, now_ms, view);
+	list_take_messages(queue, now_ms, view);
 }

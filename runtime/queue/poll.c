@@ -73,8 +73,8 @@ static inline void rt_alone_leave(struct rpma_rt_queue *queue)
  * takes a tenth of this time */
 #define ASK_AGAIN_NS UINT64_C(3000)
 
-static uint32_t take_some(struct rpma_rt_queue *queue,
-			  struct rpma_rt_completion *cmpl, uint32_t max)
+static uint32_t alone_take_some(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max)
 {
 	uint32_t count = 0;
 	int i;
@@ -91,9 +91,9 @@ static uint32_t take_some(struct rpma_rt_queue *queue,
  * threads that want the CPU for a moment. *is_over: the caller has to sleep,
  * because threads that compute want the CPU, or a poller's thread is needed.
  * Moves the end of the wait by the time that other threads ran. */
-static uint32_t serve_some(struct rpma_rt_queue *queue,
-			   struct rpma_rt_completion *cmpl, uint32_t max,
-			   uint64_t *end, bool *is_over)
+static uint32_t alone_serve_some(struct rpma_rt_queue *queue,
+				 struct rpma_rt_completion *cmpl, uint32_t max,
+				 uint64_t *end, bool *is_over)
 {
 	uint64_t before;
 	uint64_t now;
@@ -117,7 +117,7 @@ static uint32_t serve_some(struct rpma_rt_queue *queue,
  * when the wait has lasted for some time since the last question: the thread
  * for which the consumer waits may have come to this CPU with the consumer's
  * last call. */
-static enum rt_share share_of_wait(uint64_t *now, uint64_t *asked)
+static enum rt_share alone_share_of_wait(uint64_t *now, uint64_t *asked)
 {
 	if (*now - *asked < ASK_AGAIN_NS)
 		return rt_share_ask(now);
@@ -128,9 +128,9 @@ static enum rt_share share_of_wait(uint64_t *now, uint64_t *asked)
 /* Takes until items come, the budget or the time is over, or other threads want
  * the CPU. The budget is the queue's; where the caller runs the rounds of a
  * poller, the poller's budget is added. */
-static uint32_t spin(struct rpma_rt_queue *queue,
-		     struct rpma_rt_completion *cmpl, uint32_t max,
-		     int64_t end_ns)
+static uint32_t alone_spin(struct rpma_rt_queue *queue,
+			   struct rpma_rt_completion *cmpl, uint32_t max,
+			   int64_t end_ns)
 {
 	bool is_over = false;
 	uint32_t count = 0;
@@ -148,12 +148,13 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 		end = (uint64_t)end_ns;
 	while (now < end && count == 0 && !is_over && !rt_wake_is_due(queue)) {
 		if (rt_serve_is_due(queue)) {
-			count = serve_some(queue, cmpl, max, &end, &is_over);
+			count = alone_serve_some(queue, cmpl, max, &end,
+						 &is_over);
 		} else {
 			rt_serve_ask(queue);
-			if (share_of_wait(&now, &asked) != RT_SHARE_ALONE)
+			if (alone_share_of_wait(&now, &asked) != RT_SHARE_ALONE)
 				break;
-			count = take_some(queue, cmpl, max);
+			count = alone_take_some(queue, cmpl, max);
 		}
 		now = rt_now_ns();
 		is_over |= end_ns >= 0 && now >= (uint64_t)end_ns;
@@ -163,7 +164,7 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 
 /* Ends the sleep of a consumer that was cancelled: the next consumer finds all
  * items. */
-static void cancelled(void *arg)
+static void alone_cancelled(void *arg)
 {
 	struct rpma_rt_queue *queue = arg;
 
@@ -173,9 +174,9 @@ static void cancelled(void *arg)
 
 /* Sleeps once. Returns the number of items that the look before the sleep
  * found, or 0. */
-static uint32_t sleep_once(struct rpma_rt_queue *queue,
-			   struct rpma_rt_completion *cmpl, uint32_t max,
-			   int64_t timeout_ns, enum rt_take_end *why)
+static uint32_t alone_sleep_once(struct rpma_rt_queue *queue,
+				 struct rpma_rt_completion *cmpl, uint32_t max,
+				 int64_t timeout_ns, enum rt_take_end *why)
 {
 	uint32_t count;
 
@@ -185,7 +186,7 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 		*why = RT_TAKE_WOKEN;
 	if (count == 0 && *why == RT_TAKE_EMPTY) {
 		rt_queue_count_sleep(queue);
-		rt_cancel_sleep_armed(&queue->bell, timeout_ns, cancelled,
+		rt_cancel_sleep_armed(&queue->bell, timeout_ns, alone_cancelled,
 				      queue);
 		rt_queue_time_wakeup(queue);
 	}
@@ -195,9 +196,9 @@ static uint32_t sleep_once(struct rpma_rt_queue *queue,
 
 /* Sleeps until an item comes, a wake, the end of the queue, or the end of the
  * time (end_ns < 0: no end). */
-static uint32_t sleep_for(struct rpma_rt_queue *queue,
-			  struct rpma_rt_completion *cmpl, uint32_t max,
-			  int64_t end_ns, enum rt_take_end *why)
+static uint32_t alone_sleep_for(struct rpma_rt_queue *queue,
+				struct rpma_rt_completion *cmpl, uint32_t max,
+				int64_t end_ns, enum rt_take_end *why)
 {
 	int64_t left = -1;
 	uint32_t count;
@@ -209,7 +210,7 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 				return rt_queue_poll_consumer(queue, cmpl, max,
 							      why);
 		}
-		count = sleep_once(queue, cmpl, max, left, why);
+		count = alone_sleep_once(queue, cmpl, max, left, why);
 		if (count > 0 || *why == RT_TAKE_CLOSED ||
 		    *why == RT_TAKE_WOKEN)
 			return count;
@@ -250,9 +251,9 @@ static int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	if (*count == 0) {
 		end_ns = rt_queue_end_ns(timeout_ns);
 		if (spins)
-			*count = spin(queue, cmpl, max, end_ns);
+			*count = alone_spin(queue, cmpl, max, end_ns);
 		if (*count == 0)
-			*count = sleep_for(queue, cmpl, max, end_ns, why);
+			*count = alone_sleep_for(queue, cmpl, max, end_ns, why);
 	}
 	rt_queue_count_take(queue, &queue->stats.waits, *count);
 	rt_alone_leave(queue);
@@ -261,7 +262,7 @@ static int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 
 /* Arms the fd, inside. A readable fd stays readable unless there is nothing to
  * take. */
-static enum rt_take_end arm(struct rpma_rt_queue *queue)
+static enum rt_take_end alone_arm(struct rpma_rt_queue *queue)
 {
 	enum rt_take_end end = rt_queue_look_consumer(queue);
 
@@ -286,7 +287,7 @@ int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end)
 
 	if (ret)
 		return ret;
-	*end = arm(queue);
+	*end = alone_arm(queue);
 	rt_alone_leave(queue);
 	return 0;
 }
@@ -346,8 +347,8 @@ static inline uint32_t rt_lane_take_few(struct rt_lane *lane,
 
 #define NS_PER_MS 1000000
 
-static int answer(const struct rpma_rt_queue *queue, uint32_t count,
-		  enum rt_take_end why)
+static int poll_answer(const struct rpma_rt_queue *queue, uint32_t count,
+		       enum rt_take_end why)
 {
 	if (count > 0)
 		return (int)count;
@@ -356,8 +357,9 @@ static int answer(const struct rpma_rt_queue *queue, uint32_t count,
 
 /* Returns 0 if the call may take, unless max is 0. */
 __attribute__((noinline)) static int
-check_take(const struct rt_log_place *place, const struct rpma_rt_queue *queue,
-	   const struct rpma_rt_completion *cmpl, int max)
+poll_check_take(const struct rt_log_place *place,
+		const struct rpma_rt_queue *queue,
+		const struct rpma_rt_completion *cmpl, int max)
 {
 	const void *const pointers[] = {queue,
 					max > 0 ? (const void *)cmpl : queue};
@@ -400,12 +402,12 @@ poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
 	else
 		ret = rt_alone_poll(queue, cmpl, (uint32_t)max, &count, &why);
-	return ret ? ret : answer(queue, count, why);
+	return ret ? ret : poll_answer(queue, count, why);
 }
 
 /* Counts a poll of the queue's only lane, which the caller filled: the poll
  * gets the date of the lane, without a look at the clock. */
-static inline void count_poll(struct rpma_rt_queue *queue, uint32_t count)
+static inline void poll_count_poll(struct rpma_rt_queue *queue, uint32_t count)
 {
 	rt_queue_date_at(&queue->stats.last_take,
 			 rt_lane_dated_mt(queue->lanes[0]));
@@ -413,7 +415,7 @@ static inline void count_poll(struct rpma_rt_queue *queue, uint32_t count)
 	rt_stat_add(&queue->stats.taken, count);
 }
 
-static inline void owe_pollers(struct rpma_rt_queue *queue)
+static inline void poll_owe_pollers(struct rpma_rt_queue *queue)
 {
 	/* relaxed: written and read by the consumer only */
 	atomic_store_explicit(&queue->owes_pollers, true, memory_order_relaxed);
@@ -421,26 +423,26 @@ static inline void owe_pollers(struct rpma_rt_queue *queue)
 
 /* Finishes a poll, inside: `count` items of the queue's only lane were taken,
  * tokens among them, or no items. */
-__attribute__((noinline)) static int end_poll(struct rpma_rt_queue *queue,
-					      struct rpma_rt_completion *cmpl,
-					      uint32_t count, uint32_t max)
+__attribute__((noinline)) static int
+poll_end_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
+	      uint32_t count, uint32_t max)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 
 	if (count > 0)
-		owe_pollers(queue);
+		poll_owe_pollers(queue);
 	count = rt_queue_take_tokens_consumer(queue, cmpl, count, max);
 	if (count == 0)
 		count = rt_queue_poll_consumer(queue, cmpl, max, &why);
 	rt_queue_count_take(queue, &queue->stats.polls, count);
 	rt_alone_leave(queue);
-	return answer(queue, count, why);
+	return poll_answer(queue, count, why);
 }
 
-static inline int end_own(struct rpma_rt_queue *queue, uint32_t count)
+static inline int poll_end_own(struct rpma_rt_queue *queue, uint32_t count)
 {
-	owe_pollers(queue);
-	count_poll(queue, count);
+	poll_owe_pollers(queue);
+	poll_count_poll(queue, count);
 	rt_alone_leave(queue);
 	return (int)count;
 }
@@ -454,8 +456,8 @@ __attribute__((noinline)) static int poll_many(struct rpma_rt_queue *queue,
 	uint32_t count = rt_lane_take_consumer(queue->lanes[0], cmpl, max);
 
 	return unlikely(count == 0 || rt_queue_has_tokens(queue))
-		       ? end_poll(queue, cmpl, count, max)
-		       : end_own(queue, count);
+		       ? poll_end_poll(queue, cmpl, count, max)
+		       : poll_end_own(queue, count);
 }
 
 /*
@@ -477,13 +479,13 @@ static inline int poll_own(struct rpma_rt_queue *queue,
 	if (unlikely(count == 0))
 		return poll_many(queue, cmpl, max);
 	if (unlikely(rt_queue_has_tokens(queue)))
-		return end_poll(queue, cmpl, count, max);
-	return end_own(queue, count);
+		return poll_end_poll(queue, cmpl, count, max);
+	return poll_end_own(queue, count);
 }
 
 /* Returns whether everything to take is in the queue's only lane, and the
  * caller filled that lane. */
-static inline bool is_own(const struct rpma_rt_queue *queue)
+static inline bool poll_is_own(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: if the queue is not finished, no words of the pollers are
 	 * touched */
@@ -497,7 +499,7 @@ __attribute__((noinline)) void rt_queue_date_idle(struct rpma_rt_queue *queue)
 	rt_queue_date_look(queue);
 }
 
-static inline int end_idle(struct rpma_rt_queue *queue)
+static inline int poll_end_idle(struct rpma_rt_queue *queue)
 {
 	rt_queue_count_idle(queue);
 	return 0;
@@ -510,7 +512,7 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 
 	if (unlikely(queue == NULL || max <= 0 || rt_context_check(queue->rt) ||
 		     cmpl == NULL))
-		return check_take(RT_LOG_HERE, queue, cmpl, max);
+		return poll_check_take(RT_LOG_HERE, queue, cmpl, max);
 	if (unlikely(queue->goes_in))
 		return poll_inside(queue, cmpl, max);
 	/* acquire [LANE-6]: the lanes are initialised. Unseen by the sanitizer:
@@ -518,19 +520,20 @@ int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 	 * tail of the lane */
 	lanes = rt_load_unseen(&queue->lane_count, memory_order_acquire);
 	if (likely(lanes == 1) && !rt_lane_is_empty_mt(queue->lanes[0])) {
-		if (is_own(queue))
+		if (poll_is_own(queue))
 			return poll_own(queue, cmpl, (uint32_t)max);
 		return poll_inside(queue, cmpl, max);
 	}
 	if (lanes != 1 && !rt_queue_lanes_are_empty(queue, lanes))
 		return poll_inside(queue, cmpl, max);
-	return likely(rt_queue_is_idle(queue)) ? end_idle(queue)
+	return likely(rt_queue_is_idle(queue)) ? poll_end_idle(queue)
 					       : poll_inside(queue, cmpl, max);
 }
 
-static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,
-			    bool spins, struct rpma_rt_completion *cmpl,
-			    uint32_t max, enum rt_take_end *why)
+static uint32_t poll_wait_shared(struct rpma_rt_queue *queue,
+				 int64_t timeout_ns, bool spins,
+				 struct rpma_rt_completion *cmpl, uint32_t max,
+				 enum rt_take_end *why)
 {
 	uint32_t count;
 
@@ -540,24 +543,24 @@ static uint32_t wait_shared(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	return count;
 }
 
-static int wait_once(struct rpma_rt_queue *queue, int64_t timeout_ns,
-		     bool spins, struct rpma_rt_completion *cmpl, uint32_t max,
-		     uint32_t *count, enum rt_take_end *why)
+static int poll_wait_once(struct rpma_rt_queue *queue, int64_t timeout_ns,
+			  bool spins, struct rpma_rt_completion *cmpl,
+			  uint32_t max, uint32_t *count, enum rt_take_end *why)
 {
 	if (!queue->params.shared)
 		return rt_alone_wait(queue, timeout_ns, spins, cmpl, max, count,
 				     why);
-	*count = wait_shared(queue, timeout_ns, spins, cmpl, max, why);
+	*count = poll_wait_shared(queue, timeout_ns, spins, cmpl, max, why);
 	return 0;
 }
 
-static bool has_come(int ret, uint32_t count, enum rt_take_end why)
+static bool poll_has_come(int ret, uint32_t count, enum rt_take_end why)
 {
 	return ret != 0 || count > 0 || why == RT_TAKE_CLOSED ||
 	       why == RT_TAKE_WOKEN;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t poll_least(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -569,17 +572,17 @@ static int64_t least(int64_t a, int64_t b)
  * takes in turn. When the queue's budget for spinning is spent, the caller
  * sleeps for a moment between two rounds.
  */
-static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
-			struct rpma_rt_completion *cmpl, uint32_t max,
-			uint32_t *count, enum rt_take_end *why)
+static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
+			     struct rpma_rt_completion *cmpl, uint32_t max,
+			     uint32_t *count, enum rt_take_end *why)
 {
 	struct rt_owned *pollers = rt_context_owned(queue->rt);
 	bool is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
-	int ret = wait_once(queue, 0, false, cmpl, max, count, why);
+	int ret = poll_wait_once(queue, 0, false, cmpl, max, count, why);
 	int64_t end_ns, spin_ns, now;
 	int64_t most;
 
-	if (timeout_ns == 0 || has_come(ret, *count, *why))
+	if (timeout_ns == 0 || poll_has_come(ret, *count, *why))
 		return ret;
 	now = (int64_t)rt_now_ns();
 	spin_ns = now + (int64_t)queue->params.spin_us * NS_PER_US;
@@ -588,18 +591,18 @@ static int wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 		most = !is_running     ? RT_WAIT_LOOK_NS
 		       : now < spin_ns ? 0
 				       : RT_WAIT_NS;
-		ret = wait_once(queue, least(most, end_ns - now),
-				!is_running && now < spin_ns, cmpl, max, count,
-				why);
-		if (has_come(ret, *count, *why))
+		ret = poll_wait_once(queue, poll_least(most, end_ns - now),
+				     !is_running && now < spin_ns, cmpl, max,
+				     count, why);
+		if (poll_has_come(ret, *count, *why))
 			return ret;
 		is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
 		now = (int64_t)rt_now_ns();
 	} while (now < end_ns);
-	return wait_once(queue, 0, false, cmpl, max, count, why);
+	return poll_wait_once(queue, 0, false, cmpl, max, count, why);
 }
 
-static bool has_manual(const struct rpma_rt_queue *queue)
+static bool poll_has_manual(const struct rpma_rt_queue *queue)
 {
 	return rt_context_owned(queue->rt) != NULL || rt_wait_has_pollers();
 }
@@ -618,17 +621,17 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 			"timeout_ms is %d: give milliseconds, or -1 to "
 			"wait without an end",
 			timeout_ms);
-	ret = check_take(RT_LOG_HERE, queue, cmpl, max);
+	ret = poll_check_take(RT_LOG_HERE, queue, cmpl, max);
 	if (ret == 0)
 		ret = RT_REFUSE_THREAD();
 	if (ret || max == 0)
 		return ret;
 	timeout_ns = timeout_ms < 0 ? -1 : (int64_t)timeout_ms * NS_PER_MS;
-	if (has_manual(queue))
-		ret = wait_and_run(queue, timeout_ns, cmpl, (uint32_t)max,
-				   &count, &why);
+	if (poll_has_manual(queue))
+		ret = poll_wait_and_run(queue, timeout_ns, cmpl, (uint32_t)max,
+					&count, &why);
 	else
-		ret = wait_once(queue, timeout_ns, true, cmpl, (uint32_t)max,
-				&count, &why);
-	return ret ? ret : answer(queue, count, why);
+		ret = poll_wait_once(queue, timeout_ns, true, cmpl,
+				     (uint32_t)max, &count, &why);
+	return ret ? ret : poll_answer(queue, count, why);
 }

@@ -25,7 +25,7 @@
  */
 
 /* Returns the poller of a lane. REQUIRES: the runtime's pollers lend */
-static struct rt_owned *owned_of(const struct rt_queue_lane *lane)
+static struct rt_owned *serve_owned_of(const struct rt_queue_lane *lane)
 {
 	struct rt_owned *owned = rt_context_lending(lane->queue->rt);
 	int i;
@@ -36,7 +36,7 @@ static struct rt_owned *owned_of(const struct rt_queue_lane *lane)
 }
 
 /* Returns the number of lanes whose pollers may be lent. */
-static uint32_t lanes_of(const struct rpma_rt_queue *queue)
+static uint32_t serve_lanes_of(const struct rpma_rt_queue *queue)
 {
 	if (rt_context_lending(queue->rt) == NULL)
 		return 0;
@@ -44,27 +44,28 @@ static uint32_t lanes_of(const struct rpma_rt_queue *queue)
 	return atomic_load_explicit(&queue->lane_count, memory_order_acquire);
 }
 
-static struct rt_owned *poller_of(const struct rpma_rt_queue *queue, uint32_t i)
+static struct rt_owned *serve_poller_of(const struct rpma_rt_queue *queue,
+					uint32_t i)
 {
-	return owned_of((const struct rt_queue_lane *)queue->lanes[i]);
+	return serve_owned_of((const struct rt_queue_lane *)queue->lanes[i]);
 }
 
 void rt_serve_ask(const struct rpma_rt_queue *queue)
 {
-	uint32_t lanes = lanes_of(queue);
+	uint32_t lanes = serve_lanes_of(queue);
 	uint32_t i;
 
 	for (i = 0; i < lanes; i++)
-		rt_lend_ask(poller_of(queue, i)->lending);
+		rt_lend_ask(serve_poller_of(queue, i)->lending);
 }
 
 bool rt_serve_is_due(const struct rpma_rt_queue *queue)
 {
-	uint32_t lanes = lanes_of(queue);
+	uint32_t lanes = serve_lanes_of(queue);
 	uint32_t i;
 
 	for (i = 0; i < lanes; i++) {
-		if (rt_lend_is_lent(poller_of(queue, i)->lending))
+		if (rt_lend_is_lent(serve_poller_of(queue, i)->lending))
 			return true;
 	}
 	return false;
@@ -72,13 +73,13 @@ bool rt_serve_is_due(const struct rpma_rt_queue *queue)
 
 bool rt_serve_run(const struct rpma_rt_queue *queue)
 {
-	uint32_t lanes = lanes_of(queue);
+	uint32_t lanes = serve_lanes_of(queue);
 	struct rt_owned *owned;
 	bool is_any = false;
 	uint32_t i;
 
 	for (i = 0; i < lanes; i++) {
-		owned = poller_of(queue, i);
+		owned = serve_poller_of(queue, i);
 		if (!rt_lend_is_lent(owned->lending))
 			continue;
 		if (!rt_owner_serve(owned, owned->lending->serve))
@@ -90,12 +91,12 @@ bool rt_serve_run(const struct rpma_rt_queue *queue)
 
 void rt_serve_arm(const struct rpma_rt_queue *queue)
 {
-	uint32_t lanes = lanes_of(queue);
+	uint32_t lanes = serve_lanes_of(queue);
 	struct rt_owned *owned;
 	uint32_t i;
 
 	for (i = 0; i < lanes; i++) {
-		owned = poller_of(queue, i);
+		owned = serve_poller_of(queue, i);
 		(void)rt_owner_serve(owned, owned->lending->arm);
 	}
 }
@@ -105,14 +106,15 @@ void rt_serve_arm(const struct rpma_rt_queue *queue)
 static void rt_serve_add(struct rt_queue_lane *lane)
 {
 	if (rt_context_lending(lane->queue->rt) != NULL)
-		rt_lend_add_bell(owned_of(lane)->lending, &lane->sleeps,
+		rt_lend_add_bell(serve_owned_of(lane)->lending, &lane->sleeps,
 				 &lane->queue->bell);
 }
 
 void rt_serve_remove(struct rt_queue_lane *lane)
 {
 	if (rt_context_lending(lane->queue->rt) != NULL)
-		rt_lend_remove_bell(owned_of(lane)->lending, &lane->sleeps);
+		rt_lend_remove_bell(serve_owned_of(lane)->lending,
+				    &lane->sleeps);
 }
 
 /* ---------------------------------------------------------------- queue --- */
@@ -120,8 +122,8 @@ void rt_serve_remove(struct rt_queue_lane *lane)
 /* -------------------------------------------------------- idle lanes --- */
 
 /* Puts the linked lanes first..last on the list of idle lanes. */
-static void put_idle(struct rpma_rt *rt, struct rt_queue_lane *first,
-		     struct rt_queue_lane *last)
+static void queue_put_idle(struct rpma_rt *rt, struct rt_queue_lane *first,
+			   struct rt_queue_lane *last)
 {
 	/* relaxed: the compare-and-swap looks again */
 	struct rt_queue_lane *head =
@@ -129,7 +131,7 @@ static void put_idle(struct rpma_rt *rt, struct rt_queue_lane *first,
 
 	do {
 		last->idle_next = head;
-		/* release: pairs with the acquire in take_all_idle() */
+		/* release: pairs with the acquire in queue_take_all_idle() */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&rt->idle_lanes, &head, first, memory_order_release,
 		memory_order_relaxed));
@@ -137,17 +139,17 @@ static void put_idle(struct rpma_rt *rt, struct rt_queue_lane *first,
 
 /* Takes all idle lanes at once: so no lane can leave the list and come back
  * between a look and an exchange. */
-static struct rt_queue_lane *take_all_idle(struct rpma_rt *rt)
+static struct rt_queue_lane *queue_take_all_idle(struct rpma_rt *rt)
 {
-	/* acquire: pairs with the release in put_idle(): the links, and the
-	 * last use of the lanes */
+	/* acquire: pairs with the release in queue_put_idle(): the links, and
+	 * the last use of the lanes */
 	return atomic_exchange_explicit(&rt->idle_lanes, NULL,
 					memory_order_acquire);
 }
 
-static struct rt_queue_lane *take_lane(struct rpma_rt *rt)
+static struct rt_queue_lane *queue_take_lane(struct rpma_rt *rt)
 {
-	struct rt_queue_lane *lane = take_all_idle(rt);
+	struct rt_queue_lane *lane = queue_take_all_idle(rt);
 	struct rt_queue_lane *last;
 
 	if (lane == NULL)
@@ -156,7 +158,7 @@ static struct rt_queue_lane *take_lane(struct rpma_rt *rt)
 		for (last = lane->idle_next; last->idle_next != NULL;
 		     last = last->idle_next)
 			;
-		put_idle(rt, lane->idle_next, last);
+		queue_put_idle(rt, lane->idle_next, last);
 	}
 	return lane;
 }
@@ -164,12 +166,12 @@ static struct rt_queue_lane *take_lane(struct rpma_rt *rt)
 void rt_queue_free_lane(struct rpma_rt *rt, struct rt_queue_lane *lane)
 {
 	rt_lane_fini(&lane->lane);
-	put_idle(rt, lane, lane);
+	queue_put_idle(rt, lane, lane);
 }
 
 void rt_queue_free_idle(struct rpma_rt *rt)
 {
-	struct rt_queue_lane *lane = take_all_idle(rt);
+	struct rt_queue_lane *lane = queue_take_all_idle(rt);
 	struct rt_queue_lane *next;
 
 	for (; lane != NULL; lane = next) {
@@ -180,22 +182,22 @@ void rt_queue_free_idle(struct rpma_rt *rt)
 
 /* ------------------------------------------------------------- lanes --- */
 
-static struct rt_queue_lane *new_lane_locked(struct rpma_rt_queue *queue,
-					     int poller,
-					     struct rt_bell *poller_bell)
+static struct rt_queue_lane *queue_new_lane_locked(struct rpma_rt_queue *queue,
+						   int poller,
+						   struct rt_bell *poller_bell)
 {
 	/* relaxed: changes only under the lock, which the caller holds */
 	uint32_t count =
 		atomic_load_explicit(&queue->lane_count, memory_order_relaxed);
 	struct rt_queue_lane *lane;
 
-	lane = take_lane(queue->rt);
+	lane = queue_take_lane(queue->rt);
 	if (lane == NULL)
 		return NULL;
 	if (rt_lane_init(&lane->lane, poller_bell, &queue->bell,
 			 queue->params.lane_size,
 			 queue->params.backlog_limit)) {
-		put_idle(queue->rt, lane, lane);
+		queue_put_idle(queue->rt, lane, lane);
 		return NULL;
 	}
 	lane->queue = queue;
@@ -220,12 +222,12 @@ struct rt_lane *rt_queue_lane(struct rpma_rt_queue *queue, int poller,
 	pthread_mutex_lock(&queue->lock);
 	lane = queue->of_poller[poller];
 	if (lane == NULL)
-		lane = new_lane_locked(queue, poller, poller_bell);
+		lane = queue_new_lane_locked(queue, poller, poller_bell);
 	pthread_mutex_unlock(&queue->lock);
 	return lane ? &lane->lane : NULL;
 }
 
-static struct rt_queue_lane *lane_of(struct rt_lane *lane)
+static struct rt_queue_lane *queue_lane_of(struct rt_lane *lane)
 {
 	return (struct rt_queue_lane *)lane;
 }
@@ -244,7 +246,8 @@ uint64_t rt_queue_pollers(const struct rpma_rt_queue *queue)
 	uint32_t i;
 
 	for (i = 0; i < lanes; i++)
-		pollers |= UINT64_C(1) << lane_of(queue->lanes[i])->poller;
+		pollers |= UINT64_C(1)
+			   << queue_lane_of(queue->lanes[i])->poller;
 	return rt_context_has_shards(queue->rt) ? pollers & queue->shard
 						: pollers;
 }
@@ -272,7 +275,7 @@ void rt_queue_ref(struct rpma_rt_queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-static void put_locked(struct rpma_rt_queue *queue)
+static void queue_put_locked(struct rpma_rt_queue *queue)
 {
 	assert(queue->users > 0);
 	/* the ring is inside the lock, because a thread that finds no users may
@@ -286,18 +289,19 @@ static void put_locked(struct rpma_rt_queue *queue)
 void rt_queue_unref(struct rpma_rt_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
-	put_locked(queue);
+	queue_put_locked(queue);
 	pthread_mutex_unlock(&queue->lock);
 }
 
 void rt_queue_ref_spill_poller(struct rt_lane *lane)
 {
-	assert(!lane_of(lane)->is_user);
-	lane_of(lane)->is_user = true;
-	rt_queue_ref(lane_of(lane)->queue);
+	assert(!queue_lane_of(lane)->is_user);
+	queue_lane_of(lane)->is_user = true;
+	rt_queue_ref(queue_lane_of(lane)->queue);
 }
 
-static void set_leaving_locked(struct rt_queue_lane *lane, bool is_leaving)
+static void queue_set_leaving_locked(struct rt_queue_lane *lane,
+				     bool is_leaving)
 {
 	if (lane->is_leaving == is_leaving)
 		return;
@@ -311,28 +315,28 @@ static void set_leaving_locked(struct rt_queue_lane *lane, bool is_leaving)
 
 void rt_queue_announce_spill_poller(struct rt_lane *lane, bool is_leaving)
 {
-	struct rpma_rt_queue *queue = lane_of(lane)->queue;
+	struct rpma_rt_queue *queue = queue_lane_of(lane)->queue;
 
-	assert(lane_of(lane)->is_user);
+	assert(queue_lane_of(lane)->is_user);
 	pthread_mutex_lock(&queue->lock);
-	set_leaving_locked(lane_of(lane), is_leaving);
+	queue_set_leaving_locked(queue_lane_of(lane), is_leaving);
 	pthread_mutex_unlock(&queue->lock);
 }
 
-static void put_spill_locked(struct rt_queue_lane *lane)
+static void queue_put_spill_locked(struct rt_queue_lane *lane)
 {
 	lane->is_user = false;
-	set_leaving_locked(lane, false);
-	put_locked(lane->queue);
+	queue_set_leaving_locked(lane, false);
+	queue_put_locked(lane->queue);
 }
 
 void rt_queue_unref_spill_poller(struct rt_lane *lane)
 {
-	struct rpma_rt_queue *queue = lane_of(lane)->queue;
+	struct rpma_rt_queue *queue = queue_lane_of(lane)->queue;
 
-	assert(lane_of(lane)->is_user);
+	assert(queue_lane_of(lane)->is_user);
 	pthread_mutex_lock(&queue->lock);
-	put_spill_locked(lane_of(lane));
+	queue_put_spill_locked(queue_lane_of(lane));
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -349,7 +353,7 @@ void rt_queue_unref_announced(struct rpma_rt_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	assert(queue->leaving > 0);
 	queue->leaving--;
-	put_locked(queue);
+	queue_put_locked(queue);
 	/* the last item may be in a spill, which is a user that stays: a thread
 	 * that waits for leaving users must not wait for the spill */
 	pthread_cond_broadcast(&queue->left);
@@ -403,7 +407,7 @@ void rt_queue_finish(struct rpma_rt_queue *queue)
 		if (lane == NULL || !lane->is_user)
 			continue;
 		/* no poller will empty the spill any more; the consumer may */
-		put_spill_locked(lane);
+		queue_put_spill_locked(lane);
 	}
 	rt_queue_ring(queue);
 	pthread_mutex_unlock(&queue->lock);
@@ -433,18 +437,18 @@ struct rt_message {
 	uint32_t count;
 };
 
-static void leave_gate(struct rpma_rt_queue *queue)
+static void push_leave_gate(struct rpma_rt_queue *queue)
 {
 	/* release [QUEUE-1]: pairs with the acquire of the gate in
-	 * look_at_end(): the message, and the last access of the pusher to the
-	 * queue */
+	 * take_look_at_end(): the message, and the last access of the pusher to
+	 * the queue */
 	atomic_fetch_sub_explicit(&queue->gate, RT_QUEUE_PUSHER,
 				  memory_order_release);
 }
 
 /* Enters the gate. Returns true if the caller is inside: the queue cannot be
  * deleted until the caller leaves. */
-static bool enter_gate(struct rpma_rt_queue *queue)
+static bool push_enter_gate(struct rpma_rt_queue *queue)
 {
 	uint32_t gate;
 
@@ -456,13 +460,13 @@ static bool enter_gate(struct rpma_rt_queue *queue)
 					 memory_order_acquire);
 	if ((gate & RT_QUEUE_CLOSED) == 0)
 		return true;
-	leave_gate(queue);
+	push_leave_gate(queue);
 	return false;
 }
 
 /* Returns whether the queue has the largest number of messages, if `pushed`
  * messages were pushed before. */
-static bool is_full(struct rpma_rt_queue *queue, uint64_t pushed)
+static bool push_is_full(struct rpma_rt_queue *queue, uint64_t pushed)
 {
 	uint64_t taken;
 
@@ -481,11 +485,11 @@ static bool is_full(struct rpma_rt_queue *queue, uint64_t pushed)
 /* Counts a message that is about to be pushed; returns false if the queue is
  * full. A message counts as pushed before it counts as taken, so there are
  * never too many messages, and a few less while other pushes are refused. */
-static bool count_message(struct rpma_rt_queue *queue)
+static bool push_count_message(struct rpma_rt_queue *queue)
 {
 	uint32_t ms = rt_now_ms();
 	bool is_due = rt_mark_date(&queue->waits, ms);
-	/* release: publishes the date to take_messages(), list.c */
+	/* release: publishes the date to list_take_messages(), list.c */
 	uint64_t before = atomic_fetch_add_explicit(&queue->pushed, 1,
 						    memory_order_release);
 
@@ -493,7 +497,7 @@ static bool count_message(struct rpma_rt_queue *queue)
 		rt_mark_put(
 			&queue->waits, (uint32_t)before, ms,
 			(uint32_t)rt_stat_read(&queue->stats.messages_taken));
-	if (!is_full(queue, before))
+	if (!push_is_full(queue, before))
 		return true;
 	/* relaxed: a count */
 	atomic_fetch_sub_explicit(&queue->pushed, 1, memory_order_relaxed);
@@ -502,7 +506,7 @@ static bool count_message(struct rpma_rt_queue *queue)
 
 /* --------------------------------------------------------------- spares --- */
 
-static void free_chain(struct rt_message *msg)
+static void push_free_chain(struct rt_message *msg)
 {
 	struct rt_message *next;
 
@@ -514,7 +518,7 @@ static void free_chain(struct rt_message *msg)
 
 /* Takes a spare message. Called by a pusher, inside the gate. NULL: there is no
  * spare message, or another pusher is taking. */
-static struct rt_message *take_spare(struct rpma_rt_queue *queue)
+static struct rt_message *push_take_spare(struct rpma_rt_queue *queue)
 {
 	struct rt_message *msg;
 
@@ -525,7 +529,7 @@ static struct rt_message *take_spare(struct rpma_rt_queue *queue)
 		return NULL;
 	msg = queue->spares;
 	/* relaxed: only a look. acquire [QUEUE-3]: pairs with the release in
-	 * show_spares() */
+	 * push_show_spares() */
 	if (msg == NULL && atomic_load_explicit(&queue->returned,
 						memory_order_relaxed) != NULL)
 		msg = atomic_exchange_explicit(&queue->returned, NULL,
@@ -539,7 +543,8 @@ static struct rt_message *take_spare(struct rpma_rt_queue *queue)
 
 /* Shows the copied messages to pushers, or frees the messages if the pushers
  * have enough spare messages. Called by the consumer. */
-static void show_spares(struct rpma_rt_queue *queue, struct rt_message *last)
+static void push_show_spares(struct rpma_rt_queue *queue,
+			     struct rt_message *last)
 {
 	struct rt_message *first = queue->copied;
 	/* acquire: pairs with the release below by an earlier consumer: count
@@ -551,10 +556,10 @@ static void show_spares(struct rpma_rt_queue *queue, struct rt_message *last)
 	last->next = old;
 	if (first->count > SPARES_MOST) {
 		last->next = NULL;
-		free_chain(first);
+		push_free_chain(first);
 		first = old;
 	}
-	/* release [QUEUE-3]: pairs with the acquire in take_spare(): the
+	/* release [QUEUE-3]: pairs with the acquire in push_take_spare(): the
 	 * content was copied. Only the consumer stores a value other than
 	 * NULL */
 	atomic_store_explicit(&queue->returned, first, memory_order_release);
@@ -564,7 +569,7 @@ static void show_spares(struct rpma_rt_queue *queue, struct rt_message *last)
 
 /* Keeps a message as a spare message. Called by the consumer, which has copied
  * the content. */
-static void give_spare(struct rpma_rt_queue *queue, struct rt_message *msg)
+static void push_give_spare(struct rpma_rt_queue *queue, struct rt_message *msg)
 {
 	msg->next = queue->copied;
 	queue->copied = msg;
@@ -572,7 +577,7 @@ static void give_spare(struct rpma_rt_queue *queue, struct rt_message *msg)
 		return;
 	while (msg->next != NULL)
 		msg = msg->next;
-	show_spares(queue, msg);
+	push_show_spares(queue, msg);
 }
 
 uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
@@ -589,7 +594,7 @@ uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 			break;
 		msg = caa_container_of(node, struct rt_message, node);
 		cmpl[count++] = msg->item;
-		give_spare(queue, msg);
+		push_give_spare(queue, msg);
 	}
 	if (count > 0)
 		rt_stat_add(&queue->stats.messages_taken, count);
@@ -602,10 +607,10 @@ void rt_queue_free_messages(struct rpma_rt_queue *queue)
 
 	while ((node = rt_mpsc_pop_owner(&queue->messages)) != NULL)
 		free(caa_container_of(node, struct rt_message, node));
-	free_chain(queue->copied);
-	free_chain(queue->spares);
+	push_free_chain(queue->copied);
+	push_free_chain(queue->spares);
 	/* relaxed: no pusher is inside, and no pusher comes */
-	free_chain(
+	push_free_chain(
 		atomic_load_explicit(&queue->returned, memory_order_relaxed));
 }
 
@@ -622,16 +627,16 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
-	if (!enter_gate(queue))
+	if (!push_enter_gate(queue))
 		return RT_REFUSE(RPMA_RT_E_CLOSED,
 				 "queue %u (%s) is closed: the message is not "
 				 "pushed",
 				 queue->id, queue->name);
-	msg = take_spare(queue);
+	msg = push_take_spare(queue);
 	if (msg == NULL)
 		msg = malloc(sizeof(*msg));
 	if (msg == NULL) {
-		leave_gate(queue);
+		push_leave_gate(queue);
 		return RT_REFUSED(RPMA_E_NOMEM, "the message is not pushed");
 	}
 	msg->item = (struct rpma_rt_completion){
@@ -641,8 +646,8 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 		.imm = item->imm,
 		.kind = RPMA_RT_MESSAGE,
 	};
-	if (!count_message(queue)) {
-		leave_gate(queue);
+	if (!push_count_message(queue)) {
+		push_leave_gate(queue);
 		free(msg);
 		return RT_REFUSE(RPMA_RT_E_BUSY,
 				 "queue %u (%s) has as many messages as it "
@@ -651,7 +656,7 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 	}
 	rt_mpsc_push_mt(&queue->messages, &msg->node);
 	rt_queue_ring(queue);
-	leave_gate(queue);
+	push_leave_gate(queue);
 	return 0;
 }
 
@@ -664,12 +669,12 @@ int rpma_rt_queue_close(struct rpma_rt_queue *queue)
 		ret = RT_REFUSE_FORKED(queue->rt);
 	if (ret)
 		return ret;
-	if (!enter_gate(queue))
+	if (!push_enter_gate(queue))
 		return 0; /* another thread has closed the queue */
 	rt_queue_close_gate(queue);
 	rt_queue_ring(queue);
 	/* until here no call returns CLOSED, after which the queue may be
 	 * deleted */
-	leave_gate(queue);
+	push_leave_gate(queue);
 	return 0;
 }

@@ -24,20 +24,22 @@
 
 /* ------------------------------------------------------------- entering --- */
 
-static uint32_t consumers_of(const struct rpma_rt_queue *queue)
+static uint32_t shared_consumers_of(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: the compare-and-swap that follows decides */
 	return atomic_load_explicit(&queue->consumers, memory_order_relaxed);
 }
 
 /* Enters if no worker is inside. inside: added to the word on entry. */
-static inline bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
+static inline bool shared_try_enter(struct rpma_rt_queue *queue,
+				    uint32_t inside)
 {
-	uint32_t old = consumers_of(queue);
+	uint32_t old = shared_consumers_of(queue);
 
 	while ((old & RT_CONSUMER_INSIDE) == 0) {
-		/* acquire [SHARED-1]: pairs with the release in try_leave():
-		 * the worker sees what earlier workers did and saw */
+		/* acquire [SHARED-1]: pairs with the release in
+		 * shared_try_leave(): the worker sees what earlier workers did
+		 * and saw */
 		if (atomic_compare_exchange_weak_explicit(
 			    &queue->consumers, &old,
 			    (old + inside) | RT_CONSUMER_INSIDE,
@@ -51,19 +53,19 @@ static inline bool try_enter(struct rpma_rt_queue *queue, uint32_t inside)
 
 /* Enters if no worker is inside, adding `inside` to the word. Otherwise adds
  * `outside` and the mark: the worker inside looks again before leaving. */
-static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
-			  uint32_t outside)
+static bool shared_enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
+				 uint32_t outside)
 {
-	uint32_t old = consumers_of(queue);
+	uint32_t old = shared_consumers_of(queue);
 	uint32_t new;
 
 	do {
 		new = (old & RT_CONSUMER_INSIDE) == 0
 			      ? (old + inside) | RT_CONSUMER_INSIDE
 			      : (old + outside) | RT_CONSUMER_AGAIN;
-		/* acquire [SHARED-1]: as in try_enter(). release [SHARED-1]:
-		 * pairs with the acquire in take_mark(): the worker inside sees
-		 * that this worker armed */
+		/* acquire [SHARED-1]: as in shared_try_enter(). release
+		 * [SHARED-1]: pairs with the acquire in shared_take_mark(): the
+		 * worker inside sees that this worker armed */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&queue->consumers, &old, new, memory_order_acq_rel,
 		memory_order_relaxed));
@@ -79,18 +81,19 @@ static bool enter_or_mark(struct rpma_rt_queue *queue, uint32_t inside,
 
 /* Returns the way in which the other workers wait. A worker that sleeps on the
  * eventfd has armed the bell by itself. */
-static uint32_t way_of(uint32_t consumers)
+static uint32_t shared_way_of(uint32_t consumers)
 {
 	return consumers >= RT_CONSUMER_WAITER ? RT_BELL_ON_FUTEX : 0;
 }
 
 /* Takes the mark. Returns whether a worker tried to enter since the last
  * call. */
-static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
+static bool shared_take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 {
 	if ((*consumers & RT_CONSUMER_AGAIN) == 0)
 		return false;
-	/* acquire [SHARED-1]: pairs with the release in enter_or_mark() */
+	/* acquire [SHARED-1]: pairs with the release in
+	 * shared_enter_or_mark() */
 	*consumers =
 		atomic_fetch_and_explicit(&queue->consumers, ~RT_CONSUMER_AGAIN,
 					  memory_order_acquire) &
@@ -100,8 +103,8 @@ static bool take_mark(struct rpma_rt_queue *queue, uint32_t *consumers)
 
 /* Leaves: no worker is inside then, and the word counts `delta` more. Returns
  * false if a worker tried to enter meanwhile. */
-static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
-		      uint32_t delta)
+static bool shared_try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
+			     uint32_t delta)
 {
 	/* release [SHARED-1]: pairs with the acquire of the next worker that
 	 * enters */
@@ -117,25 +120,25 @@ static bool try_leave(struct rpma_rt_queue *queue, uint32_t *consumers,
  * look after the former arming found nothing, and later publishers ring; so
  * only a find of this worker needs another look.
  */
-static void leave(struct rpma_rt_queue *queue, bool found)
+static void shared_leave(struct rpma_rt_queue *queue, bool found)
 {
-	uint32_t consumers = consumers_of(queue);
+	uint32_t consumers = shared_consumers_of(queue);
 	uint32_t owed = 0;
 	uint32_t ways;
 
-	if (~rt_bell_ways(&queue->bell) & way_of(consumers))
+	if (~rt_bell_ways(&queue->bell) & shared_way_of(consumers))
 		found = true;
 	do {
-		if (take_mark(queue, &consumers))
+		if (shared_take_mark(queue, &consumers))
 			found = true;
-		ways = way_of(consumers);
+		ways = shared_way_of(consumers);
 		if (found && (ways | rt_bell_ways(&queue->bell)) != 0) {
 			rt_bell_arm(&queue->bell, ways);
 			if (rt_queue_look_consumer(queue) != RT_TAKE_EMPTY)
 				owed |= rt_bell_disarm(&queue->bell);
 			found = false;
 		}
-	} while (!try_leave(queue, &consumers, 0));
+	} while (!shared_try_leave(queue, &consumers, 0));
 	/* outside, so that a woken worker finds no worker inside */
 	if (owed != 0 && rt_bell_wake_ways(&queue->bell, owed))
 		rt_stat_add_mt(&queue->stats.wakes, 1);
@@ -143,13 +146,14 @@ static void leave(struct rpma_rt_queue *queue, bool found)
 
 /* Looks at everything again after nothing was found, with the caller among the
  * sleepers. */
-static uint32_t take_armed(struct rpma_rt_queue *queue,
-			   struct rpma_rt_completion *cmpl, uint32_t max,
-			   uint32_t ways, enum rt_take_end *why)
+static uint32_t shared_take_armed(struct rpma_rt_queue *queue,
+				  struct rpma_rt_completion *cmpl, uint32_t max,
+				  uint32_t ways, enum rt_take_end *why)
 {
 	uint32_t count;
 
-	rt_bell_arm(&queue->bell, ways | way_of(consumers_of(queue)));
+	rt_bell_arm(&queue->bell,
+		    ways | shared_way_of(shared_consumers_of(queue)));
 	count = rt_queue_take_again_consumer(queue, cmpl, max, why);
 	if (count == 0 && *why == RT_TAKE_EMPTY && rt_wake_take_consumer(queue))
 		*why = RT_TAKE_WOKEN;
@@ -158,35 +162,36 @@ static uint32_t take_armed(struct rpma_rt_queue *queue,
 
 /* Inside: takes and leaves, or leaves as an additional waiter (then returns 0,
  * and *why is EMPTY). armed: the word was armed without a look afterwards. */
-static uint32_t take_or_leave_to_wait(struct rpma_rt_queue *queue,
-				      struct rpma_rt_completion *cmpl,
-				      uint32_t max, bool armed,
-				      enum rt_take_end *why)
+static uint32_t shared_take_or_leave_to_wait(struct rpma_rt_queue *queue,
+					     struct rpma_rt_completion *cmpl,
+					     uint32_t max, bool armed,
+					     enum rt_take_end *why)
 {
 	uint32_t consumers;
 	uint32_t count;
 
 	count = rt_queue_take_consumer(queue, cmpl, max);
 	if (count > 0) {
-		leave(queue, armed);
+		shared_leave(queue, armed);
 		return count;
 	}
-	consumers = consumers_of(queue);
+	consumers = shared_consumers_of(queue);
 	do {
-		take_mark(queue, &consumers);
-		count = take_armed(queue, cmpl, max, RT_BELL_ON_FUTEX, why);
+		shared_take_mark(queue, &consumers);
+		count = shared_take_armed(queue, cmpl, max, RT_BELL_ON_FUTEX,
+					  why);
 		if (count > 0 || *why != RT_TAKE_EMPTY) {
-			leave(queue, true);
+			shared_leave(queue, true);
 			return count;
 		}
-	} while (!try_leave(queue, &consumers, RT_CONSUMER_WAITER));
+	} while (!shared_try_leave(queue, &consumers, RT_CONSUMER_WAITER));
 	return 0;
 }
 
 /* -------------------------------------------------------------- waiting --- */
 
 /* Returns whether a worker outside may expect to find items. */
-static bool is_promising(struct rpma_rt_queue *queue)
+static bool shared_is_promising(struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6]: the counted lanes are initialised */
 	uint32_t lanes =
@@ -204,9 +209,9 @@ static bool is_promising(struct rpma_rt_queue *queue)
 
 /* Looks from outside until items come and no other worker takes the items, the
  * queue's budget or the time is over, or other threads want the CPU. */
-static uint32_t spin(struct rpma_rt_queue *queue,
-		     struct rpma_rt_completion *cmpl, uint32_t max,
-		     int64_t end_ns)
+static uint32_t shared_spin(struct rpma_rt_queue *queue,
+			    struct rpma_rt_completion *cmpl, uint32_t max,
+			    int64_t end_ns)
 {
 	uint64_t now = rt_now_ns();
 	uint64_t end = now + (uint64_t)queue->params.spin_us * NS_PER_US;
@@ -219,10 +224,11 @@ static uint32_t spin(struct rpma_rt_queue *queue,
 	       !rt_wake_is_due(queue)) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			rt_cpu_relax();
-			if (!is_promising(queue) || !try_enter(queue, 0))
+			if (!shared_is_promising(queue) ||
+			    !shared_try_enter(queue, 0))
 				continue;
 			count = rt_queue_take_consumer(queue, cmpl, max);
-			leave(queue, false);
+			shared_leave(queue, false);
 			if (count > 0)
 				return count;
 		}
@@ -235,58 +241,58 @@ static uint32_t spin(struct rpma_rt_queue *queue,
  * Enters, or waits. Arms before leaving the mark: the worker inside finds the
  * mark and looks again on behalf of this worker.
  */
-static bool enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
-			  bool *armed)
+static bool shared_enter_or_wait(struct rpma_rt_queue *queue, bool is_waiting,
+				 bool *armed)
 {
 	uint32_t inside = is_waiting ? -(uint32_t)RT_CONSUMER_WAITER : 0;
 	uint32_t outside = is_waiting ? 0 : RT_CONSUMER_WAITER;
 
 	*armed = false;
-	if (try_enter(queue, inside))
+	if (shared_try_enter(queue, inside))
 		return true;
 	*armed = true;
 	rt_bell_arm(&queue->bell, RT_BELL_ON_FUTEX);
-	return enter_or_mark(queue, inside, outside);
+	return shared_enter_or_mark(queue, inside, outside);
 }
 
 /* Ends a wait whose time is over. If this worker was woken, either this worker
  * or the worker inside sees the reason. */
-static uint32_t give_up(struct rpma_rt_queue *queue,
-			struct rpma_rt_completion *cmpl, uint32_t max,
-			bool is_waiting, enum rt_take_end *why)
+static uint32_t shared_give_up(struct rpma_rt_queue *queue,
+			       struct rpma_rt_completion *cmpl, uint32_t max,
+			       bool is_waiting, enum rt_take_end *why)
 {
 	uint32_t one_less = is_waiting ? -(uint32_t)RT_CONSUMER_WAITER : 0;
 	uint32_t count;
 
 	*why = RT_TAKE_EMPTY;
-	if (!enter_or_mark(queue, one_less, one_less))
+	if (!shared_enter_or_mark(queue, one_less, one_less))
 		return 0;
-	count = take_armed(queue, cmpl, max, 0, why);
-	leave(queue, count > 0 || *why != RT_TAKE_EMPTY);
+	count = shared_take_armed(queue, cmpl, max, 0, why);
+	shared_leave(queue, count > 0 || *why != RT_TAKE_EMPTY);
 	return count;
 }
 
 /* Ends the wait of a worker that was cancelled during its sleep. The worker may
  * have been woken for items, so another worker is woken if there are items. */
-static void cancelled(void *arg)
+static void shared_cancelled(void *arg)
 {
 	const uint32_t one_less = -(uint32_t)RT_CONSUMER_WAITER;
 	struct rpma_rt_queue *queue = arg;
 
-	if (enter_or_mark(queue, one_less, one_less))
-		leave(queue, true);
+	if (shared_enter_or_mark(queue, one_less, one_less))
+		shared_leave(queue, true);
 }
 
-static void sleep_once(struct rpma_rt_queue *queue, int64_t left_ns)
+static void shared_sleep_once(struct rpma_rt_queue *queue, int64_t left_ns)
 {
 	rt_queue_count_sleep(queue);
-	rt_cancel_sleep_armed(&queue->bell, left_ns, cancelled, queue);
+	rt_cancel_sleep_armed(&queue->bell, left_ns, shared_cancelled, queue);
 	rt_queue_time_wakeup(queue);
 }
 
-static uint32_t sleep_for(struct rpma_rt_queue *queue,
-			  struct rpma_rt_completion *cmpl, uint32_t max,
-			  int64_t end_ns, enum rt_take_end *why)
+static uint32_t shared_sleep_for(struct rpma_rt_queue *queue,
+				 struct rpma_rt_completion *cmpl, uint32_t max,
+				 int64_t end_ns, enum rt_take_end *why)
 {
 	bool is_waiting = false;
 	bool armed;
@@ -297,20 +303,20 @@ static uint32_t sleep_for(struct rpma_rt_queue *queue,
 		if (end_ns >= 0) {
 			left = end_ns - (int64_t)rt_now_ns();
 			if (left <= 0)
-				return give_up(queue, cmpl, max, is_waiting,
-					       why);
+				return shared_give_up(queue, cmpl, max,
+						      is_waiting, why);
 		}
-		is_waiting = !enter_or_wait(queue, is_waiting, &armed);
+		is_waiting = !shared_enter_or_wait(queue, is_waiting, &armed);
 		if (!is_waiting) {
-			count = take_or_leave_to_wait(queue, cmpl, max, armed,
-						      why);
+			count = shared_take_or_leave_to_wait(queue, cmpl, max,
+							     armed, why);
 			if (count > 0 || *why == RT_TAKE_CLOSED ||
 			    *why == RT_TAKE_WOKEN)
 				return count;
 			is_waiting = *why == RT_TAKE_EMPTY;
 		}
 		if (is_waiting)
-			sleep_once(queue, left);
+			shared_sleep_once(queue, left);
 		else
 			sched_yield();
 	}
@@ -325,12 +331,12 @@ uint32_t rt_shared_poll(struct rpma_rt_queue *queue,
 	uint32_t count;
 
 	*why = RT_TAKE_EMPTY;
-	if (!try_enter(queue, 0)) {
+	if (!shared_try_enter(queue, 0)) {
 		rt_stat_add_mt(&queue->stats.busy, 1);
 		return 0;
 	}
 	count = rt_queue_poll_consumer(queue, cmpl, max, why);
-	leave(queue, *why != RT_TAKE_EMPTY);
+	shared_leave(queue, *why != RT_TAKE_EMPTY);
 	return count;
 }
 
@@ -340,20 +346,20 @@ uint32_t rt_shared_wait(struct rpma_rt_queue *queue,
 {
 	uint32_t count = 0;
 
-	if (try_enter(queue, 0)) {
+	if (shared_try_enter(queue, 0)) {
 		count = rt_queue_take_consumer(queue, cmpl, max);
-		leave(queue, false);
+		shared_leave(queue, false);
 	}
 	if (count == 0 && spins && queue->params.spin_us > 0)
-		count = spin(queue, cmpl, max, end_ns);
+		count = shared_spin(queue, cmpl, max, end_ns);
 	if (count == 0)
-		count = sleep_for(queue, cmpl, max, end_ns, why);
+		count = shared_sleep_for(queue, cmpl, max, end_ns, why);
 	return count;
 }
 
 enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
 {
-	bool is_inside = try_enter(queue, 0);
+	bool is_inside = shared_try_enter(queue, 0);
 	enum rt_take_end end;
 
 	if (is_inside) {
@@ -361,7 +367,7 @@ enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
 		if (end == RT_TAKE_WOKEN)
 			rt_wake_take_consumer(queue);
 		if (end != RT_TAKE_EMPTY) {
-			leave(queue, end == RT_TAKE_CLOSED);
+			shared_leave(queue, end == RT_TAKE_CLOSED);
 			return end;
 		}
 	}
@@ -369,14 +375,14 @@ enum rt_take_end rt_shared_arm(struct rpma_rt_queue *queue)
 	rt_bell_arm(&queue->bell, RT_BELL_ON_FD);
 	/* armed before the mark: the worker inside looks on behalf of this
 	 * worker, and writes the fd */
-	if (!is_inside && !enter_or_mark(queue, 0, 0))
+	if (!is_inside && !shared_enter_or_mark(queue, 0, 0))
 		return RT_TAKE_EMPTY;
 	end = rt_queue_look_consumer(queue);
 	if (end == RT_TAKE_WOKEN)
 		rt_wake_take_consumer(queue);
 	/* something was found: other workers may sleep on the eventfd, which is
 	 * quiet now */
-	leave(queue, end != RT_TAKE_EMPTY);
+	shared_leave(queue, end != RT_TAKE_EMPTY);
 	/* this worker has taken the wake, so others would not find the wake */
 	if (end == RT_TAKE_WOKEN)
 		rt_bell_wake(&queue->bell);

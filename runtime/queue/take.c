@@ -80,7 +80,7 @@ static inline uint32_t take_lane(struct rpma_rt_queue *queue,
 	return count;
 }
 
-static inline bool holds_messages(const struct rpma_rt_queue *queue)
+static inline bool take_holds_messages(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: written and read by the consumer only */
 	return atomic_load_explicit(&queue->holds_messages,
@@ -90,7 +90,7 @@ static inline bool holds_messages(const struct rpma_rt_queue *queue)
 static uint32_t take_messages(struct rpma_rt_queue *queue,
 			      struct rpma_rt_completion *cmpl, uint32_t max)
 {
-	if (holds_messages(queue))
+	if (take_holds_messages(queue))
 		return 0;
 	return rt_queue_take_messages_consumer(queue, cmpl, max);
 }
@@ -150,8 +150,9 @@ uint32_t rt_queue_take_tokens_consumer(struct rpma_rt_queue *queue,
 	return count;
 }
 
-static inline uint32_t take(struct rpma_rt_queue *queue,
-			    struct rpma_rt_completion *cmpl, uint32_t max)
+static inline uint32_t take_with_tokens(struct rpma_rt_queue *queue,
+					struct rpma_rt_completion *cmpl,
+					uint32_t max)
 {
 	uint32_t count = take_all(queue, cmpl, max);
 
@@ -163,12 +164,12 @@ static inline uint32_t take(struct rpma_rt_queue *queue,
 uint32_t rt_queue_take_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max)
 {
-	return take(queue, cmpl, max);
+	return take_with_tokens(queue, cmpl, max);
 }
 
 /* Finds out why a take finds nothing. Called before that take: the take finds
  * everything that was published before the state seen here. */
-static enum rt_take_end look_at_end(struct rpma_rt_queue *queue)
+static enum rt_take_end take_look_at_end(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-1]: the consumer sees the messages of every pusher
 	 * that has left */
@@ -193,7 +194,7 @@ static enum rt_take_end look_at_end(struct rpma_rt_queue *queue)
 
 /* Rings pollers that sleep with a spill, because there is room now [LANE-4].
  * Called after the consumer's fence, when all lanes were found empty. */
-static void ring_pollers(struct rpma_rt_queue *queue)
+static void take_ring_pollers(struct rpma_rt_queue *queue)
 {
 	uint32_t lanes;
 	uint32_t i;
@@ -217,11 +218,11 @@ uint32_t rt_queue_take_again_consumer(struct rpma_rt_queue *queue,
 {
 	uint32_t count;
 
-	*why = look_at_end(queue);
+	*why = take_look_at_end(queue);
 	count = rt_queue_take_consumer(queue, cmpl, max);
 	if (count > 0)
 		return count;
-	ring_pollers(queue);
+	take_ring_pollers(queue);
 	rt_serve_arm(queue);
 	return 0;
 }
@@ -230,7 +231,7 @@ uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max,
 				enum rt_take_end *why)
 {
-	uint32_t count = take(queue, cmpl, max);
+	uint32_t count = take_with_tokens(queue, cmpl, max);
 
 	*why = RT_TAKE_EMPTY;
 	if (count > 0)
@@ -240,16 +241,16 @@ uint32_t rt_queue_poll_consumer(struct rpma_rt_queue *queue,
 		/* [LANE-4]: the consumer's last head before the look at
 		 * `spilled` */
 		rt_fence_dekker();
-		ring_pollers(queue);
+		take_ring_pollers(queue);
 	}
 	if (!rt_queue_is_closed(queue))
 		return 0;
-	*why = look_at_end(queue);
+	*why = take_look_at_end(queue);
 	return rt_queue_take_consumer(queue, cmpl, max);
 }
 
 /* Returns whether there is something to take. */
-static bool has_items(struct rpma_rt_queue *queue)
+static bool take_has_items(struct rpma_rt_queue *queue)
 {
 	/* acquire [QUEUE-2] */
 	bool finished =
@@ -264,19 +265,19 @@ static bool has_items(struct rpma_rt_queue *queue)
 		    (finished && rt_lane_is_spilling_poller(queue->lanes[i])))
 			return true;
 	}
-	return !holds_messages(queue) &&
+	return !take_holds_messages(queue) &&
 	       !rt_mpsc_is_empty_owner(&queue->messages);
 }
 
 enum rt_take_end rt_queue_look_consumer(struct rpma_rt_queue *queue)
 {
-	enum rt_take_end end = look_at_end(queue);
+	enum rt_take_end end = take_look_at_end(queue);
 
-	if (has_items(queue))
+	if (take_has_items(queue))
 		return RT_TAKE_SOME;
 	if (end != RT_TAKE_EMPTY)
 		return end;
-	ring_pollers(queue);
+	take_ring_pollers(queue);
 	rt_serve_arm(queue);
 	return rt_wake_is_due(queue) ? RT_TAKE_WOKEN : RT_TAKE_EMPTY;
 }

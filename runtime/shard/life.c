@@ -23,7 +23,7 @@
 /* ---------------------------------------------------------- making --- */
 
 /* Deletes the existing queues; queues that cannot be deleted stay. */
-static int delete_queues(struct rpma_rt_shards *set)
+static int shard_delete_queues(struct rpma_rt_shards *set)
 {
 	uint32_t i;
 	int ret;
@@ -38,7 +38,7 @@ static int delete_queues(struct rpma_rt_shards *set)
 	return 0;
 }
 
-static void free_set(struct rpma_rt_shards *set)
+static void shard_free_set(struct rpma_rt_shards *set)
 {
 	uint32_t i;
 
@@ -51,7 +51,7 @@ static void free_set(struct rpma_rt_shards *set)
 	free(set);
 }
 
-static struct rpma_rt_shards *alloc_set(uint32_t count)
+static struct rpma_rt_shards *shard_alloc_set(uint32_t count)
 {
 	struct rpma_rt_shards *set = aligned_alloc(RT_APART, sizeof(*set));
 
@@ -66,15 +66,15 @@ static struct rpma_rt_shards *alloc_set(uint32_t count)
 	if (set->shards == NULL || set->queues == NULL || set->lanes == NULL) {
 		if (set->lanes == NULL)
 			set->count = 0;
-		free_set(set);
+		shard_free_set(set);
 		return NULL;
 	}
 	memset(set->shards, 0, count * sizeof(*set->shards));
 	return set;
 }
 
-static int make_queue(struct rpma_rt_shard *shard,
-		      const struct rpma_rt_shards_cfg *cfg)
+static int shard_make_queue(struct rpma_rt_shard *shard,
+			    const struct rpma_rt_shards_cfg *cfg)
 {
 	struct rpma_rt_queue_cfg queue_cfg = RPMA_RT_QUEUE_CFG_INIT;
 	char name[RPMA_RT_NAME_MAX + 1];
@@ -87,7 +87,7 @@ static int make_queue(struct rpma_rt_shard *shard,
 }
 
 /* Prepares words for sends of the shard. */
-static void init_sender(struct rpma_rt_shard *shard)
+static void shard_init_sender(struct rpma_rt_shard *shard)
 {
 	uint64_t from = shard->index;
 	uint32_t kind;
@@ -104,7 +104,7 @@ static void init_sender(struct rpma_rt_shard *shard)
 		shard->out[i].bit = rt_shard_bit(i);
 }
 
-static int make_shard(struct rpma_rt_shards *set, uint32_t index,
+static int shard_make(struct rpma_rt_shards *set, uint32_t index,
 		      const struct rpma_rt_shards_cfg *cfg)
 {
 	struct rpma_rt_shard *shard = &set->shards[index];
@@ -116,8 +116,8 @@ static int make_shard(struct rpma_rt_shards *set, uint32_t index,
 	shard->count = set->count;
 	shard->poller = &set->rt->pollers[index];
 	shard->arg = cfg->args == NULL ? NULL : cfg->args[index];
-	init_sender(shard);
-	ret = make_queue(shard, cfg);
+	shard_init_sender(shard);
+	ret = shard_make_queue(shard, cfg);
 	if (ret)
 		return ret;
 	rt_queue_set_shard(shard->queue, index);
@@ -125,7 +125,7 @@ static int make_shard(struct rpma_rt_shards *set, uint32_t index,
 	return rt_shard_sleep_init(shard);
 }
 
-static void close_fds(struct rpma_rt_shards *set, uint32_t count)
+static void shard_close_fds(struct rpma_rt_shards *set, uint32_t count)
 {
 	while (count-- > 0)
 		rt_shard_sleep_fini(&set->shards[count]);
@@ -133,7 +133,7 @@ static void close_fds(struct rpma_rt_shards *set, uint32_t count)
 
 /* Lists the set. From here on waits for other queues leave the pollers to the
  * shards. */
-static void list_set(struct rpma_rt_shards *set)
+static void shard_list_set(struct rpma_rt_shards *set)
 {
 	/* relaxed: see rt_context_has_shards() */
 	atomic_fetch_add_explicit(&set->rt->shard_sets, 1,
@@ -141,7 +141,7 @@ static void list_set(struct rpma_rt_shards *set)
 	rt_context_list(set->rt, &set->rt->listed_shards, &set->listed);
 }
 
-static void unlist_set(struct rpma_rt_shards *set)
+static void shard_unlist_set(struct rpma_rt_shards *set)
 {
 	/* relaxed: see rt_context_has_shards() */
 	atomic_fetch_sub_explicit(&set->rt->shard_sets, 1,
@@ -149,11 +149,12 @@ static void unlist_set(struct rpma_rt_shards *set)
 	rt_context_unlist(set->rt, &set->listed);
 }
 
-static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
-		    struct rpma_rt_shards **set_ptr)
+static int shard_make_set(struct rpma_rt *rt,
+			  const struct rpma_rt_shards_cfg *cfg,
+			  struct rpma_rt_shards **set_ptr)
 {
 	struct rpma_rt_shards *set =
-		alloc_set((uint32_t)rt_context_pollers(rt));
+		shard_alloc_set((uint32_t)rt_context_pollers(rt));
 	uint32_t i;
 	int ret = 0;
 
@@ -165,15 +166,15 @@ static int make_set(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 	set->item_fn = cfg->item_fn;
 	set->message_fn = cfg->message_fn;
 	for (i = 0; i < set->count && ret == 0; i++)
-		ret = make_shard(set, i, cfg);
+		ret = shard_make(set, i, cfg);
 	if (ret) {
 		/* the shard that failed has closed its own descriptors */
-		close_fds(set, i - 1);
-		(void)delete_queues(set);
-		free_set(set);
+		shard_close_fds(set, i - 1);
+		(void)shard_delete_queues(set);
+		shard_free_set(set);
 		return ret;
 	}
-	list_set(set);
+	shard_list_set(set);
 	*set_ptr = set;
 	return 0;
 }
@@ -196,7 +197,7 @@ int rpma_rt_shards_new(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 		return RT_REFUSE(RPMA_E_NOSUPP,
 				 "shards run the pollers: rpma_rt_cfg.mode is "
 				 "not RPMA_RT_MODE_MANUAL");
-	return RT_REFUSED(make_set(rt, &checked, shards_ptr),
+	return RT_REFUSED(shard_make_set(rt, &checked, shards_ptr),
 			  "no shards are made");
 }
 
@@ -251,7 +252,7 @@ int rpma_rt_shards_deal(const struct rpma_rt_shards *shards,
 
 /* Returns how many messages of a lane were not taken or not published.
  * REQUIRES: no other thread uses the lane */
-static uint32_t left_in(const struct rt_shard_out *out)
+static uint32_t shard_left_in(const struct rt_shard_out *out)
 {
 	/* relaxed: no other thread uses the lane */
 	return rt_shard_lane_next(out) -
@@ -259,7 +260,7 @@ static uint32_t left_in(const struct rt_shard_out *out)
 }
 
 /* Counts the messages left over after the last run of a shard. */
-static uint32_t count_left(const struct rpma_rt_shards *set)
+static uint32_t shard_count_left(const struct rpma_rt_shards *set)
 {
 	const struct rt_shard_out *out;
 	uint32_t left = 0;
@@ -268,17 +269,17 @@ static uint32_t count_left(const struct rpma_rt_shards *set)
 	for (i = 0; i < set->count * set->count; i++) {
 		out = &set->shards[i / set->count].out[i % set->count];
 		if (out->lane != NULL)
-			left += left_in(out);
+			left += shard_left_in(out);
 	}
 	return left;
 }
 
-static int refuse_run(const struct rpma_rt_shards *set)
+static int shard_refuse_run(const struct rpma_rt_shards *set)
 {
 	uint32_t i;
 
 	for (i = 0; i < set->count; i++) {
-		/* acquire: pairs with the release in leave(), run.c */
+		/* acquire: pairs with the release in shard_leave(), run.c */
 		if (atomic_load_explicit(&set->shards[i].runner,
 					 memory_order_acquire) != 0)
 			return RT_REFUSE(RPMA_RT_E_BUSY,
@@ -291,7 +292,7 @@ static int refuse_run(const struct rpma_rt_shards *set)
 
 /* Ends all timers: the program owns the structs again, and may set them on
  * another shard. */
-static void end_timers(struct rpma_rt_shards *set)
+static void shard_end_timers(struct rpma_rt_shards *set)
 {
 	uint32_t i;
 
@@ -313,24 +314,24 @@ int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 	if (ret)
 		return ret;
 	rt_shard_end_begin(set);
-	ret = refuse_run(set);
+	ret = shard_refuse_run(set);
 	if (ret)
 		return ret;
 	/* before queues are freed, so that the dump finds no freed queue */
-	unlist_set(set);
-	ret = delete_queues(set);
+	shard_unlist_set(set);
+	ret = shard_delete_queues(set);
 	if (ret) {
-		list_set(set);
+		shard_list_set(set);
 		return ret;
 	}
-	left = count_left(set);
+	left = shard_count_left(set);
 	if (left > 0)
 		RT_LOG_WARNING("%u messages between shards were not delivered: "
 			       "run each until it is RPMA_RT_E_CLOSED",
 			       left);
-	end_timers(set);
-	close_fds(set, set->count);
-	free_set(set);
+	shard_end_timers(set);
+	shard_close_fds(set, set->count);
+	shard_free_set(set);
 	*shards_ptr = NULL;
 	return 0;
 }

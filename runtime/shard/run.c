@@ -61,7 +61,8 @@ int rpma_rt_shards_stop(struct rpma_rt_shards *shards)
 }
 
 /* Returns the least phase of all other shards. */
-static enum rt_shard_phase phase_of_others(const struct rpma_rt_shard *shard)
+static enum rt_shard_phase
+shard_phase_of_others(const struct rpma_rt_shard *shard)
 {
 	enum rt_shard_phase least = RT_SHARD_ENDED;
 	enum rt_shard_phase phase;
@@ -77,7 +78,8 @@ static enum rt_shard_phase phase_of_others(const struct rpma_rt_shard *shard)
 	return least;
 }
 
-static void enter_phase(struct rpma_rt_shard *shard, enum rt_shard_phase phase)
+static void shard_enter_phase(struct rpma_rt_shard *shard,
+			      enum rt_shard_phase phase)
 {
 	uint32_t i;
 
@@ -96,7 +98,7 @@ static void enter_phase(struct rpma_rt_shard *shard, enum rt_shard_phase phase)
 /* Returns whether the queue lets the shard end. In a stop of the runtime the
  * queue has to be closed and empty; in any other stop the shard leaves the
  * queue to the program. */
-static bool is_queue_through(const struct rpma_rt_shard *shard)
+static bool shard_is_queue_through(const struct rpma_rt_shard *shard)
 {
 	return !shard->is_poller_over || shard->is_queue_over;
 }
@@ -111,14 +113,14 @@ static bool rt_shard_end_step(struct rpma_rt_shard *shard, bool has_taken)
 
 	if (phase == RT_SHARD_RUNS) {
 		rt_shard_send_close(shard);
-		enter_phase(shard, RT_SHARD_QUIET);
+		shard_enter_phase(shard, RT_SHARD_QUIET);
 	} else if (phase == RT_SHARD_QUIET && is_time) {
-		enter_phase(shard, RT_SHARD_DRAINED);
+		shard_enter_phase(shard, RT_SHARD_DRAINED);
 	} else if (phase == RT_SHARD_DRAINED && is_time &&
-		   is_queue_through(shard)) {
-		enter_phase(shard, RT_SHARD_ENDED);
+		   shard_is_queue_through(shard)) {
+		shard_enter_phase(shard, RT_SHARD_ENDED);
 	}
-	shard->others = phase_of_others(shard);
+	shard->others = shard_phase_of_others(shard);
 	return rt_shard_phase_of(shard) == RT_SHARD_ENDED;
 }
 
@@ -130,9 +132,9 @@ static bool rt_shard_end_is_due(const struct rpma_rt_shard *shard)
 	if (!rt_shard_is_stopping(shard->set))
 		return false;
 	phase = rt_shard_phase_of(shard);
-	if (phase == RT_SHARD_DRAINED && !is_queue_through(shard))
+	if (phase == RT_SHARD_DRAINED && !shard_is_queue_through(shard))
 		return false;
-	return phase == RT_SHARD_RUNS || phase_of_others(shard) >= phase;
+	return phase == RT_SHARD_RUNS || shard_phase_of_others(shard) >= phase;
 }
 
 /* ----------------------------------------------------------------- take --- */
@@ -143,8 +145,8 @@ static bool rt_shard_end_is_due(const struct rpma_rt_shard *shard)
  */
 
 /* Adds the lanes that were made since the last look. */
-__attribute__((noinline)) static void meet(struct rpma_rt_shard *shard,
-					   uint64_t met)
+__attribute__((noinline)) static void shard_meet(struct rpma_rt_shard *shard,
+						 uint64_t met)
 {
 	struct rpma_rt_shards *set = shard->set;
 	struct rt_shard_lane *lane;
@@ -162,20 +164,21 @@ __attribute__((noinline)) static void meet(struct rpma_rt_shard *shard,
 	shard->known = met;
 }
 
-static inline void look_for_lanes(struct rpma_rt_shard *shard)
+static inline void shard_look_for_lanes(struct rpma_rt_shard *shard)
 {
-	/* acquire [SHARD-1]: pairs with the release in make(), send.c: the lane
-	 * behind a bit. Unseen by the sanitizer: the tail of a lane hands over
-	 * data of the program */
+	/* acquire [SHARD-1]: pairs with the release in send_make(), send.c: the
+	 * lane behind a bit. Unseen by the sanitizer: the tail of a lane hands
+	 * over data of the program */
 	uint64_t met = rt_load_unseen(&shard->met, memory_order_acquire);
 
 	if (unlikely(met != shard->known))
-		meet(shard, met);
+		shard_meet(shard, met);
 }
 
 /* Counts a message that is no post. */
-static void note_kind(struct rpma_rt_shard *shard, struct rt_shard_out *out,
-		      uint8_t kind, uint32_t *answers)
+static void shard_note_kind(struct rpma_rt_shard *shard,
+			    struct rt_shard_out *out, uint8_t kind,
+			    uint32_t *answers)
 {
 	if (kind == RPMA_RT_SHARD_REQUEST) {
 		out->owed++;
@@ -187,24 +190,25 @@ static void note_kind(struct rpma_rt_shard *shard, struct rt_shard_out *out,
 
 /* Calls the function for `count` messages in a row; adds the number of answers
  * to *answers. */
-static void call(struct rpma_rt_shard *shard,
-		 const struct rpma_rt_shard_message *message, uint32_t count,
-		 struct rt_shard_out *out, uint32_t *answers)
+static void shard_call_messages(struct rpma_rt_shard *shard,
+				const struct rpma_rt_shard_message *message,
+				uint32_t count, struct rt_shard_out *out,
+				uint32_t *answers)
 {
 	rpma_rt_shard_message_fn *message_fn = shard->set->message_fn;
 	const struct rpma_rt_shard_message *end = message + count;
 
 	for (; message != end; message++) {
 		if (unlikely(message->kind != RPMA_RT_SHARD_POST))
-			note_kind(shard, out, message->kind, answers);
+			shard_note_kind(shard, out, message->kind, answers);
 		message_fn(shard, message, shard->arg);
 	}
 }
 
 /* Calls the function for `count` messages from the lane's head on; returns the
  * number of answers. */
-static uint32_t call_lane(struct rpma_rt_shard *shard,
-			  const struct rt_shard_in *in, uint32_t count)
+static uint32_t shard_call_lane(struct rpma_rt_shard *shard,
+				const struct rt_shard_in *in, uint32_t count)
 {
 	RT_NOT_CANCELLED;
 	const struct rt_shard_lane *lane = in->lane;
@@ -216,12 +220,14 @@ static uint32_t call_lane(struct rpma_rt_shard *shard,
 
 	if (straight > count)
 		straight = count;
-	call(shard, &lane->slots[at], straight, out, &answers);
-	call(shard, lane->slots, count - straight, out, &answers);
+	shard_call_messages(shard, &lane->slots[at], straight, out, &answers);
+	shard_call_messages(shard, lane->slots, count - straight, out,
+			    &answers);
 	return answers;
 }
 
-static uint32_t take_lane(struct rpma_rt_shard *shard, struct rt_shard_in *in)
+static uint32_t shard_take_lane(struct rpma_rt_shard *shard,
+				struct rt_shard_in *in)
 {
 	uint32_t count = rt_shard_lane_tail(in) - in->head;
 	uint32_t answers;
@@ -230,7 +236,7 @@ static uint32_t take_lane(struct rpma_rt_shard *shard, struct rt_shard_in *in)
 		return 0;
 	if (count > RT_SHARD_BATCH)
 		count = RT_SHARD_BATCH;
-	answers = call_lane(shard, in, count);
+	answers = shard_call_lane(shard, in, count);
 	rt_shard_lane_advance(in, in->head + count);
 	/* after the store of head: a request that is sent for this credit is
 	 * answered into the room that was just given back */
@@ -247,9 +253,9 @@ static int rt_shard_take(struct rpma_rt_shard *shard)
 	uint32_t total = 0;
 	uint32_t i;
 
-	look_for_lanes(shard);
+	shard_look_for_lanes(shard);
 	for (i = 0; i < shard->in_count; i++)
-		total += take_lane(shard, &shard->in[i]);
+		total += shard_take_lane(shard, &shard->in[i]);
 	if (total > 0)
 		rt_stat_add(&shard->counters.messages, total);
 	return (int)total;
@@ -285,7 +291,7 @@ static inline bool rt_shard_take_has_some(const struct rpma_rt_shard *shard)
 
 /* --------------------------------------------------------- the fds --- */
 
-static int watch(struct rpma_rt_shard *shard, int fd)
+static int shard_watch(struct rpma_rt_shard *shard, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
@@ -294,19 +300,19 @@ static int watch(struct rpma_rt_shard *shard, int fd)
 	return 0;
 }
 
-static int watch_all(struct rpma_rt_shard *shard)
+static int shard_watch_all(struct rpma_rt_shard *shard)
 {
 	int fd;
-	int ret = watch(shard, shard->eventfd);
+	int ret = shard_watch(shard, shard->eventfd);
 
 	if (ret == 0)
 		ret = rpma_rt_queue_get_fd(shard->queue, &fd);
 	if (ret == 0)
-		ret = watch(shard, fd);
+		ret = shard_watch(shard, fd);
 	if (ret == 0)
 		ret = rpma_rt_poller_get_fd(shard->rt, shard->index, &fd);
 	if (ret == 0)
-		ret = watch(shard, fd);
+		ret = shard_watch(shard, fd);
 	return ret;
 }
 
@@ -322,7 +328,7 @@ int rt_shard_sleep_init(struct rpma_rt_shard *shard)
 	if (shard->eventfd < 0)
 		ret = rt_refuse_system("eventfd");
 	else
-		ret = watch_all(shard);
+		ret = shard_watch_all(shard);
 	if (ret)
 		rt_shard_sleep_fini(shard);
 	return ret;
@@ -342,7 +348,7 @@ void rt_shard_sleep_fini(struct rpma_rt_shard *shard)
 
 /* Reads the eventfd. Late writes make the eventfd readable again, once for
  * nothing. */
-static void read_rings(struct rpma_rt_shard *shard)
+static void shard_read_rings(struct rpma_rt_shard *shard)
 {
 	uint64_t writes;
 	ssize_t ret;
@@ -355,18 +361,18 @@ static void read_rings(struct rpma_rt_shard *shard)
 }
 
 /* Sets `asleep` to the next number: odd means that the shard sleeps. */
-static void count_asleep(struct rpma_rt_shard *shard)
+static void shard_count_asleep(struct rpma_rt_shard *shard)
 {
 	/* relaxed: only the shard writes */
 	uint32_t asleep =
 		atomic_load_explicit(&shard->asleep, memory_order_relaxed);
 
-	/* release: pairs with the acquire in asleep_of(), send.c: `wants` of
-	 * the lanes was stored before */
+	/* release: pairs with the acquire in send_asleep_of(), send.c: `wants`
+	 * of the lanes was stored before */
 	atomic_store_explicit(&shard->asleep, asleep + 1, memory_order_release);
 }
 
-static bool has_work(struct rpma_rt_shard *shard)
+static bool shard_has_work(struct rpma_rt_shard *shard)
 {
 	return rt_shard_take_has_some(shard) || rt_shard_send_is_eased(shard) ||
 	       rt_shard_end_is_due(shard);
@@ -374,7 +380,7 @@ static bool has_work(struct rpma_rt_shard *shard)
 
 /* Arms the queue. Returns 0: armed; 1: there is something, or a wake; or an
  * error. */
-static int arm_queue(struct rpma_rt_shard *shard)
+static int shard_arm_queue(struct rpma_rt_shard *shard)
 {
 	int ret;
 
@@ -386,7 +392,7 @@ static int arm_queue(struct rpma_rt_shard *shard)
 }
 
 /* Arms the poller. Returns 0: armed; 1: there is work; or an error. */
-static int arm_poller(struct rpma_rt_shard *shard)
+static int shard_arm_poller(struct rpma_rt_shard *shard)
 {
 	int ret;
 
@@ -396,7 +402,7 @@ static int arm_poller(struct rpma_rt_shard *shard)
 	return ret == RPMA_RT_E_CLOSED ? 1 : ret;
 }
 
-static void sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
+static void shard_sleep_on_fd(struct rpma_rt_shard *shard, uint64_t until_ns)
 {
 	struct pollfd fd = {.fd = shard->epfd, .events = POLLIN};
 	const struct timespec nap = {.tv_nsec = NAP_NS};
@@ -431,18 +437,18 @@ static int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
 
 	/* before `asleep` is stored: a ring that this read takes away announced
 	 * something that the look below finds */
-	read_rings(shard);
-	count_asleep(shard);
+	shard_read_rings(shard);
+	shard_count_asleep(shard);
 	/* [SHARD-4]: `asleep` is stored before the look */
 	rt_fence_dekker();
-	if (!has_work(shard)) {
-		ret = arm_queue(shard);
+	if (!shard_has_work(shard)) {
+		ret = shard_arm_queue(shard);
 		if (ret == 0)
-			armed = arm_poller(shard);
+			armed = shard_arm_poller(shard);
 		if (ret == 0 && armed == 0)
-			sleep_on_fd(shard, until_ns);
+			shard_sleep_on_fd(shard, until_ns);
 	}
-	count_asleep(shard);
+	shard_count_asleep(shard);
 	if (armed < 0)
 		return armed;
 	return ret;
@@ -471,7 +477,7 @@ _Static_assert(offsetof(struct timer, shard) ==
 		       offsetof(struct rpma_rt_timer, opaque),
 	       "behind the program's fields");
 
-static void unset(struct timer *timer)
+static void shard_unset(struct timer *timer)
 {
 	rt_heap_remove(&timer->shard->timers, &timer->node);
 	rt_stat_add(&timer->shard->counters.timers_set, (uint64_t)-1);
@@ -479,8 +485,9 @@ static void unset(struct timer *timer)
 }
 
 /* Checks a call on a timer that is set, or was never set. */
-static int check(const struct rt_log_place *place,
-		 const struct rpma_rt_shard *shard, const struct timer *timer)
+static int shard_check(const struct rt_log_place *place,
+		       const struct rpma_rt_shard *shard,
+		       const struct timer *timer)
 {
 	int ret = rt_shard_refuse_thread(place, shard);
 
@@ -494,7 +501,7 @@ static int check(const struct rt_log_place *place,
 
 /* Returns the time when a delay is over; a time beyond the range of the clock
  * becomes the last time. */
-static uint64_t due_ns(uint64_t delay_us)
+static uint64_t shard_due_ns(uint64_t delay_us)
 {
 	uint64_t now = rt_now_ns();
 
@@ -510,15 +517,15 @@ int rpma_rt_timer_start(struct rpma_rt_shard *shard,
 	int ret = RT_REFUSE_NULL(shard, timer);
 
 	if (ret == 0)
-		ret = check(RT_LOG_HERE, shard, inside);
+		ret = shard_check(RT_LOG_HERE, shard, inside);
 	if (ret)
 		return ret;
 	if (inside->fn == NULL)
 		return RT_REFUSE(RPMA_E_INVAL, "rpma_rt_timer.fn is missing");
 	if (inside->shard != NULL)
-		unset(inside);
+		shard_unset(inside);
 	inside->shard = shard;
-	rt_heap_insert(&shard->timers, &inside->node, due_ns(delay_us));
+	rt_heap_insert(&shard->timers, &inside->node, shard_due_ns(delay_us));
 	rt_stat_add(&shard->counters.timers_set, 1);
 	return 0;
 }
@@ -530,17 +537,17 @@ int rpma_rt_timer_cancel(struct rpma_rt_shard *shard,
 	int ret = RT_REFUSE_NULL(shard, timer);
 
 	if (ret == 0)
-		ret = check(RT_LOG_HERE, shard, inside);
+		ret = shard_check(RT_LOG_HERE, shard, inside);
 	if (ret || inside->shard == NULL)
 		return ret;
-	unset(inside);
+	shard_unset(inside);
 	return 1;
 }
 
 void rt_shard_timer_end(struct rpma_rt_shard *shard)
 {
 	while (shard->timers.first != NULL)
-		unset(RT_FROM(struct timer, node, shard->timers.first));
+		shard_unset(RT_FROM(struct timer, node, shard->timers.first));
 }
 
 /* Returns when the first timer is due; UINT64_MAX: no timer is set. */
@@ -563,7 +570,7 @@ static int rt_shard_timer_call(struct rpma_rt_shard *shard)
 	while (called < RT_SHARD_BATCH && rt_shard_timer_next(shard) <= now) {
 		RT_NOT_CANCELLED;
 		timer = RT_FROM(struct timer, node, shard->timers.first);
-		unset(timer);
+		shard_unset(timer);
 		/* the function may set the timer again, or free it */
 		timer->fn(shard, (struct rpma_rt_timer *)(void *)timer);
 		called++;
@@ -580,7 +587,7 @@ static int rt_shard_timer_call(struct rpma_rt_shard *shard)
 /* ---------------------------------------------------------- a turn --- */
 
 /* Notes that the runtime is stopped, and stops the set. */
-static int end_poller(struct rpma_rt_shard *shard)
+static int shard_end_poller(struct rpma_rt_shard *shard)
 {
 	shard->is_poller_over = true;
 	rt_shard_end_begin(shard->set);
@@ -596,11 +603,12 @@ static int run_poller(struct rpma_rt_shard *shard)
 	if (unlikely(shard->is_poller_over))
 		return 0;
 	ret = rpma_rt_poller_run(shard->rt, shard->index, RT_SHARD_BATCH);
-	return unlikely(ret == RPMA_RT_E_CLOSED) ? end_poller(shard) : ret;
+	return unlikely(ret == RPMA_RT_E_CLOSED) ? shard_end_poller(shard)
+						 : ret;
 }
 
-static void call_items(struct rpma_rt_shard *shard,
-		       const struct rpma_rt_completion *items, int count)
+static void shard_call_items(struct rpma_rt_shard *shard,
+			     const struct rpma_rt_completion *items, int count)
 {
 	rpma_rt_shard_item_fn *item_fn = shard->set->item_fn;
 	RT_NOT_CANCELLED;
@@ -611,7 +619,7 @@ static void call_items(struct rpma_rt_shard *shard,
 }
 
 /* Takes items from the queue. Returns the number of items, or an error. */
-static int take_items(struct rpma_rt_shard *shard)
+static int shard_take_items(struct rpma_rt_shard *shard)
 {
 	struct rpma_rt_completion items[RT_SHARD_BATCH];
 	int count;
@@ -625,13 +633,13 @@ static int take_items(struct rpma_rt_shard *shard)
 		shard->is_queue_over = true;
 		return 0;
 	}
-	call_items(shard, items, count);
+	shard_call_items(shard, items, count);
 	rt_stat_add(&shard->counters.items, (uint64_t)count);
 	return count;
 }
 
-static int refuse_ended(const struct rt_log_place *place,
-			const struct rpma_rt_shard *shard)
+static int shard_refuse_ended(const struct rt_log_place *place,
+			      const struct rpma_rt_shard *shard)
 {
 	return rt_refuse(place, RPMA_RT_E_CLOSED,
 			 "the shards are stopped: shard %u has nothing to do "
@@ -641,44 +649,45 @@ static int refuse_ended(const struct rt_log_place *place,
 
 /* Ends the shard: the poller belongs to no thread, so that rpma_rt_stop() can
  * run the poller. */
-static int finish(struct rpma_rt_shard *shard)
+static int shard_finish(struct rpma_rt_shard *shard)
 {
 	if (!shard->is_poller_over)
 		(void)rpma_rt_poller_release(shard->rt, shard->index);
 	shard->has_ended = true;
-	return refuse_ended(RT_LOG_HERE, shard);
+	return shard_refuse_ended(RT_LOG_HERE, shard);
 }
 
 /* Returns whether the queue has nothing for the shard. */
-static inline bool is_queue_idle(struct rpma_rt_shard *shard)
+static inline bool shard_is_queue_idle(struct rpma_rt_shard *shard)
 {
 	return unlikely(shard->is_queue_over) ||
 	       rt_queue_poll_idle_consumer(shard->queue);
 }
 
 /* Returns whether there is anything for a turn besides the poller's round. */
-static inline bool has_any(struct rpma_rt_shard *shard)
+static inline bool shard_has_any(struct rpma_rt_shard *shard)
 {
 	return (shard->touched | shard->published | shard->wants) != 0 ||
 	       shard->timers.first != NULL || rt_shard_take_has_some(shard) ||
-	       rt_shard_may_be_stopping(shard->set) || !is_queue_idle(shard);
+	       rt_shard_may_be_stopping(shard->set) ||
+	       !shard_is_queue_idle(shard);
 }
 
 /* Does the part of a turn for a stop, after the turn's look at the lanes. done
- * and result as in end_turn(). */
-__attribute__((noinline)) static int stop(struct rpma_rt_shard *shard, int done,
-					  bool has_taken)
+ * and result as in shard_end_turn(). */
+__attribute__((noinline)) static int
+shard_stop_step(struct rpma_rt_shard *shard, int done, bool has_taken)
 {
 	if (shard->has_ended)
-		return refuse_ended(RT_LOG_HERE, shard);
+		return shard_refuse_ended(RT_LOG_HERE, shard);
 	if (rt_shard_end_step(shard, has_taken))
-		return finish(shard);
+		return shard_finish(shard);
 	return done;
 }
 
 /* Calls the functions for everything besides the poller's round; returns how
  * much was done. ERRORS: errors of the queue */
-static int call_all(struct rpma_rt_shard *shard, bool *has_taken)
+static int shard_call_all(struct rpma_rt_shard *shard, bool *has_taken)
 {
 	int done = rt_shard_take(shard);
 	int items;
@@ -687,17 +696,17 @@ static int call_all(struct rpma_rt_shard *shard, bool *has_taken)
 	done += rt_shard_timer_call(shard);
 	if (unlikely(shard->wants != 0))
 		done += rt_shard_send_tell(shard);
-	if (is_queue_idle(shard))
+	if (shard_is_queue_idle(shard))
 		return done;
-	items = take_items(shard);
+	items = shard_take_items(shard);
 	return unlikely(items < 0) ? items : done + items;
 }
 
 /* Does the rest of a turn after the poller's round; `done` is how much the
  * round did, or an error. Returns how much was done; RPMA_RT_E_CLOSED: the
  * shard has ended; or another error. */
-__attribute__((noinline)) static int end_turn(struct rpma_rt_shard *shard,
-					      int done)
+__attribute__((noinline)) static int shard_end_turn(struct rpma_rt_shard *shard,
+						    int done)
 {
 	bool has_taken = false;
 	int called = 0;
@@ -707,39 +716,39 @@ __attribute__((noinline)) static int end_turn(struct rpma_rt_shard *shard,
 	if (shard->published != 0)
 		rt_shard_send_hand_over(shard);
 	if (likely(done >= 0))
-		called = call_all(shard, &has_taken);
+		called = shard_call_all(shard, &has_taken);
 	rt_shard_send_hand_over(shard);
 	if (unlikely(done < 0 || called < 0))
 		return done < 0 ? done : called;
 	if (unlikely(rt_shard_is_stopping(shard->set)))
-		return stop(shard, done + called, has_taken);
+		return shard_stop_step(shard, done + called, has_taken);
 	return done + called;
 }
 
-static int turn(struct rpma_rt_shard *shard)
+static int shard_run_turn(struct rpma_rt_shard *shard)
 {
 	/* messages sent outside of a turn. During the round the stores arrive
 	 * for which the fence would wait otherwise */
 	rt_shard_send_publish(shard);
-	return end_turn(shard, run_poller(shard));
+	return shard_end_turn(shard, run_poller(shard));
 }
 
 /* --------------------------------------------------------- no work --- */
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t shard_least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 /* Returns whether the queue was woken; a turn does not look at wakes. */
-static bool is_woken(const struct rpma_rt_shard *shard)
+static bool shard_is_woken(const struct rpma_rt_shard *shard)
 {
 	return !shard->is_queue_over && rt_wake_is_due(shard->queue);
 }
 
 /* Makes turns until a turn does something, the queue was woken, or the time is
  * over; timeout_ms: not 0. Yields the CPU as a poller does. */
-static int idle(struct rpma_rt_shard *shard, int timeout_ms)
+static int shard_idle(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	uint64_t now = rt_now_ns();
 	uint64_t spin_end = now + shard->set->spin_ns;
@@ -757,15 +766,16 @@ static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 		spin_end += now - before;
 		/* the sleep takes the wake and ends at once */
 		if (now >= spin_end || share == RT_SHARE_BUSY ||
-		    is_woken(shard)) {
+		    shard_is_woken(shard)) {
 			woken = rt_shard_sleep(
-				shard, least(end, rt_shard_timer_next(shard)));
+				shard,
+				shard_least(end, rt_shard_timer_next(shard)));
 			if (woken < 0)
 				return woken;
 		} else {
 			rt_cpu_relax();
 		}
-		ret = turn(shard);
+		ret = shard_run_turn(shard);
 		if (ret != 0 || woken > 0)
 			return ret;
 		now = rt_now_ns();
@@ -776,8 +786,8 @@ static int idle(struct rpma_rt_shard *shard, int timeout_ms)
 /* -------------------------------------------------------- the call --- */
 
 /* Logs that another thread, or a function of the shard, is inside. */
-static int refuse_busy(const struct rt_log_place *place,
-		       const struct rpma_rt_shard *shard)
+static int shard_refuse_busy(const struct rt_log_place *place,
+			     const struct rpma_rt_shard *shard)
 {
 	return rt_refuse(place, RPMA_RT_E_BUSY,
 			 "shard %u is run already, by another thread or "
@@ -785,43 +795,43 @@ static int refuse_busy(const struct rt_log_place *place,
 			 shard->index);
 }
 
-static void leave(struct rpma_rt_shard *shard)
+static void shard_leave(struct rpma_rt_shard *shard)
 {
-	/* release: pairs with the acquire in go_in() */
+	/* release: pairs with the acquire in shard_go_in() */
 	atomic_store_explicit(&shard->runner, 0, memory_order_release);
 }
 
 /* Goes inside. Returns false if a thread is inside. */
-static bool go_in(struct rpma_rt_shard *shard)
+static bool shard_go_in(struct rpma_rt_shard *shard)
 {
 	uint64_t nobody = 0;
 
-	/* acquire: pairs with the release in leave(): the state of the shard as
-	 * the former thread left the shard. Failure is relaxed: nothing is
-	 * read */
+	/* acquire: pairs with the release in shard_leave(): the state of the
+	 * shard as the former thread left the shard. Failure is relaxed:
+	 * nothing is read */
 	return atomic_compare_exchange_strong_explicit(
 		&shard->runner, &nobody, rt_self_number(), memory_order_acquire,
 		memory_order_relaxed);
 }
 
 /* Makes the poller the calling thread's. Inside. */
-static int own_poller(const struct rt_log_place *place,
-		      struct rpma_rt_shard *shard)
+static int shard_own_poller(const struct rt_log_place *place,
+			    struct rpma_rt_shard *shard)
 {
 	int ret;
 
 	if (shard->has_ended)
-		return refuse_ended(place, shard);
+		return shard_refuse_ended(place, shard);
 	if (shard->is_poller_over)
 		return 0;
 	ret = rpma_rt_poller_attach(shard->rt, shard->index);
-	return ret == RPMA_RT_E_CLOSED ? end_poller(shard) : ret;
+	return ret == RPMA_RT_E_CLOSED ? shard_end_poller(shard) : ret;
 }
 
 /* Enters. Returns 0 if the calling thread is inside and owns the poller. A
  * refused thread has changed nothing. */
-static int enter(const struct rt_log_place *place, struct rpma_rt_shard *shard,
-		 int timeout_ms)
+static int shard_enter(const struct rt_log_place *place,
+		       struct rpma_rt_shard *shard, int timeout_ms)
 {
 	const void *const pointers[] = {shard};
 	int ret = rt_refuse_null(place, "shard", pointers, sizeof(pointers));
@@ -835,11 +845,11 @@ static int enter(const struct rt_log_place *place, struct rpma_rt_shard *shard,
 				 "timeout_ms is %d, it may be -1 (without end) "
 				 "or more",
 				 timeout_ms);
-	if (!go_in(shard))
-		return refuse_busy(place, shard);
-	ret = own_poller(place, shard);
+	if (!shard_go_in(shard))
+		return shard_refuse_busy(place, shard);
+	ret = shard_own_poller(place, shard);
 	if (ret)
-		leave(shard);
+		shard_leave(shard);
 	else
 		/* relaxed: see rt_shard_thread() */
 		atomic_store_explicit(&shard->thread, rt_self_number(),
@@ -848,9 +858,9 @@ static int enter(const struct rt_log_place *place, struct rpma_rt_shard *shard,
 }
 
 /* Enters a shard that the calling thread ran last, and the shard's poller, if
- * the thread owns the poller. Returns false if run_first() has to find the
- * reason. */
-static inline bool enter_own(struct rpma_rt_shard *shard, int timeout_ms)
+ * the thread owns the poller. Returns false if manual_run_first() has to find
+ * the reason. */
+static inline bool shard_enter_own(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	uint64_t number = rt_self_known_number();
 	uint64_t nobody = 0;
@@ -866,17 +876,17 @@ static inline bool enter_own(struct rpma_rt_shard *shard, int timeout_ms)
 		return false;
 	if (likely(rt_poller_enter_own(shard->poller)))
 		return true;
-	leave(shard);
+	shard_leave(shard);
 	return false;
 }
 
 /* Finishes a run after the first turn, which returned `ret`. Inside. */
-__attribute__((noinline)) static int end_run(struct rpma_rt_shard *shard,
-					     int timeout_ms, int ret)
+__attribute__((noinline)) static int shard_end_run(struct rpma_rt_shard *shard,
+						   int timeout_ms, int ret)
 {
 	if (ret == 0 && timeout_ms != 0)
-		ret = idle(shard, timeout_ms);
-	leave(shard);
+		ret = shard_idle(shard, timeout_ms);
+	shard_leave(shard);
 	return ret;
 }
 
@@ -886,26 +896,27 @@ __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 					       struct rpma_rt_shard *shard,
 					       int timeout_ms)
 {
-	int ret = enter(place, shard, timeout_ms);
+	int ret = shard_enter(place, shard, timeout_ms);
 
-	return ret ? ret : end_run(shard, timeout_ms, turn(shard));
+	return ret ? ret
+		   : shard_end_run(shard, timeout_ms, shard_run_turn(shard));
 }
 
 int rpma_rt_shard_run(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	int done;
 
-	if (unlikely(!enter_own(shard, timeout_ms)))
+	if (unlikely(!shard_enter_own(shard, timeout_ms)))
 		return run_first(RT_LOG_HERE, shard, timeout_ms);
 	if (shard->touched != 0)
 		rt_shard_send_publish(shard);
 	done = rt_round_run_entered(shard->poller, RT_SHARD_BATCH);
 	rt_poller_leave_own(shard->poller);
-	if (done != 0 || has_any(shard))
-		done = end_turn(shard, done);
+	if (done != 0 || shard_has_any(shard))
+		done = shard_end_turn(shard, done);
 	if (timeout_ms != 0)
-		return end_run(shard, timeout_ms, done);
-	leave(shard);
+		return shard_end_run(shard, timeout_ms, done);
+	shard_leave(shard);
 	return done;
 }
 

@@ -64,8 +64,8 @@ void rt_shard_ring_wake(const struct rpma_rt_shard *shard)
 
 /* Wakes the other shard, whose `asleep` was read before, once for each value of
  * `asleep`. */
-static void ring_asleep(struct rpma_rt_shard *shard, uint32_t other,
-			uint32_t asleep)
+static void send_ring_asleep(struct rpma_rt_shard *shard, uint32_t other,
+			     uint32_t asleep)
 {
 	struct rt_shard_out *out = &shard->out[other];
 
@@ -76,28 +76,29 @@ static void ring_asleep(struct rpma_rt_shard *shard, uint32_t other,
 	rt_stat_add(&shard->counters.rings, 1);
 }
 
-static uint32_t asleep_of(const struct rpma_rt_shard *shard, uint32_t other)
+static uint32_t send_asleep_of(const struct rpma_rt_shard *shard,
+			       uint32_t other)
 {
-	/* acquire: pairs with the release in count_asleep(), run.c: `wants` was
-	 * stored before; the caller's fence orders the look behind everything
-	 * handed over [SHARD-4] */
+	/* acquire: pairs with the release in shard_count_asleep(), run.c:
+	 * `wants` was stored before; the caller's fence orders the look behind
+	 * everything handed over [SHARD-4] */
 	return atomic_load_explicit(&shard->set->shards[other].asleep,
 				    memory_order_acquire);
 }
 
 void rt_shard_ring(struct rpma_rt_shard *shard, uint32_t other)
 {
-	uint32_t asleep = asleep_of(shard, other);
+	uint32_t asleep = send_asleep_of(shard, other);
 
 	if (unlikely((asleep & 1) != 0))
-		ring_asleep(shard, other, asleep);
+		send_ring_asleep(shard, other, asleep);
 }
 
 /* Wakes the other shard if that shard sleeps, and wants room in its lane to
  * this shard. */
-static void ring_for_room(struct rpma_rt_shard *shard, uint32_t other)
+static void send_ring_for_room(struct rpma_rt_shard *shard, uint32_t other)
 {
-	uint32_t asleep = asleep_of(shard, other);
+	uint32_t asleep = send_asleep_of(shard, other);
 	const struct rt_shard_lane *lane;
 
 	if (likely((asleep & 1) == 0))
@@ -105,7 +106,7 @@ static void ring_for_room(struct rpma_rt_shard *shard, uint32_t other)
 	lane = shard->set->lanes[other * shard->count + shard->index];
 	/* relaxed: the acquire of `asleep` makes `wants` visible */
 	if (atomic_load_explicit(&lane->wants, memory_order_relaxed))
-		ring_asleep(shard, other, asleep);
+		send_ring_asleep(shard, other, asleep);
 }
 
 int rt_shard_refuse_thread(const struct rt_log_place *place,
@@ -127,8 +128,8 @@ int rt_shard_refuse_thread(const struct rt_log_place *place,
 /* ----------------------------------------------------------- lanes --- */
 
 /* REQUIRES: the set's lock */
-static struct rt_shard_lane *make(struct rpma_rt_shards *set, uint32_t from,
-				  uint32_t to)
+static struct rt_shard_lane *send_make(struct rpma_rt_shards *set,
+				       uint32_t from, uint32_t to)
 {
 	struct rt_shard_lane **lane = &set->lanes[from * set->count + to];
 
@@ -137,15 +138,15 @@ static struct rt_shard_lane *make(struct rpma_rt_shards *set, uint32_t from,
 	*lane = rt_shard_lane_new(set->lane_size);
 	if (*lane != NULL)
 		/* release [SHARD-1]: pairs with the acquire in
-		 * look_for_lanes(): the lane */
+		 * shard_look_for_lanes(): the lane */
 		atomic_fetch_or_explicit(&set->shards[to].met,
 					 rt_shard_bit(from),
 					 memory_order_release);
 	return *lane;
 }
 
-static void open_out(struct rpma_rt_shard *shard, struct rt_shard_out *out,
-		     struct rt_shard_lane *lane)
+static void send_open_out(struct rpma_rt_shard *shard, struct rt_shard_out *out,
+			  struct rt_shard_lane *lane)
 {
 	out->lane = lane;
 	out->place = lane->staged;
@@ -156,7 +157,7 @@ static void open_out(struct rpma_rt_shard *shard, struct rt_shard_out *out,
 
 /* Opens the lane to the shard and, for requests, makes the lane of the answers.
  * ERRORS: RPMA_E_NOMEM */
-static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
+static int send_open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 {
 	struct rt_shard_out *out = &shard->out[to];
 	struct rpma_rt_shards *set = shard->set;
@@ -164,14 +165,14 @@ static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 	struct rt_shard_lane *lane;
 
 	pthread_mutex_lock(&set->lock);
-	lane = make(set, shard->index, to);
+	lane = send_make(set, shard->index, to);
 	if (both)
-		back = make(set, to, shard->index);
+		back = send_make(set, to, shard->index);
 	pthread_mutex_unlock(&set->lock);
 	if (lane == NULL || (both && back == NULL))
 		return RPMA_E_NOMEM;
 	if (out->lane == NULL)
-		open_out(shard, out, lane);
+		send_open_out(shard, out, lane);
 	if (both && !out->is_paired) {
 		out->is_paired = true;
 		out->credits = set->lane_size;
@@ -182,8 +183,9 @@ static int open_lanes(struct rpma_rt_shard *shard, uint32_t to, bool both)
 /* --------------------------------------------------------- sending --- */
 
 /* Returns the word behind the words of a message. */
-static inline uint64_t place_of(const struct rpma_rt_shard *shard,
-				uint32_t code, enum rpma_rt_shard_kind kind)
+static inline uint64_t send_place_of(const struct rpma_rt_shard *shard,
+				     uint32_t code,
+				     enum rpma_rt_shard_kind kind)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	return code | shard->places[kind];
@@ -198,7 +200,7 @@ static inline uint64_t place_of(const struct rpma_rt_shard *shard,
 /* Fetches the lines to which the next batch will be written, if that batch has
  * as many messages: the receiver has the lines, and the stores of a batch, and
  * the fence, would wait for the lines. */
-static void fetch(const struct rt_shard_out *out, uint32_t count)
+static void send_fetch(const struct rt_shard_out *out, uint32_t count)
 {
 	const struct rt_shard_lane *lane = out->lane;
 	uint32_t size = 2 * lane->limit;
@@ -211,9 +213,9 @@ static void fetch(const struct rt_shard_out *out, uint32_t count)
 }
 
 /* Copies messages to slots that follow one another. */
-static inline void copy(struct rpma_rt_shard_message *slots,
-			const struct rpma_rt_shard_message *from,
-			uint32_t count)
+static inline void shard_send_copy(struct rpma_rt_shard_message *slots,
+				   const struct rpma_rt_shard_message *from,
+				   uint32_t count)
 {
 	rt_two_words *to = (rt_two_words *)slots;
 	const rt_two_words *words = (const rt_two_words *)from;
@@ -234,7 +236,7 @@ static inline void copy(struct rpma_rt_shard_message *slots,
  * of the slots, and the processor fetches several lines at a time as long as
  * little else is written between.
  */
-static inline uint32_t copy_staged(struct rt_shard_out *out)
+static inline uint32_t send_copy_staged(struct rt_shard_out *out)
 {
 	struct rt_shard_lane *lane = out->lane;
 	uint32_t count = rt_shard_lane_staged(out);
@@ -248,8 +250,8 @@ static inline uint32_t copy_staged(struct rt_shard_out *out)
 		return 0;
 	if (straight > count)
 		straight = count;
-	copy(&lane->slots[at], lane->staged, straight);
-	copy(lane->slots, &lane->staged[straight], count - straight);
+	shard_send_copy(&lane->slots[at], lane->staged, straight);
+	shard_send_copy(lane->slots, &lane->staged[straight], count - straight);
 	out->published += count;
 	out->place = lane->staged;
 	rt_shard_lane_set_free(out);
@@ -258,29 +260,29 @@ static inline uint32_t copy_staged(struct rt_shard_out *out)
 	atomic_store_explicit(&lane->tail, out->published,
 			      memory_order_release);
 	if (count >= FETCHED)
-		fetch(out, count);
+		send_fetch(out, count);
 	return count;
 }
 
-static inline void publish(struct rpma_rt_shard *shard,
-			   struct rt_shard_out *out)
+static inline void send_publish(struct rpma_rt_shard *shard,
+				struct rt_shard_out *out)
 {
-	rt_stat_add(&shard->counters.sent, copy_staged(out));
+	rt_stat_add(&shard->counters.sent, send_copy_staged(out));
 }
 
-static inline void put(struct rpma_rt_shard *shard, uint32_t to,
-		       const struct rpma_rt_shard_message *message,
-		       uint64_t context, enum rpma_rt_shard_kind kind)
+static inline void send_put(struct rpma_rt_shard *shard, uint32_t to,
+			    const struct rpma_rt_shard_message *message,
+			    uint64_t context, enum rpma_rt_shard_kind kind)
 {
 	struct rt_shard_out *out = &shard->out[to];
 
 	rt_shard_lane_stage(out, message, context,
-			    place_of(shard, message->code, kind));
+			    send_place_of(shard, message->code, kind));
 	shard->touched |= out->bit;
 }
 
 /* Takes a credit for a request. */
-static inline void ask(struct rpma_rt_shard *shard, uint32_t to)
+static inline void shard_send_ask(struct rpma_rt_shard *shard, uint32_t to)
 {
 	shard->out[to].unanswered++;
 	rt_stat_add(&shard->counters.requested, 1);
@@ -288,8 +290,8 @@ static inline void ask(struct rpma_rt_shard *shard, uint32_t to)
 
 /* Refuses a message for want of room, as far as the sender knows. want: what is
  * missing. */
-static int refuse(struct rpma_rt_shard *shard, uint32_t to,
-		  enum rt_shard_want want)
+static int send_refuse(struct rpma_rt_shard *shard, uint32_t to,
+		       enum rt_shard_want want)
 {
 	struct rt_shard_out *out = &shard->out[to];
 
@@ -306,8 +308,8 @@ static int refuse(struct rpma_rt_shard *shard, uint32_t to,
 
 /* Finds out why a message found no room, and makes the lanes if needed. Returns
  * 0 if there is room, otherwise the error. */
-__attribute__((noinline)) static int find_room(struct rpma_rt_shard *shard,
-					       uint32_t to, bool is_request)
+__attribute__((noinline)) static int
+send_find_room(struct rpma_rt_shard *shard, uint32_t to, bool is_request)
 {
 	struct rt_shard_out *out = &shard->out[to];
 	int ret;
@@ -318,24 +320,24 @@ __attribute__((noinline)) static int find_room(struct rpma_rt_shard *shard,
 				 "message to shard %u",
 				 shard->index, to);
 	if (out->lane == NULL || (is_request && !out->is_paired)) {
-		ret = open_lanes(shard, to, is_request);
+		ret = send_open_lanes(shard, to, is_request);
 		if (ret)
 			return RT_REFUSED(ret, "no message is sent");
 	}
 	if (rt_shard_lane_is_full(out))
-		publish(shard, out);
+		send_publish(shard, out);
 	if (!rt_shard_lane_has_room(out))
 		rt_shard_lane_look(out);
 	if (!rt_shard_lane_has_room(out))
-		return refuse(shard, to, RT_SHARD_WANT_ROOM);
+		return send_refuse(shard, to, RT_SHARD_WANT_ROOM);
 	if (is_request && out->unanswered >= out->credits)
-		return refuse(shard, to, RT_SHARD_WANT_CREDIT);
+		return send_refuse(shard, to, RT_SHARD_WANT_CREDIT);
 	return 0;
 }
 
 /* Checks that the shard's thread calls, and that the other shard exists. */
-static inline int check(const struct rt_log_place *place,
-			const struct rpma_rt_shard *shard, uint32_t to)
+static inline int send_check(const struct rt_log_place *place,
+			     const struct rpma_rt_shard *shard, uint32_t to)
 {
 	int ret = rt_shard_refuse_thread(place, shard);
 
@@ -348,10 +350,10 @@ static inline int check(const struct rt_log_place *place,
 	return 0;
 }
 
-/* Returns whether check() will find nothing wrong. A function that asks this
- * question, and leaves all other cases to another function, saves no
+/* Returns whether send_check() will find nothing wrong. A function that asks
+ * this question, and leaves all other cases to another function, saves no
  * registers. */
-static inline bool is_right(const struct rpma_rt_shard *shard, uint32_t to)
+static inline bool send_is_right(const struct rpma_rt_shard *shard, uint32_t to)
 {
 	return shard != NULL &&
 	       rt_shard_thread(shard) == rt_self_known_number() &&
@@ -370,38 +372,38 @@ send_slowly(const struct rt_log_place *place, struct rpma_rt_shard *shard,
 				 sizeof(pointers));
 
 	if (ret == 0)
-		ret = check(place, shard, to);
+		ret = send_check(place, shard, to);
 	if (ret == 0)
-		ret = find_room(shard, to, kind == RPMA_RT_SHARD_REQUEST);
+		ret = send_find_room(shard, to, kind == RPMA_RT_SHARD_REQUEST);
 	if (ret)
 		return ret;
 	if (kind == RPMA_RT_SHARD_REQUEST)
-		ask(shard, to);
-	put(shard, to, message, message->context, kind);
+		shard_send_ask(shard, to);
+	send_put(shard, to, message, message->context, kind);
 	return 0;
 }
 
 int rpma_rt_shard_post(struct rpma_rt_shard *shard, uint32_t to,
 		       const struct rpma_rt_shard_message *message)
 {
-	if (unlikely(!is_right(shard, to) || message == NULL ||
+	if (unlikely(!send_is_right(shard, to) || message == NULL ||
 		     !rt_shard_lane_is_free(&shard->out[to])))
 		return send_slowly(RT_LOG_HERE, shard, to, message,
 				   RPMA_RT_SHARD_POST);
-	put(shard, to, message, message->context, RPMA_RT_SHARD_POST);
+	send_put(shard, to, message, message->context, RPMA_RT_SHARD_POST);
 	return 0;
 }
 
 int rpma_rt_shard_request(struct rpma_rt_shard *shard, uint32_t to,
 			  const struct rpma_rt_shard_message *message)
 {
-	if (unlikely(!is_right(shard, to) || message == NULL ||
+	if (unlikely(!send_is_right(shard, to) || message == NULL ||
 		     !rt_shard_lane_is_free(&shard->out[to]) ||
 		     shard->out[to].unanswered >= shard->out[to].credits))
 		return send_slowly(RT_LOG_HERE, shard, to, message,
 				   RPMA_RT_SHARD_REQUEST);
-	ask(shard, to);
-	put(shard, to, message, message->context, RPMA_RT_SHARD_REQUEST);
+	shard_send_ask(shard, to);
+	send_put(shard, to, message, message->context, RPMA_RT_SHARD_REQUEST);
 	return 0;
 }
 
@@ -416,8 +418,8 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 	if (ret)
 		return ret;
 	to = request->from;
-	if (unlikely(!is_right(shard, to))) {
-		ret = check(RT_LOG_HERE, shard, to);
+	if (unlikely(!send_is_right(shard, to))) {
+		ret = send_check(RT_LOG_HERE, shard, to);
 		if (ret)
 			return ret;
 	}
@@ -434,7 +436,7 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 				 shard->index);
 	if (unlikely(out->lane == NULL))
 		/* cannot fail: the request made the lane */
-		open_lanes(shard, to, false);
+		send_open_lanes(shard, to, false);
 	/* looked at also in a shard that sends only answers: the known head is
 	 * never older than the ring is long */
 	if (unlikely(rt_shard_lane_used(out) >= 2 * out->lane->limit))
@@ -442,10 +444,10 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 	/* reserved by the request */
 	assert(rt_shard_lane_used(out) < 2 * out->lane->limit);
 	if (unlikely(rt_shard_lane_is_full(out)))
-		publish(shard, out);
+		send_publish(shard, out);
 	out->owed--;
 	rt_stat_add(&shard->counters.replied, 1);
-	put(shard, to, answer, request->context, RPMA_RT_SHARD_ANSWER);
+	send_put(shard, to, answer, request->context, RPMA_RT_SHARD_ANSWER);
 	return 0;
 }
 
@@ -453,7 +455,7 @@ int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 
 /* Takes the lowest bit out of a word that is not 0; returns the index of the
  * bit. */
-static inline uint32_t take_bit(uint64_t *bits)
+static inline uint32_t send_take_bit(uint64_t *bits)
 {
 	uint32_t index = (uint32_t)__builtin_ctzll(*bits);
 
@@ -468,7 +470,7 @@ void rt_shard_send_publish(struct rpma_rt_shard *shard)
 	shard->published |= touched;
 	shard->touched = 0;
 	while (touched != 0)
-		publish(shard, &shard->out[take_bit(&touched)]);
+		send_publish(shard, &shard->out[send_take_bit(&touched)]);
 }
 
 void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
@@ -486,9 +488,9 @@ void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
 	 * values */
 	rt_fence_dekker();
 	while (published != 0)
-		rt_shard_ring(shard, take_bit(&published));
+		rt_shard_ring(shard, send_take_bit(&published));
 	while (drained != 0)
-		ring_for_room(shard, take_bit(&drained));
+		send_ring_for_room(shard, send_take_bit(&drained));
 	shard->published = 0;
 	shard->drained = 0;
 }
@@ -497,7 +499,7 @@ void rt_shard_send_hand_over(struct rpma_rt_shard *shard)
 
 /* Returns whether the room or credit is there again for which the shard was
  * refused. */
-static bool is_eased(struct rt_shard_out *out)
+static bool send_is_eased(struct rt_shard_out *out)
 {
 	if (out->wants & RT_SHARD_WANT_ROOM) {
 		rt_shard_lane_look(out);
@@ -513,7 +515,7 @@ bool rt_shard_send_is_eased(struct rpma_rt_shard *shard)
 	uint64_t bits = shard->wants;
 
 	while (bits != 0) {
-		if (is_eased(&shard->out[take_bit(&bits)]))
+		if (send_is_eased(&shard->out[send_take_bit(&bits)]))
 			return true;
 	}
 	return false;
@@ -529,10 +531,10 @@ int rt_shard_send_tell(struct rpma_rt_shard *shard)
 
 	while (bits != 0) {
 		RT_NOT_CANCELLED;
-		uint32_t to = take_bit(&bits);
+		uint32_t to = send_take_bit(&bits);
 		struct rt_shard_out *out = &shard->out[to];
 
-		if (!is_eased(out))
+		if (!send_is_eased(out))
 			continue;
 		/* relaxed: a needless ring does no harm */
 		if (out->wants & RT_SHARD_WANT_ROOM)

@@ -178,7 +178,7 @@ rt_shard_lane_stage(struct rt_shard_out *out,
 /* Returns up to where there are messages. Receiver. */
 static inline uint32_t rt_shard_lane_tail(const struct rt_shard_in *in)
 {
-	/* acquire [SHARD-2]: pairs with the release in copy_staged(): the
+	/* acquire [SHARD-2]: pairs with the release in send_copy_staged(): the
 	 * messages */
 	return atomic_load_explicit(&in->lane->tail, memory_order_acquire);
 }
@@ -247,7 +247,7 @@ struct rpma_rt_shard {
 	int epfd;
 	int eventfd;
 
-	/* the thread that runs the shard, see enter() in run.c */
+	/* the thread that runs the shard, see shard_enter() in run.c */
 	/* number of the thread inside; 0: no thread */
 	alignas(RT_APART) _Atomic uint64_t runner;
 	/* number of the thread that ran the shard last; 0: no thread. Written
@@ -333,8 +333,8 @@ static inline bool rt_shard_may_be_stopping(const struct rpma_rt_shards *set)
 static inline enum rt_shard_phase
 rt_shard_phase_of(const struct rpma_rt_shard *shard)
 {
-	/* acquire [SHARD-5]: pairs with the release in enter_phase(): messages
-	 * that the shard sent before are visible */
+	/* acquire [SHARD-5]: pairs with the release in shard_enter_phase():
+	 * messages that the shard sent before are visible */
 	return (enum rt_shard_phase)atomic_load_explicit(&shard->phase,
 							 memory_order_acquire);
 }

@@ -31,21 +31,21 @@
 
 /* Arms the limit, on the control thread. With a device that has no limit,
  * `armed` stays set for ever, and the poller watches all the same. */
-static void arm_message(struct rt_msg *msg, void *owner)
+static void srq_arm_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, arm_msg, msg);
 	struct ibv_srq_attr attr = {.srq_limit = srq->cfg.limit};
 
 	(void)owner;
-	/* acq_rel: pairs with the exchange in arm_if_due(), post.c: from here
-	 * on the message may be sent again */
+	/* acq_rel: pairs with the exchange in srq_post_arm_if_due(), post.c:
+	 * from here on the message may be sent again */
 	atomic_exchange_explicit(&srq->arm_sent, false, memory_order_acq_rel);
 	ibv_modify_srq(srq->ibv_srq, &attr, IBV_SRQ_LIMIT);
 }
 
 /* Fails the SRQ, on the control thread: the SRQ takes no new users, the
  * connections close, and the queue gets SRQ_FAILED. */
-static void fail_message(struct rt_msg *msg, void *owner)
+static void srq_fail_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, fail_msg, msg);
 	struct rpma_rt *rt = owner;
@@ -71,7 +71,8 @@ void rt_srq_fail_mt(struct rpma_rt_srq *srq)
 }
 
 /* Handles an asynchronous event, on the event thread. */
-static void async_event(struct rt_async_object *self, enum ibv_event_type type)
+static void srq_async_event(struct rt_async_object *self,
+			    enum ibv_event_type type)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, async, self);
 
@@ -94,7 +95,7 @@ static void srq_free(struct rpma_rt_srq *srq)
 }
 
 /* Returns the places of the line. Receives of a pool stand in no line. */
-static uint32_t places_of(const struct rpma_rt_srq_cfg *cfg)
+static uint32_t srq_places_of(const struct rpma_rt_srq_cfg *cfg)
 {
 	return cfg->pool != NULL ? 0
 				 : rt_line_places(cfg->srq_size, cfg->waiting);
@@ -104,7 +105,7 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 		     struct rpma_rt_srq **srq_ptr)
 {
 	const struct rt_line_size line = {
-		.places = places_of(cfg),
+		.places = srq_places_of(cfg),
 		.stride = sizeof(struct rt_line_recv) +
 			  rt_line_behind(cfg->max_sge, 0),
 	};
@@ -136,14 +137,14 @@ static int srq_alloc(const struct rpma_rt_srq_cfg *cfg,
 			      memory_order_relaxed);
 	atomic_store_explicit(&srq->retired_ms, rt_now_ms(),
 			      memory_order_relaxed);
-	srq->arm_msg.fn = arm_message;
-	srq->fail_msg.fn = fail_message;
+	srq->arm_msg.fn = srq_arm_message;
+	srq->fail_msg.fn = srq_fail_message;
 	*srq_ptr = srq;
 	return 0;
 }
 
 /* Makes the device's SRQ. */
-static int verbs_new(struct rpma_rt_srq *srq)
+static int srq_verbs_new(struct rpma_rt_srq *srq)
 {
 	struct rpma_srq_cfg *cfg;
 	int ret;
@@ -163,18 +164,18 @@ static int verbs_new(struct rpma_rt_srq *srq)
 	rt_turn_open(&srq->turn);
 	srq->enters_kernel = rt_verb_enters_kernel(srq->device->ibv_ctx);
 	srq->async = (struct rt_async_object){.object = srq->ibv_srq,
-					      .event = async_event};
+					      .event = srq_async_event};
 	rt_async_own(&srq->async);
 	return 0;
 }
 
-static int verbs_delete(struct rpma_rt_srq *srq)
+static int srq_verbs_delete(struct rpma_rt_srq *srq)
 {
 	rt_async_disown(&srq->async);
 	return rpma_srq_delete(&srq->srq);
 }
 
-static int take_number(struct rt_poller *poller, uint32_t *number_ptr)
+static int srq_take_number(struct rt_poller *poller, uint32_t *number_ptr)
 {
 	uint32_t number;
 
@@ -194,7 +195,7 @@ struct beginning {
 	struct rt_spill *spill;
 };
 
-static int begin_on_poller(void *arg)
+static int srq_begin_on_poller(void *arg)
 {
 	struct beginning *beginning = arg;
 	struct rpma_rt_srq *srq = beginning->srq;
@@ -207,7 +208,7 @@ static int begin_on_poller(void *arg)
 
 /* Notes that a message left the list, on the poller: a receive may be posted in
  * its place. */
-static void taken(void *owner)
+static void srq_taken(void *owner)
 {
 	struct rpma_rt_srq *srq = owner;
 
@@ -216,14 +217,14 @@ static void taken(void *owner)
 
 /* Makes the source of messages that no queue gets. REQUIRES: the runtime's
  * lock */
-static int make_messages(struct rpma_rt_srq *srq)
+static int srq_make_messages(struct rpma_rt_srq *srq)
 {
 	const struct rt_source_cfg cfg = {
 		.kind = &rt_source_messages,
 		.poller = srq->poller,
 		.futures = srq->cfg.futures,
 		.messages = srq->cfg.srq_size,
-		.taken = taken,
+		.taken = srq_taken,
 		.owner = srq,
 	};
 
@@ -235,9 +236,9 @@ static int make_messages(struct rpma_rt_srq *srq)
 
 /* Reserves places in the SRQ's queue, and makes the source of messages that no
  * queue gets. REQUIRES: the runtime's lock */
-static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
+static int srq_reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
 {
-	int ret = make_messages(srq);
+	int ret = srq_make_messages(srq);
 
 	if (ret || srq->queue == NULL)
 		return ret;
@@ -252,16 +253,16 @@ static int reserve(struct rpma_rt_srq *srq, struct rt_spill **spill_ptr)
 /* Takes a number and the places, lists the SRQ, and sends the SRQ to the
  * poller, in the order of the reservations in the lanes. REQUIRES: the
  * runtime's lock */
-static int register_locked(struct beginning *beginning)
+static int srq_register_locked(struct beginning *beginning)
 {
 	struct rpma_rt_srq *srq = beginning->srq;
 	struct rpma_rt *rt = srq->rt;
 	int ret;
 
-	ret = take_number(srq->poller, &srq->number);
+	ret = srq_take_number(srq->poller, &srq->number);
 	if (ret)
 		return ret;
-	ret = reserve(srq, &beginning->spill);
+	ret = srq_reserve(srq, &beginning->spill);
 	if (ret) {
 		srq->poller->numbers_taken[srq->number] = false;
 		return ret;
@@ -273,23 +274,23 @@ static int register_locked(struct beginning *beginning)
 	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
 	rt_context_list(rt, &rt->listed_srqs, &srq->listed);
-	rt_poller_call_send(srq->poller, &beginning->call, begin_on_poller,
+	rt_poller_call_send(srq->poller, &beginning->call, srq_begin_on_poller,
 			    beginning);
 	return 0;
 }
 
-static int make(struct rpma_rt_srq *srq)
+static int srq_make(struct rpma_rt_srq *srq)
 {
 	struct beginning beginning = {.srq = srq};
-	int ret = verbs_new(srq);
+	int ret = srq_verbs_new(srq);
 
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&srq->rt->lock);
-	ret = register_locked(&beginning);
+	ret = srq_register_locked(&beginning);
 	pthread_mutex_unlock(&srq->rt->lock);
 	if (ret) {
-		verbs_delete(srq);
+		srq_verbs_delete(srq);
 		return ret;
 	}
 	rt_poller_call_wait(srq->poller, &beginning.call);
@@ -298,7 +299,7 @@ static int make(struct rpma_rt_srq *srq)
 }
 
 /* Replaces srq_size 0 by the default that the public header names. */
-static int resolve_size(struct rpma_rt_srq_cfg *cfg)
+static int srq_resolve_size(struct rpma_rt_srq_cfg *cfg)
 {
 	if (cfg->srq_size == 0)
 		cfg->srq_size = cfg->pool == NULL ? RPMA_RT_DEFAULT_SRQ_SIZE
@@ -330,7 +331,7 @@ int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		ret = rt_pool_check_of(checked.pool, rt, checked.peer,
 				       "rpma_rt_srq_cfg.pool");
 	if (ret == 0)
-		ret = resolve_size(&checked);
+		ret = srq_resolve_size(&checked);
 	if (ret == 0)
 		ret = RT_REFUSE_WAIT(rt);
 	if (ret)
@@ -353,7 +354,7 @@ int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 	srq->queue = checked.queue;
 	ret = rt_srq_prepare_poller(srq);
 	if (ret == 0)
-		ret = make(srq);
+		ret = srq_make(srq);
 	if (ret)
 		srq_free(srq);
 	else
@@ -365,18 +366,18 @@ release_runtime:
 
 /* --------------------------------------------------------------- ending --- */
 
-static int nothing(void *arg)
+static int srq_do_nothing(void *arg)
 {
 	(void)arg;
 	return 0;
 }
 
-static int end_on_poller(void *arg)
+static int srq_end_on_poller(void *arg)
 {
 	return rt_srq_end_poller(arg);
 }
 
-static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
+static void srq_unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
 {
 	struct rpma_rt_srq **link = &rt->srqs;
 
@@ -386,7 +387,7 @@ static void unlist(struct rpma_rt *rt, const struct rpma_rt_srq *srq)
 }
 
 /* Gives back the places in the SRQ's queue. REQUIRES: the runtime's lock */
-static void release_queue(struct rpma_rt_srq *srq)
+static void srq_release_queue(struct rpma_rt_srq *srq)
 {
 	if (srq->queue == NULL)
 		return;
@@ -396,7 +397,7 @@ static void release_queue(struct rpma_rt_srq *srq)
 
 /* Ends the SRQ; afterwards only the record is left. keeps_messages: listed
  * messages stay until the handle goes. REQUIRES: the SRQ has no users. */
-static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
+static int srq_finish(struct rpma_rt_srq *srq, bool keeps_messages)
 {
 	struct rpma_rt *rt = srq->rt;
 	int ret;
@@ -405,15 +406,15 @@ static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 	rt_turn_await(&srq->turn, RT_TURN_HELD);
 	/* from here on no thread finds the SRQ to report a failure */
 	pthread_mutex_lock(&rt->lock);
-	unlist(rt, srq);
+	srq_unlist(rt, srq);
 	pthread_mutex_unlock(&rt->lock);
 	rt_async_disown(&srq->async);
 	/* waits for an arm message, which names the device's SRQ, and for a
 	 * failure message */
-	rt_call_sync(rt, &srq->device->control.inbox, nothing, NULL);
-	ret = verbs_delete(srq);
+	rt_call_sync(rt, &srq->device->control.inbox, srq_do_nothing, NULL);
+	ret = srq_verbs_delete(srq);
 	/* after a limit message and a failure message on the poller */
-	while (rt_poller_call(srq->poller, end_on_poller, srq))
+	while (rt_poller_call(srq->poller, srq_end_on_poller, srq))
 		; /* the poller does other work between two parts */
 	if (!keeps_messages)
 		rt_source_drop_mt(srq->messages); /* before the pool may go */
@@ -422,7 +423,7 @@ static int finish(struct rpma_rt_srq *srq, bool keeps_messages)
 	/* relaxed: a thread that deletes the queue takes the directory's lock
 	 * afterwards */
 	atomic_store_explicit(&srq->is_over, true, memory_order_relaxed);
-	release_queue(srq);
+	srq_release_queue(srq);
 	rt_pool_disuse(srq->cfg.pool, srq->cfg.srq_size);
 	rt_pool_unref(srq->cfg.pool);
 	pthread_mutex_unlock(&rt->lock);
@@ -441,13 +442,13 @@ void rt_srq_finish_all(struct rpma_rt *rt)
 		pthread_mutex_unlock(&rt->lock);
 		if (srq == NULL)
 			return;
-		finish(srq, true);
+		srq_finish(srq, true);
 	}
 }
 
 /* Bars further users, unless the SRQ has users; waits for users whose CLOSED
  * has been written, because such users are about to go. */
-static int close_to_users(struct rpma_rt_srq *srq)
+static int srq_close_to_users(struct rpma_rt_srq *srq)
 {
 	struct rt_wait wait = {0};
 	int ret = 0;
@@ -469,7 +470,7 @@ static int close_to_users(struct rpma_rt_srq *srq)
 /* Frees the SRQ, or keeps the SRQ for the runtime's end: a thread that was
  * inside a post while the runtime stopped may have sent the look message, which
  * no thread runs before the runtime is deleted. REQUIRES: the runtime's lock */
-static void free_or_leave(struct rpma_rt_srq *srq)
+static void srq_free_or_leave(struct rpma_rt_srq *srq)
 {
 	/* relaxed: no thread posts any more */
 	if (!atomic_load_explicit(&srq->look_sent, memory_order_relaxed)) {
@@ -507,14 +508,14 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 	if (ret)
 		return ret;
 	if (rt_context_ref(rt) == 0) {
-		ret = close_to_users(srq);
+		ret = srq_close_to_users(srq);
 		is_used = ret != 0;
 		if (!is_used)
-			ret = finish(srq, false);
+			ret = srq_finish(srq, false);
 		rt_context_unref(rt);
 	} else { /* the stop ends the SRQ */
 		rt_context_wait_stopped(rt);
-		ret = close_to_users(srq);
+		ret = srq_close_to_users(srq);
 		is_used = ret != 0;
 	}
 	if (is_used) {
@@ -531,7 +532,7 @@ int rpma_rt_srq_delete(struct rpma_rt_srq **srq_ptr)
 	rt_source_drop_mt(srq->messages);
 	pthread_mutex_lock(&rt->lock);
 	rt_future_block_return(srq->messages);
-	free_or_leave(srq);
+	srq_free_or_leave(srq);
 	pthread_mutex_unlock(&rt->lock);
 	/* release: pairs with the acquire in rpma_rt_delete() */
 	atomic_fetch_sub_explicit(&rt->handles, 1, memory_order_release);

@@ -25,7 +25,7 @@
 #define END_SLOTS 4096
 #define END_ITEMS 64
 
-static void touch(struct rpma_rt_srq *srq)
+static void srq_poll_touch(struct rpma_rt_srq *srq)
 {
 	rt_deliver_touch_number(srq->poller, srq->number);
 }
@@ -33,8 +33,8 @@ static void touch(struct rpma_rt_srq *srq)
 /* ---------------------------------------------------------- completions --- */
 
 /* Returns the route for the receives of the queue pair, 0: no route. */
-static uint32_t find_route(struct rt_poller *poller, const struct rt_cq *cq,
-			   uint32_t qp_num)
+static uint32_t srq_poll_find_route(struct rt_poller *poller,
+				    const struct rt_cq *cq, uint32_t qp_num)
 {
 	uint32_t route = rt_qp_table_find(cq->qps, qp_num);
 
@@ -46,8 +46,8 @@ static uint32_t find_route(struct rt_poller *poller, const struct rt_cq *cq,
 }
 
 /* Returns a slot that is out, to be given out again after the batch. */
-static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
-			uint64_t *context)
+static bool srq_poll_slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
+				 uint64_t *context)
 {
 	uint32_t index = (uint32_t)(cookie >> RT_SRQ_GEN_BITS);
 	struct rt_srq_slot *slot = &srq->slots[index];
@@ -58,13 +58,14 @@ static bool slot_return(struct rpma_rt_srq *srq, uint64_t cookie,
 	slot->generation++;
 	*context = slot->context;
 	srq->returned[srq->count++ & srq->mask] = index;
-	touch(srq);
+	srq_poll_touch(srq);
 	return true;
 }
 
 /* Gives back a receive that belongs to no connection: to the SRQ's own queue,
  * marked, or to the SRQ's pool. */
-static void give_back(struct rpma_rt_srq *srq, uint64_t context, uint8_t flags)
+static void srq_poll_give_back(struct rpma_rt_srq *srq, uint64_t context,
+			       uint8_t flags)
 {
 	const struct rpma_rt_completion item = {
 		.context = context,
@@ -86,7 +87,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 			   const struct ibv_wc *wc)
 {
 	/* first, because this may run the inbox, in which an SRQ may end */
-	uint32_t route = find_route(poller, cq, wc->qp_num);
+	uint32_t route = srq_poll_find_route(poller, cq, wc->qp_num);
 	struct rpma_rt_srq *srq =
 		poller->reserved[rt_wr_id_route(wc->wr_id)].arg;
 	struct rt_route_entry *entry = &cq->routes[route];
@@ -94,14 +95,14 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	uint64_t context;
 
 	if (srq == NULL || (wc->wr_id & RT_ON_ERROR_ONLY) ||
-	    !slot_return(srq, rt_wr_id_cookie(wc->wr_id), &context)) {
+	    !srq_poll_slot_return(srq, rt_wr_id_cookie(wc->wr_id), &context)) {
 		RT_STAT_ADD(poller, stale, 1);
 		return;
 	}
 	if (route == 0) {
 		if (srq->lane != NULL)
 			rt_deliver_mark_lane(srq->lane, srq->number);
-		give_back(srq, context, RPMA_RT_C_SYNTHESIZED);
+		srq_poll_give_back(srq, context, RPMA_RT_C_SYNTHESIZED);
 		RT_STAT_ADD(poller, stale, 1);
 		return;
 	}
@@ -125,7 +126,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 /* ------------------------------------------------------ a batch's end --- */
 
 /* Holds the SRQ up: a lane is over its limit. */
-static void held(void *arg)
+static void srq_poll_held(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
@@ -134,7 +135,7 @@ static void held(void *arg)
 		atomic_store_explicit(&srq->behind, true, memory_order_relaxed);
 }
 
-static void publish(void *arg)
+static void srq_poll_publish(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
@@ -143,37 +144,37 @@ static void publish(void *arg)
 			      memory_order_relaxed);
 	atomic_store_explicit(&srq->messages_listed, rt_srq_listed_poller(srq),
 			      memory_order_relaxed);
-	/* release [SRQ-1]: pairs with the acquire in room(), post.c: the slots
-	 * below `count`, and the flag */
+	/* release [SRQ-1]: pairs with the acquire in srq_post_room(), post.c:
+	 * the slots below `count`, and the flag */
 	atomic_store_explicit(&srq->retired, srq->count, memory_order_release);
 }
 
 /* Lets the SRQ go on: no lane holds the SRQ up any more; the batch's end
  * answers the posters. */
-static void let_go_on(struct rpma_rt_srq *srq)
+static void srq_poll_let_go_on(struct rpma_rt_srq *srq)
 {
-	/* release [SRQ-2]: pairs with the acquire in is_behind(), post.c: a
-	 * poster that sees the flag clear sees the room, too */
+	/* release [SRQ-2]: pairs with the acquire in srq_post_is_behind(),
+	 * post.c: a poster that sees the flag clear sees the room, too */
 	atomic_store_explicit(&srq->behind, false, memory_order_release);
 	srq->refill_due |= srq->refill_waits;
 	srq->refill_waits = false;
-	touch(srq);
+	srq_poll_touch(srq);
 }
 
 /* Notes that a lane that held the SRQ up is under its limit again. */
-static void eased(void *arg)
+static void srq_poll_eased(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
 	if (--srq->held == 0)
-		let_go_on(srq);
+		srq_poll_let_go_on(srq);
 }
 
 /* -------------------------------------------------- refills and posters --- */
 
 /* Returns the number of receives that are out, with the receives that posters
  * are handing over. */
-static uint32_t count_out(const struct rpma_rt_srq *srq)
+static uint32_t srq_poll_count_out(const struct rpma_rt_srq *srq)
 {
 	/* relaxed: stored before the device had the receives that are counted
 	 * back here */
@@ -185,20 +186,20 @@ static uint32_t count_out(const struct rpma_rt_srq *srq)
 }
 
 /* Returns whether SRQ_LIMIT is due, for an SRQ without a refill function. */
-static bool pass_limit(struct rpma_rt_srq *srq)
+static bool srq_poll_pass_limit(struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-3]: pairs with the release in watch(), post.c, to count
-	 * what was posted */
+	/* acquire [SRQ-3]: pairs with the release in srq_post_watch(), post.c,
+	 * to count what was posted */
 	if (srq->cfg.limit == 0 || srq->cfg.refill != NULL ||
 	    !atomic_load_explicit(&srq->armed, memory_order_acquire) ||
-	    count_out(srq) >= srq->cfg.limit)
+	    srq_poll_count_out(srq) >= srq->cfg.limit)
 		return false;
 	/* relaxed: the fence orders the store */
 	atomic_store_explicit(&srq->armed, false, memory_order_relaxed);
-	/* pairs with the fence in watch(), post.c: the receives of a poster
-	 * that still found the flag set are counted now [SRQ-3] */
+	/* pairs with the fence in srq_post_watch(), post.c: the receives of a
+	 * poster that still found the flag set are counted now [SRQ-3] */
 	rt_fence_dekker();
-	if (count_out(srq) < srq->cfg.limit)
+	if (srq_poll_count_out(srq) < srq->cfg.limit)
 		return true;
 	/* relaxed: this thread has counted what was posted */
 	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
@@ -208,18 +209,18 @@ static bool pass_limit(struct rpma_rt_srq *srq)
 /* Returns how many more receives may be posted. Listed messages count as
  * receives that are out: at most that many messages wait, then the peers
  * wait. */
-static uint32_t room_of(const struct rpma_rt_srq *srq)
+static uint32_t srq_poll_room_of(const struct rpma_rt_srq *srq)
 {
-	uint32_t used = count_out(srq) + rt_srq_listed_poller(srq);
+	uint32_t used = srq_poll_count_out(srq) + rt_srq_listed_poller(srq);
 
 	return used < srq->cfg.srq_size ? srq->cfg.srq_size - used : 0;
 }
 
-static void refill_if_due(struct rpma_rt_srq *srq)
+static void srq_poll_refill_if_due(struct rpma_rt_srq *srq)
 {
 	uint32_t low = srq->cfg.limit ? srq->cfg.limit : srq->cfg.srq_size;
-	uint32_t out = count_out(srq);
-	uint32_t room = room_of(srq);
+	uint32_t out = srq_poll_count_out(srq);
+	uint32_t room = srq_poll_room_of(srq);
 	int cancel;
 
 	if (srq->cfg.refill == NULL || (out >= low && !srq->refill_due))
@@ -244,8 +245,9 @@ static void refill_if_due(struct rpma_rt_srq *srq)
 	srq->refilling = false;
 }
 
-static struct rpma_rt_completion
-own_item(struct rpma_rt_srq *srq, enum rpma_rt_kind kind, uint8_t opcode)
+static struct rpma_rt_completion srq_poll_own_item(struct rpma_rt_srq *srq,
+						   enum rpma_rt_kind kind,
+						   uint8_t opcode)
 {
 	return (struct rpma_rt_completion){
 		.context = (uintptr_t)srq,
@@ -255,18 +257,19 @@ own_item(struct rpma_rt_srq *srq, enum rpma_rt_kind kind, uint8_t opcode)
 	};
 }
 
-static void write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
-		      uint8_t opcode)
+static void srq_poll_write_own(struct rpma_rt_srq *srq, enum rpma_rt_kind kind,
+			       uint8_t opcode)
 {
-	const struct rpma_rt_completion item = own_item(srq, kind, opcode);
+	const struct rpma_rt_completion item =
+		srq_poll_own_item(srq, kind, opcode);
 
 	rt_deliver_write(srq->poller, srq->lane, &item);
 }
 
 /* Writes the end to the SRQ's queue, if there is a queue, and behind all listed
  * messages. */
-static void write_end(struct rpma_rt_srq *srq,
-		      const struct rpma_rt_completion *item)
+static void srq_poll_write_end(struct rpma_rt_srq *srq,
+			       const struct rpma_rt_completion *item)
 {
 	if (srq->messages != NULL)
 		rt_source_end_poller(srq->messages, item);
@@ -277,7 +280,7 @@ static void write_end(struct rpma_rt_srq *srq,
 /* Writes SRQ_LIMIT and WRITABLE, if due, to the SRQ's queue; both wait while
  * the queue's lane is over its limit. Posts may go on unless a lane holds the
  * SRQ up. */
-static void answer_wants(struct rpma_rt_srq *srq)
+static void srq_poll_answer_wants(struct rpma_rt_srq *srq)
 {
 	uint32_t wants = RT_WANT_CREDIT | (srq->held ? 0 : RT_WANT_BACKLOG);
 
@@ -290,7 +293,7 @@ static void answer_wants(struct rpma_rt_srq *srq)
 	}
 	if (srq->limit_pending) {
 		srq->limit_pending = false;
-		write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
+		srq_poll_write_own(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_LIMIT);
 	}
 	if (rt_srq_places(srq) == 0) /* the next completion answers */
 		wants &= ~(uint32_t)RT_WANT_CREDIT;
@@ -302,35 +305,35 @@ static void answer_wants(struct rpma_rt_srq *srq)
 	if (atomic_fetch_and_explicit(&srq->want, ~wants,
 				      memory_order_acq_rel) &
 	    wants)
-		write_own(srq, RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ);
+		srq_poll_write_own(srq, RPMA_RT_WRITABLE, RPMA_RT_WRITABLE_SRQ);
 }
 
 /* Answers posters that may go on, and refills. After the fence. */
-static void answer(void *arg)
+static void srq_poll_answer(void *arg)
 {
 	struct rpma_rt_srq *srq = arg;
 
-	srq->limit_pending |= pass_limit(srq);
+	srq->limit_pending |= srq_poll_pass_limit(srq);
 	/* the line goes first. relaxed: ordered by the batch's fence */
 	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
 	    RT_WANT_LINE)
 		rt_srq_hold_poller(srq);
-	answer_wants(srq);
-	refill_if_due(srq);
+	srq_poll_answer_wants(srq);
+	srq_poll_refill_if_due(srq);
 }
 
 /* Notes that the lane of the SRQ's own queue is under its limit again. */
-static void own_eased(void *arg)
+static void srq_poll_own_eased(void *arg)
 {
-	touch(arg);
+	srq_poll_touch(arg);
 }
 
 /* ---------------------------------------------------- slots of a pool --- */
 
 /* Posts slots; returns how many were posted. The other slots go back to the
  * pool. */
-static uint32_t post_slots(struct rpma_rt_srq *srq, const uint64_t *cookies,
-			   uint32_t n)
+static uint32_t srq_poll_post_slots(struct rpma_rt_srq *srq,
+				    const uint64_t *cookies, uint32_t n)
 {
 	struct rpma_rt_pool *pool = srq->cfg.pool;
 	struct rpma_rt_recv_wr wr[RT_FEED_CHUNK];
@@ -353,7 +356,8 @@ static uint32_t post_slots(struct rpma_rt_srq *srq, const uint64_t *cookies,
 }
 
 /* Posts up to `room` receives. Returns true if the pool had too few slots. */
-static bool fill_room(struct rpma_rt_srq *srq, uint32_t room, uint32_t *posted)
+static bool srq_poll_fill_room(struct rpma_rt_srq *srq, uint32_t room,
+			       uint32_t *posted)
 {
 	uint64_t cookies[RT_FEED_CHUNK];
 	uint32_t done;
@@ -365,7 +369,7 @@ static bool fill_room(struct rpma_rt_srq *srq, uint32_t room, uint32_t *posted)
 				 n < RT_FEED_CHUNK ? n : RT_FEED_CHUNK);
 		if (n == 0)
 			return true;
-		done = post_slots(srq, cookies, n);
+		done = srq_poll_post_slots(srq, cookies, n);
 		*posted += done;
 		/* whatever stood in the way makes the poller call the refill
 		 * again */
@@ -376,7 +380,7 @@ static bool fill_room(struct rpma_rt_srq *srq, uint32_t room, uint32_t *posted)
 }
 
 /* Refills an SRQ from its pool; an rpma_rt_refill_fn. */
-static void fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
+static void srq_poll_fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
 	uint32_t size = srq->cfg.srq_size;
 	uint32_t out = size - room - rt_srq_listed_poller(srq);
@@ -385,19 +389,19 @@ static void fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 
 	(void)arg;
 	do {
-		is_empty = fill_room(srq, room, &posted);
+		is_empty = srq_poll_fill_room(srq, room, &posted);
 	} while (!rt_feed_end_poller(
 		&srq->feed, is_empty && rt_feed_is_low(out + posted, size)));
 }
 
 /* Refills a hungry SRQ when slots were given back. */
-static void fill_hungry(struct rt_feed *feed)
+static void srq_poll_fill_hungry(struct rt_feed *feed)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, feed, feed);
 
 	srq->refill_due = true;
-	if (room_of(srq) > 0)
-		refill_if_due(srq);
+	if (srq_poll_room_of(srq) > 0)
+		srq_poll_refill_if_due(srq);
 	else
 		rt_feed_end_poller(feed, false);
 }
@@ -406,10 +410,10 @@ static void fill_hungry(struct rt_feed *feed)
 
 /* Gives back receives that the device refused, in the order of their posts:
  * their slots were never out. Returns false if there are no such receives. */
-static bool return_refused(struct rpma_rt_srq *srq)
+static bool srq_poll_return_refused(struct rpma_rt_srq *srq)
 {
-	/* acquire: pairs with the release in refuse_last(), post.c: the
-	 * slots */
+	/* acquire: pairs with the release in srq_post_refuse_last(), post.c:
+	 * the slots */
 	uint32_t at = atomic_exchange_explicit(&srq->refused, 0,
 					       memory_order_acquire);
 	uint32_t first = 0;
@@ -425,14 +429,14 @@ static bool return_refused(struct rpma_rt_srq *srq)
 		slot = &srq->slots[at - 1];
 		slot->generation++;
 		srq->returned[srq->count++ & srq->mask] = at - 1;
-		give_back(srq, slot->context, RPMA_RT_C_NOT_POSTED);
+		srq_poll_give_back(srq, slot->context, RPMA_RT_C_NOT_POSTED);
 	}
 	return first != 0;
 }
 
 /* Looks at the SRQ: the device passed the limit or refused a receive, receives
  * were published and are not posted, or places came back. */
-static void look_message(struct rt_msg *msg, void *owner)
+static void srq_poll_look_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, look_msg, msg);
 
@@ -446,47 +450,47 @@ static void look_message(struct rt_msg *msg, void *owner)
 	rt_srq_hold_poller(srq);
 	/* the places of the refused receives are free again, so a lane over its
 	 * limit holds the SRQ up */
-	if (return_refused(srq) && srq->lane != NULL)
+	if (srq_poll_return_refused(srq) && srq->lane != NULL)
 		rt_deliver_mark_lane(srq->lane, srq->number);
 	srq->refill_due = true;
-	touch(srq);
+	srq_poll_touch(srq);
 }
 
 /* Writes SRQ_FAILED to the SRQ's queue. */
-static void told_message(struct rt_msg *msg, void *owner)
+static void srq_poll_told_message(struct rt_msg *msg, void *owner)
 {
 	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, told_msg, msg);
 	struct rpma_rt_completion item =
-		own_item(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_FAILED);
+		srq_poll_own_item(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_FAILED);
 
 	(void)owner;
 	item.status = RPMA_RT_REASON_DEVICE;
 	/* written once, and has a place in the lane: no need to wait for
 	 * room */
-	write_end(srq, &item);
+	srq_poll_write_end(srq, &item);
 }
 
 int rt_srq_prepare_poller(struct rpma_rt_srq *srq)
 {
-	srq->look_msg.fn = look_message;
-	srq->told_msg.fn = told_message;
+	srq->look_msg.fn = srq_poll_look_message;
+	srq->told_msg.fn = srq_poll_told_message;
 	if (srq->cfg.pool != NULL) {
-		srq->cfg.refill = fill;
+		srq->cfg.refill = srq_poll_fill;
 		rt_feed_init(&srq->feed, srq->cfg.pool, srq->poller,
-			     fill_hungry);
+			     srq_poll_fill_hungry);
 	}
 	if (srq->cfg.queue == NULL)
 		return 0;
-	srq->waiter = rt_waiter_new(own_eased, srq);
+	srq->waiter = rt_waiter_new(srq_poll_own_eased, srq);
 	return srq->waiter != NULL ? 0 : RPMA_E_NOMEM;
 }
 
 static const struct rt_reserved_ops srq_ops = {
 	.completion = srq_completion,
-	.publish = publish,
-	.answer = answer,
-	.held = held,
-	.eased = eased,
+	.publish = srq_poll_publish,
+	.answer = srq_poll_answer,
+	.held = srq_poll_held,
+	.eased = srq_poll_eased,
 };
 
 void rt_srq_begin_poller(struct rpma_rt_srq *srq)
@@ -494,10 +498,10 @@ void rt_srq_begin_poller(struct rpma_rt_srq *srq)
 	srq->poller->reserved[srq->number] =
 		(struct rt_reserved){.ops = &srq_ops, .arg = srq};
 	srq->refill_due = true;
-	touch(srq);
+	srq_poll_touch(srq);
 }
 
-static void let_go(struct rpma_rt_srq *srq)
+static void srq_poll_let_go(struct rpma_rt_srq *srq)
 {
 	struct rt_lane *lane;
 
@@ -512,7 +516,7 @@ static void let_go(struct rpma_rt_srq *srq)
 
 /* Takes the context of the next receive in line. Returns false if the line is
  * empty. */
-static bool take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
+static bool srq_poll_take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
 {
 	const struct rt_line_recv *slot;
 	uint16_t at;
@@ -529,27 +533,27 @@ static bool take_unposted(struct rpma_rt_srq *srq, uint64_t *context)
 
 /* Gives back the next slots that are out, then the line. Returns about how many
  * are left to look at. */
-static uint32_t give_back_some(struct rpma_rt_srq *srq)
+static uint32_t srq_poll_give_back_some(struct rpma_rt_srq *srq)
 {
 	struct rt_srq_slot *slot;
 	uint32_t looked = 0;
 	uint32_t given = 0;
 	uint64_t context;
 
-	return_refused(srq);
+	srq_poll_return_refused(srq);
 	while (srq->ended < srq->cfg.srq_size && given < END_ITEMS &&
 	       looked++ < END_SLOTS) {
 		slot = &srq->slots[srq->ended++];
 		if (!(slot->generation & 1))
 			continue;
 		slot->generation++;
-		give_back(srq, slot->context, RPMA_RT_C_SYNTHESIZED);
+		srq_poll_give_back(srq, slot->context, RPMA_RT_C_SYNTHESIZED);
 		given++;
 	}
 	for (; srq->ended == srq->cfg.srq_size && given < END_ITEMS; given++) {
-		if (!take_unposted(srq, &context))
+		if (!srq_poll_take_unposted(srq, &context))
 			return 0;
-		give_back(srq, context, RPMA_RT_C_NOT_POSTED);
+		srq_poll_give_back(srq, context, RPMA_RT_C_NOT_POSTED);
 	}
 	return srq->cfg.srq_size - srq->ended + 1;
 }
@@ -557,7 +561,7 @@ static uint32_t give_back_some(struct rpma_rt_srq *srq)
 bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 {
 	const struct rpma_rt_completion last =
-		own_item(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
+		srq_poll_own_item(srq, RPMA_RT_EVENT, RPMA_RT_EVENT_SRQ_CLOSED);
 
 	/* does everything for which the number was touched, so the number is
 	 * listed nowhere */
@@ -565,14 +569,14 @@ bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 	if (srq->cfg.pool != NULL)
 		rt_feed_end_poller(&srq->feed, false);
 	rt_deliver_flush(srq->poller);
-	if (give_back_some(srq) > 0) {
+	if (srq_poll_give_back_some(srq) > 0) {
 		rt_deliver_flush(srq->poller);
 		return true;
 	}
-	let_go(srq);
+	srq_poll_let_go(srq);
 	if (srq->queue != NULL)
 		rt_queue_announce_unref(srq->queue);
-	write_end(srq, &last);
+	srq_poll_write_end(srq, &last);
 	/* rung before the caller lets the queue go */
 	rt_deliver_flush(srq->poller);
 	return false;

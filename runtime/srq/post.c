@@ -31,27 +31,27 @@ struct hold {
 /* --------------------------------------------------------------- places --- */
 
 /* Returns how many slots may be taken. Called by the holder of the right. */
-static uint32_t room(const struct rpma_rt_srq *srq)
+static uint32_t srq_post_room(const struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-1]: pairs with the release in publish(), poll.c; the
-	 * slots are visible, and with their credit the flag that a lane holds
-	 * the SRQ up */
+	/* acquire [SRQ-1]: pairs with the release in srq_post_publish(),
+	 * poll.c; the slots are visible, and with their credit the flag that a
+	 * lane holds the SRQ up */
 	return atomic_load_explicit(&srq->retired, memory_order_acquire) -
 	       srq->taken;
 }
 
-static bool is_behind(const struct rpma_rt_srq *srq)
+static bool srq_post_is_behind(const struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-2]: pairs with the release in let_go_on(), poll.c; the
-	 * earlier acquire of the place makes a set flag visible */
+	/* acquire [SRQ-2]: pairs with the release in srq_poll_let_go_on(),
+	 * poll.c; the earlier acquire of the place makes a set flag visible */
 	return atomic_load_explicit(&srq->behind, memory_order_acquire);
 }
 
 void rt_srq_look_mt(struct rpma_rt_srq *srq)
 {
-	/* acq_rel: pairs with the exchange in look_message(), poll.c: either
-	 * that exchange sees what this thread left, or the message is sent
-	 * again */
+	/* acq_rel: pairs with the exchange in srq_poll_look_message(), poll.c:
+	 * either that exchange sees what this thread left, or the message is
+	 * sent again */
 	if (!atomic_exchange_explicit(&srq->look_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(&srq->poller->inbox, &srq->look_msg);
@@ -60,7 +60,7 @@ void rt_srq_look_mt(struct rpma_rt_srq *srq)
 /* --------------------------------------------------------------- limits --- */
 
 /* Returns whether at least `limit` receives are out. */
-static bool is_limit_out(const struct rpma_rt_srq *srq)
+static bool srq_post_is_limit_out(const struct rpma_rt_srq *srq)
 {
 	/* relaxed, both: receives posted by this thread are counted in any
 	 * case */
@@ -78,7 +78,7 @@ static bool is_limit_out(const struct rpma_rt_srq *srq)
  * before the device has the receives, so that the poller never counts more
  * receives back than out.
  */
-static void publish(struct rpma_rt_srq *srq)
+static void srq_post_publish(struct rpma_rt_srq *srq)
 {
 	/* relaxed: the device's completion, which the poller subtracts from
 	 * this count, comes later */
@@ -88,7 +88,7 @@ static void publish(struct rpma_rt_srq *srq)
 /* Arms SRQ_LIMIT if it is due after `count` published receives, without a
  * refill function. Called before the device has the receives, too: a completion
  * then finds the flag. */
-static void watch(struct rpma_rt_srq *srq, uint32_t count)
+static void srq_post_watch(struct rpma_rt_srq *srq, uint32_t count)
 {
 	if (srq->cfg.refill != NULL || srq->cfg.limit == 0)
 		return;
@@ -99,11 +99,11 @@ static void watch(struct rpma_rt_srq *srq, uint32_t count)
 	if (atomic_load_explicit(&srq->armed, memory_order_relaxed))
 		return;
 	srq->since += count;
-	if (srq->since < srq->cfg.limit && !is_limit_out(srq))
+	if (srq->since < srq->cfg.limit && !srq_post_is_limit_out(srq))
 		return;
 	srq->since = 0;
-	/* release [SRQ-3]: publishes the posted receives to pass_limit(),
-	 * poll.c */
+	/* release [SRQ-3]: publishes the posted receives to
+	 * srq_poll_pass_limit(), poll.c */
 	atomic_store_explicit(&srq->armed, true, memory_order_release);
 }
 
@@ -111,17 +111,17 @@ static void watch(struct rpma_rt_srq *srq, uint32_t count)
  * the limit before the poller sees it; only a hint for the refill. Called by
  * the holder of the right: the SRQ's end waits for the right, and for the
  * message. */
-static void arm_if_due(struct rpma_rt_srq *srq)
+static void srq_post_arm_if_due(struct rpma_rt_srq *srq)
 {
 	/* relaxed: the poller clears the flag before calling the refill
 	 * function */
-	if (srq->cfg.refill == NULL || !is_limit_out(srq) ||
+	if (srq->cfg.refill == NULL || !srq_post_is_limit_out(srq) ||
 	    atomic_load_explicit(&srq->armed, memory_order_relaxed))
 		return;
 	/* relaxed: only the holder sets the flag, only the poller clears it */
 	atomic_store_explicit(&srq->armed, true, memory_order_relaxed);
-	/* acq_rel: pairs with the exchange in arm_message(), life.c: finding
-	 * false means that the message is free again */
+	/* acq_rel: pairs with the exchange in srq_arm_message(), life.c:
+	 * finding false means that the message is free again */
 	if (!atomic_exchange_explicit(&srq->arm_sent, true,
 				      memory_order_acq_rel))
 		rt_inbox_push_mt(&srq->device->control.inbox, &srq->arm_msg);
@@ -131,8 +131,8 @@ static void arm_if_due(struct rpma_rt_srq *srq)
 
 /* Chains n receives whose wr_ids are contexts, and gives each receive the next
  * slot, whose number is the receive's wr_id from here on. */
-static void take_numbers(struct rpma_rt_srq *srq, struct rpma_recv_wr *chain,
-			 uint32_t n)
+static void srq_post_take_numbers(struct rpma_rt_srq *srq,
+				  struct rpma_recv_wr *chain, uint32_t n)
 {
 	const uint32_t *returned = srq->returned;
 	struct rt_srq_slot *slots = srq->slots;
@@ -157,8 +157,8 @@ static void take_numbers(struct rpma_rt_srq *srq, struct rpma_recv_wr *chain,
 
 /* Hands the last `count` receives, which the device refused, to the poller,
  * which gives them back. */
-__attribute__((cold)) static void refuse_last(struct rpma_rt_srq *srq,
-					      uint32_t count)
+__attribute__((cold)) static void srq_post_refuse_last(struct rpma_rt_srq *srq,
+						       uint32_t count)
 {
 	uint32_t head;
 	uint32_t place;
@@ -170,8 +170,8 @@ __attribute__((cold)) static void refuse_last(struct rpma_rt_srq *srq,
 					    memory_order_relaxed);
 		do {
 			srq->slots[place].next = head;
-			/* release: pairs with the acquire in return_refused(),
-			 * poll.c: the slot */
+			/* release: pairs with the acquire in
+			 * srq_poll_return_refused(), poll.c: the slot */
 		} while (!atomic_compare_exchange_weak_explicit(
 			&srq->refused, &head, place + 1, memory_order_release,
 			memory_order_relaxed));
@@ -179,25 +179,25 @@ __attribute__((cold)) static void refuse_last(struct rpma_rt_srq *srq,
 }
 
 /* Gives n receives, whose wr_ids are contexts, to the device. There is room. */
-static inline void give(struct hold *hold, struct rpma_recv_wr *chain,
-			uint32_t n)
+static inline void srq_post_give(struct hold *hold, struct rpma_recv_wr *chain,
+				 uint32_t n)
 {
 	struct rpma_rt_srq *srq = hold->srq;
 	struct ibv_recv_wr *bad = NULL;
 	uint32_t taken;
 	int err;
 
-	take_numbers(srq, chain, n);
-	publish(srq);
-	watch(srq, n);
+	srq_post_take_numbers(srq, chain, n);
+	srq_post_publish(srq);
+	srq_post_watch(srq, n);
 	err = rt_verb_post_srq_recv(srq->enters_kernel, srq->ibv_srq,
 				    &chain[0].wr, &bad);
-	arm_if_due(srq);
+	srq_post_arm_if_due(srq);
 	if (likely(err == 0))
 		return;
 	hold->err = rt_failure_answer(err);
 	taken = bad ? (uint32_t)((struct rpma_recv_wr *)bad - chain) : 0;
-	refuse_last(srq, n - taken);
+	srq_post_refuse_last(srq, n - taken);
 }
 
 /* ------------------------------------------------------------- the line --- */
@@ -207,7 +207,7 @@ static uint32_t post_run(struct rt_turn *turn, void *arg)
 	struct hold *hold = arg;
 	struct rpma_rt_srq *srq = hold->srq;
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
-	uint32_t most = room(srq);
+	uint32_t most = srq_post_room(srq);
 	uint16_t at = rt_turn_front(turn);
 	uint32_t n = 0;
 
@@ -217,7 +217,7 @@ static uint32_t post_run(struct rt_turn *turn, void *arg)
 		rt_line_get_recv(turn, at, &chain[n++]);
 	if (n == 0)
 		return 0;
-	give(hold, chain, n);
+	srq_post_give(hold, chain, n);
 	rt_turn_leave_line(turn, (uint16_t)n);
 	/* relaxed: see rt_srq_limit() */
 	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
@@ -227,28 +227,28 @@ static uint32_t post_run(struct rt_turn *turn, void *arg)
 	return n;
 }
 
-static uint32_t needs_one(struct rt_turn *turn, void *arg)
+static uint32_t srq_post_needs_one(struct rt_turn *turn, void *arg)
 {
 	(void)turn;
 	(void)arg;
 	return 1;
 }
 
-static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
+static bool srq_post_has_room(struct rt_turn *turn, uint32_t count, void *arg)
 {
 	const struct hold *hold = arg;
 	const struct rpma_rt_srq *srq = hold->srq;
 
 	(void)turn;
-	/* acquire [SRQ-1]: pairs with the release in publish(), poll.c;
-	 * relaxed: this thread sees its own store at least */
+	/* acquire [SRQ-1]: pairs with the release in srq_post_publish(),
+	 * poll.c; relaxed: this thread sees its own store at least */
 	return atomic_load_explicit(&srq->retired, memory_order_acquire) -
 		       atomic_load_explicit(&srq->shown,
 					    memory_order_relaxed) >=
 	       count;
 }
 
-static void say(struct rt_turn *turn, bool waits, void *arg)
+static void srq_post_say(struct rt_turn *turn, bool waits, void *arg)
 {
 	const struct hold *hold = arg;
 
@@ -258,22 +258,22 @@ static void say(struct rt_turn *turn, bool waits, void *arg)
 
 static const struct rt_turn_ops ops = {
 	.post = post_run,
-	.needs = needs_one,
-	.has_room = has_room,
-	.say = say,
+	.needs = srq_post_needs_one,
+	.has_room = srq_post_has_room,
+	.say = srq_post_say,
 };
 
 /* Returns whether the caller is inside the SRQ's refill function. */
-static bool is_refilling(const struct rpma_rt_srq *srq)
+static bool srq_post_is_refilling(const struct rpma_rt_srq *srq)
 {
 	return rt_self_poller() == srq->poller && srq->refilling;
 }
 
 /* Tells the poller that slots were given back: a poster that was refused for
  * want of places may go on. */
-static void show_places(struct rpma_rt_srq *srq)
+static void srq_post_show_places(struct rpma_rt_srq *srq)
 {
-	/* pairs with the fence in refuse() [LEDGER-2] */
+	/* pairs with the fence in srq_post_refuse() [LEDGER-2] */
 	rt_fence_dekker();
 	/* relaxed: after the fence */
 	if (atomic_load_explicit(&srq->want, memory_order_relaxed) &
@@ -282,31 +282,31 @@ static void show_places(struct rpma_rt_srq *srq)
 }
 
 /* Ends a hold, when nothing is held any more. is_left: the poller goes on. */
-static void finish(const struct hold *hold, bool is_left)
+static void srq_post_finish(const struct hold *hold, bool is_left)
 {
 	struct rpma_rt_srq *srq = hold->srq;
 	char words[RT_FAILURE_WORDS];
 
 	/* otherwise a device that refuses everything would make the poller call
 	 * the refill function for ever */
-	if (unlikely(hold->err) && is_refilling(srq))
+	if (unlikely(hold->err) && srq_post_is_refilling(srq))
 		srq->refill_refused = true;
 	if (is_left || unlikely(hold->err))
 		rt_srq_look_mt(srq);
 	else if (hold->has_places)
-		show_places(srq);
+		srq_post_show_places(srq);
 	if (unlikely(hold->err))
 		RT_LOG_ERROR("the device refused a receive for the SRQ, which "
 			     "comes back by its queue: %s",
 			     rt_failure_2str(RT_STEP_POST, hold->err, words));
 }
 
-static void hold_on(struct hold *hold)
+static void srq_post_hold_on(struct hold *hold)
 {
 	struct rpma_rt_srq *srq = hold->srq;
 	uint32_t budget = rt_post_budget(srq->poller->threaded);
 
-	finish(hold, rt_turn_hold(&srq->turn, &ops, hold, budget));
+	srq_post_finish(hold, rt_turn_hold(&srq->turn, &ops, hold, budget));
 }
 
 void rt_srq_hold_poller(struct rpma_rt_srq *srq)
@@ -314,7 +314,7 @@ void rt_srq_hold_poller(struct rpma_rt_srq *srq)
 	struct hold hold = {.srq = srq};
 
 	if (rt_turn_take_waiting(&srq->turn))
-		hold_on(&hold);
+		srq_post_hold_on(&hold);
 }
 
 /* ---------------------------------------------------------- the caller --- */
@@ -324,7 +324,7 @@ static struct rpma_rt_srq *srq_of(const struct rt_post *post)
 	return post->object;
 }
 
-static int fault(const struct rt_post *post, int index)
+static int srq_post_fault(const struct rt_post *post, int index)
 {
 	const struct rpma_rt_recv_wr *wr = &post->recvs[index];
 	const char *wrong = rt_wr_recv_fault(wr, srq_of(post)->cfg.max_sge);
@@ -336,7 +336,7 @@ static int fault(const struct rt_post *post, int index)
 	return wrong == NULL ? 0 : rt_wr_refuse(index, wrong);
 }
 
-static int check(struct rt_post *post)
+static int srq_post_check(struct rt_post *post)
 {
 	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
 	const struct rpma_rt_recv_wr *end = &post->recvs[post->count];
@@ -347,7 +347,7 @@ static int check(struct rt_post *post)
 	for (; wr < end; wr++) {
 		if (likely(wr->route == NULL && rt_wr_is_plain_recv(wr)))
 			continue;
-		ret = fault(post, (int)(wr - post->recvs));
+		ret = srq_post_fault(post, (int)(wr - post->recvs));
 		if (ret)
 			return ret;
 	}
@@ -356,8 +356,9 @@ static int check(struct rt_post *post)
 
 /* Fills a chain with the receives before `end`, with contexts in place of
  * numbers; returns their number. */
-static uint32_t fill_chain(struct rt_post *post, int end,
-			   struct rpma_recv_wr *chain, struct ibv_sge *sge)
+static uint32_t srq_post_fill_chain(struct rt_post *post, int end,
+				    struct rpma_recv_wr *chain,
+				    struct ibv_sge *sge)
 {
 	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
 	uint32_t most = (uint32_t)(end - post->done);
@@ -381,7 +382,7 @@ static uint32_t fill_chain(struct rt_post *post, int end,
 }
 
 /* Gives the receives before `end` to the device, and gives the right back. */
-static void give_alone(struct rt_post *post, uint64_t seen, int end)
+static void srq_post_give_alone(struct rt_post *post, uint64_t seen, int end)
 {
 	struct rpma_rt_srq *srq = srq_of(post);
 	struct hold hold = {.srq = srq};
@@ -390,10 +391,10 @@ static void give_alone(struct rt_post *post, uint64_t seen, int end)
 	uint32_t n;
 
 	while (post->done < end) {
-		n = fill_chain(post, end, chain, sge);
+		n = srq_post_fill_chain(post, end, chain, sge);
 		if (n == 0)
 			break;
-		give(&hold, chain, n);
+		srq_post_give(&hold, chain, n);
 		post->done += (int)n;
 		if (unlikely(post->error))
 			break;
@@ -401,104 +402,104 @@ static void give_alone(struct rt_post *post, uint64_t seen, int end)
 	/* relaxed: see rt_srq_limit() */
 	atomic_store_explicit(&srq->shown, srq->taken, memory_order_relaxed);
 	if (likely(rt_turn_leave_alone(&srq->turn, seen)))
-		finish(&hold, false);
+		srq_post_finish(&hold, false);
 	else
-		hold_on(&hold);
+		srq_post_hold_on(&hold);
 }
 
-static uint32_t limit(const struct rt_post *post)
+static uint32_t srq_post_limit(const struct rt_post *post)
 {
 	return rt_srq_limit(srq_of(post));
 }
 
 /* Checks the backlog. Receives of an SRQ have no links, routes or futures. */
-static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
+static int srq_post_take(struct rt_post *post, uint64_t seen, int end, int *ret)
 {
 	(void)seen;
 	(void)ret;
-	if (!is_behind(srq_of(post)))
+	if (!srq_post_is_behind(srq_of(post)))
 		return end;
 	rt_post_refuse_backlog(post, NULL);
 	return post->done;
 }
 
-static uint64_t context_at(const struct rt_post *post, int index)
+static uint64_t srq_post_context_at(const struct rt_post *post, int index)
 {
 	return post->recvs[index].context;
 }
 
-static int fill(const struct rt_post *post, int end, uint16_t slot)
+static int srq_post_fill(const struct rt_post *post, int end, uint16_t slot)
 {
-	return rt_post_fill_recvs(post, end, slot, context_at);
+	return rt_post_fill_recvs(post, end, slot, srq_post_context_at);
 }
 
-static void hold_published(const struct rt_post *post)
+static void srq_post_hold_published(const struct rt_post *post)
 {
 	struct hold hold = {.srq = srq_of(post)};
 
-	hold_on(&hold);
+	srq_post_hold_on(&hold);
 }
 
-static void tell_places(const struct rt_post *post)
+static void srq_post_tell_places(const struct rt_post *post)
 {
-	show_places(srq_of(post));
+	srq_post_show_places(srq_of(post));
 }
 
 /* Refuses a post. A refill function is called again in place of an event. */
-static int refuse(const struct rt_post *post)
+static int srq_post_refuse(const struct rt_post *post)
 {
 	struct rpma_rt_srq *srq = srq_of(post);
 	enum rpma_rt_again reason = post->refusal.reason;
 
-	if (is_refilling(srq)) {
+	if (srq_post_is_refilling(srq)) {
 		srq->refill_waits |= reason == RPMA_RT_AGAIN_BACKLOG;
 		return rt_want_again(reason);
 	}
 	/* relaxed: the fence orders the bit */
 	atomic_fetch_or_explicit(&srq->want, rt_want_of(reason),
 				 memory_order_relaxed);
-	/* pairs with the fences in publish() of deliver.c and in retry_spill()
-	 * [LEDGER-2]: either the poller sees `want`, or this look sees what the
-	 * poller published */
+	/* pairs with the fences in srq_post_publish() of deliver.c and in
+	 * deliver_retry_spill() [LEDGER-2]: either the poller sees `want`, or
+	 * this look sees what the poller published */
 	rt_fence_dekker();
 	if (reason == RPMA_RT_AGAIN_CREDIT ? rt_srq_places(srq) > 0
-					   : !is_behind(srq))
+					   : !srq_post_is_behind(srq))
 		rt_srq_look_mt(srq);
 	return rt_want_again(reason);
 }
 
-static int alone(struct rt_post *post, uint64_t seen);
+static int srq_post_alone(struct rt_post *post, uint64_t seen);
 
 static const struct rt_post_ops post_ops = {
 	.object =
 		&(const struct rt_post_object_ops){
-			.limit = limit,
-			.hold = hold_published,
-			.tell_places = tell_places,
-			.refuse = refuse,
+			.limit = srq_post_limit,
+			.hold = srq_post_hold_published,
+			.tell_places = srq_post_tell_places,
+			.refuse = srq_post_refuse,
 		},
-	.check = check,
-	.alone = alone,
-	.take = take,
-	.fill = fill,
+	.check = srq_post_check,
+	.alone = srq_post_alone,
+	.take = srq_post_take,
+	.fill = srq_post_fill,
 };
 
-static int alone(struct rt_post *post, uint64_t seen)
+static int srq_post_alone(struct rt_post *post, uint64_t seen)
 {
 	struct rpma_rt_srq *srq = srq_of(post);
 	int begin = post->done;
 	int end = post->count;
-	uint32_t most = room(srq);
+	uint32_t most = srq_post_room(srq);
 
 	if (unlikely((uint32_t)(end - begin) > most))
 		end = rt_post_end_of_room(post, &post_ops, srq->cfg.srq_size,
 					  most);
 	/* after the look at the room [SRQ-2] */
-	if (unlikely(end > begin && is_behind(srq))) {
+	if (unlikely(end > begin && srq_post_is_behind(srq))) {
 		rt_post_refuse_backlog(post, NULL);
 		end = begin;
 	}
-	give_alone(post, seen, end);
+	srq_post_give_alone(post, seen, end);
 	return unlikely(end == begin &&
 			post->refusal.reason == RPMA_RT_AGAIN_NONE)
 		       ? RT_POST_NO_ROOM

@@ -158,7 +158,8 @@ void rt_srq_look_mt(struct rpma_rt_srq *srq);
 /* Returns how many slots of the line may be in use. Any thread. */
 static inline uint32_t rt_srq_limit(const struct rpma_rt_srq *srq)
 {
-	/* acquire [SRQ-1]: pairs with the release in publish(), poll.c */
+	/* acquire [SRQ-1]: pairs with the release in srq_poll_publish(),
+	 * poll.c */
 	uint32_t retired =
 		atomic_load_explicit(&srq->retired, memory_order_acquire) -
 		srq->cfg.srq_size;
