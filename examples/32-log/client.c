@@ -92,8 +92,12 @@ int main(int argc, char **argv)
 	uint64_t position = 0;
 	int ret, i;
 
-	if (argc < 4 || cfg.replicas < 1 || cfg.replicas > LOG_MAX_REPLICAS)
+	if (argc < 4 || cfg.replicas < 1 || cfg.replicas > LOG_MAX_REPLICAS) {
+		fprintf(stderr,
+			"usage: %s ADDRESS PORT append|read [REPLICAS [MS]]\n",
+			argv[0]);
 		return 2;
+	}
 	if (argc > 5)
 		deadline_ms = atoi(argv[5]);
 	for (i = 0, next = argv[1]; i < cfg.replicas; i++) {

@@ -107,10 +107,8 @@ static void drop(struct replica *r)
 {
 	for (; r->in_flight > 0; r->in_flight--)
 		rpma_rt_future_drop(&r->flights[r->first++ % LINKS].future);
-	if (is_held(&r->step))
-		rpma_rt_future_drop(&r->step);
-	if (is_held(&r->closed))
-		rpma_rt_future_drop(&r->closed);
+	rpma_rt_future_drop(&r->step); /* may be zero */
+	rpma_rt_future_drop(&r->closed);
 	rpma_mr_remote_delete(&r->region);
 }
 
@@ -155,7 +153,7 @@ static void post_link(struct replica *r)
 	}
 	count += prep_tail(r, wrs + count, log_word(r->log->term, r->log->end));
 	if (post(r, wrs, count, &flight->future))
-		return; /* the connection ends */
+		return; /* no room yet, or the connection ends */
 	flight->end = r->sent = r->log->end;
 	r->is_tailed = true;
 	r->in_flight++;
@@ -518,7 +516,8 @@ static void replica_init(struct log *log, int i)
 	r->link.port = log->cfg.ports[i];
 	r->link.cfg = (struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT;
 	r->link.cfg.peer = log->peer;
-	r->link.cfg.futures = LINKS + 2;
+	/* a dropped future counts until the poller has seen the drop */
+	r->link.cfg.futures = 2 * LINKS;
 	r->link.cfg.sq_size = 4 * (LINKS + 1);
 	r->link.cfg.rq_size = 1;
 	r->link.cfg.keepalive_ms = KEEPALIVE_MS;
