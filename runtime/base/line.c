@@ -22,44 +22,69 @@ static uint32_t slots_of(uint32_t places)
 	return places < RT_FREELIST_MAX ? places : RT_FREELIST_MAX;
 }
 
-size_t rt_line_bytes(const struct rt_line_size *size)
+/* The ring of the line is in front. */
+static size_t ring_bytes(uint32_t slots)
 {
-	return whole_lines(sizeof(struct rt_line) +
-			   slots_of(size->places) * sizeof(uint16_t));
+	return whole_lines(rt_turn_line_size((uint16_t)slots) *
+			   sizeof(uint16_t));
 }
 
-size_t rt_line_slot_bytes(const struct rt_line_size *size)
+size_t rt_line_bytes(const struct rt_line_size *size)
 {
-	return whole_lines((size_t)slots_of(size->places) * size->stride);
+	uint32_t slots = slots_of(size->places);
+
+	return ring_bytes(slots) + sizeof(struct rt_line) +
+	       whole_lines((size_t)slots * size->stride);
+}
+
+/* calloc() knows which pages are zeroed already, and what calloc() returned
+ * stands in front of the memory. */
+void *rt_line_alloc(size_t bytes)
+{
+	char *whole = calloc(1, bytes + RT_CACHE_LINE);
+	void **memory;
+
+	if (whole == NULL)
+		return NULL;
+	memory = (void **)(void *)(whole + RT_CACHE_LINE -
+				   (uintptr_t)whole % RT_CACHE_LINE);
+	memory[-1] = whole;
+	return memory;
+}
+
+void rt_line_release(void *memory)
+{
+	if (memory != NULL)
+		free(((void **)memory)[-1]);
 }
 
 void rt_line_init(struct rt_turn *turn, const struct rt_line_size *size,
-		  struct rt_line *line, void *slots)
+		  void *memory)
 {
+	uint32_t slots = slots_of(size->places);
+	struct rt_line *line =
+		(struct rt_line *)(void *)((char *)memory + ring_bytes(slots));
+
 	line->places = size->places;
-	line->slots = (uint16_t)slots_of(size->places);
-	line->stride = size->stride;
-	line->memory = slots;
-	rt_turn_init(turn, line->next, line->slots);
+	line->slots = (uint16_t)slots;
+	rt_freelist_init(&line->free, line->memory, size->stride, line->slots);
+	rt_turn_init(turn, &line->free, memory, line->slots);
 }
 
 int rt_line_new(struct rt_turn *turn, const struct rt_line_size *size)
 {
-	size_t bytes = rt_line_bytes(size);
-	char *line =
-		aligned_alloc(RT_CACHE_LINE, bytes + rt_line_slot_bytes(size));
+	void *memory = rt_line_alloc(rt_line_bytes(size));
 
-	if (line == NULL)
+	if (memory == NULL)
 		return RPMA_E_NOMEM;
-	rt_line_init(turn, size, (struct rt_line *)(void *)line, line + bytes);
+	rt_line_init(turn, size, memory);
 	return 0;
 }
 
 void rt_line_free(struct rt_turn *turn)
 {
-	if (turn->free.next != NULL)
-		free(rt_line_of(turn));
-	turn->free.next = NULL;
+	rt_line_release(turn->line);
+	turn->line = NULL;
 }
 
 uint32_t rt_line_limit(const struct rt_turn *turn, uint32_t posted,
@@ -135,15 +160,19 @@ void rt_line_put_send(const struct rt_turn *turn, uint16_t at,
 	struct rt_line_send *slot = rt_line_slot(turn, at);
 	const struct ibv_send_wr *wr = &out->wr;
 
-	*slot = (struct rt_line_send){
-		.wr_id = wr->wr_id,
-		.data = out->data,
-		.opcode = (uint8_t)wr->opcode,
-		.flags = (uint8_t)(wr->send_flags &
-				   ~(unsigned)IBV_SEND_SIGNALED),
-		.native = (uint8_t)out->native,
-		.native_arg = (uint8_t)out->native_arg,
-	};
+	/* all but next, which other threads may look at */
+	slot->is_waited = 0;
+	slot->bytes = RT_LINE_NONE;
+	slot->length = 0;
+	slot->wr_id = wr->wr_id;
+	slot->data = out->data;
+	slot->opcode = (uint8_t)wr->opcode;
+	slot->flags = (uint8_t)(wr->send_flags & ~(unsigned)IBV_SEND_SIGNALED);
+	slot->completes = 0;
+	slot->link = 0;
+	slot->native = (uint8_t)out->native;
+	slot->native_arg = (uint8_t)out->native_arg;
+	slot->pieces = 0;
 	if (out->native != 0) /* a flush has a length, and no piece */
 		slot->length = out->sge.length;
 	else
@@ -210,10 +239,11 @@ void rt_line_put_recv(const struct rt_turn *turn, uint16_t at,
 	struct rt_line_recv *slot = rt_line_slot(turn, at);
 	const struct ibv_recv_wr *wr = &out->wr;
 
-	*slot = (struct rt_line_recv){
-		.wr_id = wr->wr_id,
-		.pieces = (uint32_t)wr->num_sge,
-	};
+	/* all but next, as above */
+	slot->is_waited = 0;
+	slot->pieces = (uint8_t)wr->num_sge;
+	slot->length = 0;
+	slot->wr_id = wr->wr_id;
 	if (wr->num_sge == 1) {
 		slot->addr = wr->sg_list->addr;
 		slot->length = wr->sg_list->length;

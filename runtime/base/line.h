@@ -12,6 +12,7 @@
 #ifndef RT_BASE_LINE_H
 #define RT_BASE_LINE_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +21,7 @@
 #include <infiniband/verbs.h>
 
 #include "rpma_rt.h"
+#include "base/order.h"
 #include "base/turn.h"
 
 /* where the bytes of a send are */
@@ -32,42 +34,43 @@ enum rt_line_bytes {
 };
 
 struct rt_line_send {
+	_Atomic uint16_t next; /* of the free list, or of the turn */
+	uint8_t is_waited;     /* 1: by the future that wr_id names */
+	uint8_t bytes;	       /* enum rt_line_bytes */
+	uint32_t length;
 	uint64_t wr_id;
 	uint64_t addr;
 	uint64_t remote_addr;
 	uint64_t data; /* or compare_add */
 	uint64_t swap; /* or the immediate */
-	uint32_t length;
 	uint32_t lkey;
 	uint32_t rkey;
-	uint32_t is_waited; /* 1: by the future that wr_id names */
-	uint8_t opcode;	    /* enum ibv_wr_opcode */
-	uint8_t flags;	    /* of enum ibv_send_flags, but SIGNALED */
-	uint8_t completes;  /* enum ibv_wc_opcode */
-	uint8_t link;	    /* bits of enum rt_ledger_link */
-	uint8_t native;	    /* as in struct rpma_send_wr, these two */
+	uint8_t opcode;	   /* enum ibv_wr_opcode */
+	uint8_t flags;	   /* of enum ibv_send_flags, but SIGNALED */
+	uint8_t completes; /* enum ibv_wc_opcode */
+	uint8_t link;	   /* bits of enum rt_ledger_link */
+	uint8_t native;	   /* as in struct rpma_send_wr, these two */
 	uint8_t native_arg;
 	uint8_t pieces;
-	uint8_t bytes; /* enum rt_line_bytes */
 };
 _Static_assert(sizeof(struct rt_line_send) == 64, "a cache line");
 
 struct rt_line_recv {
+	_Atomic uint16_t next; /* as in a send, these two */
+	uint8_t is_waited;
+	uint8_t pieces; /* of more than one the list is behind the slot */
+	uint32_t length;
 	uint64_t wr_id; /* an SRQ's: the context */
 	uint64_t addr;
-	uint32_t length;
 	uint32_t lkey;
-	uint32_t is_waited; /* as above */
-	uint32_t pieces;    /* of more than one the list is behind the slot */
 };
 _Static_assert(sizeof(struct rt_line_recv) == 32, "half a cache line");
 
 struct rt_line {
+	struct rt_freelist free;
 	uint32_t places; /* of the queue and the line together */
 	uint16_t slots;
-	uint32_t stride; /* bytes from a slot to the next one */
-	char *memory;
-	_Atomic uint16_t next[]; /* of the turn */
+	alignas(RT_CACHE_LINE) char memory[]; /* the turn's */
 };
 
 /* Returns the places of a queue of that depth and its line; waiting: of the
@@ -85,15 +88,18 @@ struct rt_line_size {
 	uint32_t stride; /* bytes of a slot, with what is behind the slot */
 };
 
-/* Returns the bytes of struct rt_line and its numbers, in whole cache lines. */
+/* Returns the bytes of a line, in whole cache lines. */
 size_t rt_line_bytes(const struct rt_line_size *size);
-/* Returns the bytes of the slots, in whole cache lines. */
-size_t rt_line_slot_bytes(const struct rt_line_size *size);
-/* Makes the turn and its line in memory of so many bytes each, which begins
- * with a cache line. The slots stay untouched. The caller frees the memory when
- * no thread uses the turn. */
+/* Allocates zeroed memory that begins with a cache line. NULL: there is no
+ * memory. Pages that are never written to stay unused. */
+void *rt_line_alloc(size_t bytes);
+/* Frees the memory of rt_line_alloc(), or nothing for NULL. */
+void rt_line_release(void *memory);
+/* Makes the turn and its line in zeroed memory of so many bytes, which begins
+ * with a cache line. The caller frees the memory when no thread uses the
+ * turn. */
 void rt_line_init(struct rt_turn *turn, const struct rt_line_size *size,
-		  struct rt_line *line, void *slots);
+		  void *memory);
 /* Makes the turn, with a line in memory of its own, for rt_line_free().
  * ERRORS: RPMA_E_NOMEM */
 int rt_line_new(struct rt_turn *turn, const struct rt_line_size *size);
@@ -112,15 +118,12 @@ static inline uint32_t rt_line_behind(uint32_t max_sge, uint32_t max_inline)
 
 static inline struct rt_line *rt_line_of(const struct rt_turn *turn)
 {
-	return (struct rt_line *)((char *)turn->free.next -
-				  offsetof(struct rt_line, next));
+	return RT_FROM(struct rt_line, free, turn->free);
 }
 
 static inline void *rt_line_slot(const struct rt_turn *turn, uint16_t slot)
 {
-	const struct rt_line *line = rt_line_of(turn);
-
-	return line->memory + (size_t)(slot - 1) * line->stride;
+	return rt_freelist_slot(turn->free, slot);
 }
 
 /*
@@ -142,7 +145,7 @@ static inline uint16_t rt_line_take(struct rt_turn *turn, uint32_t count,
 				    uint32_t limit)
 {
 	return count > limit ? 0
-			     : rt_freelist_take(&turn->free, (uint16_t)count,
+			     : rt_freelist_take(turn->free, (uint16_t)count,
 						(uint16_t)limit);
 }
 

@@ -33,15 +33,13 @@ static uint64_t word_of(uint64_t word, uint16_t used, uint16_t first)
 	       (uint64_t)used << USED_SHIFT | first;
 }
 
-void rt_freelist_init(struct rt_freelist *list, _Atomic uint16_t *next,
+void rt_freelist_init(struct rt_freelist *list, void *memory, uint32_t stride,
 		      uint16_t slots)
 {
-	uint16_t i;
-
-	list->next = next;
-	for (i = 1; i <= slots; i++)
-		rt_freelist_link(list, i,
-				 i < slots ? (uint16_t)(i + 1) : (uint16_t)0);
+	list->memory = memory;
+	list->stride = stride;
+	if (slots > 0)
+		rt_freelist_link(list, slots, 0);
 	/* relaxed: no other thread knows the list yet */
 	atomic_store_explicit(&list->word, slots > 0, memory_order_relaxed);
 }
@@ -117,11 +115,23 @@ static bool is_same_generation(uint64_t a, uint64_t b)
 	return a / RT_TURN_GENERATION == b / RT_TURN_GENERATION;
 }
 
-void rt_turn_init(struct rt_turn *turn, _Atomic uint16_t *next, uint16_t slots)
+uint32_t rt_turn_line_size(uint16_t slots)
 {
-	rt_freelist_init(&turn->free, next, slots);
-	turn->first = 0;
-	turn->last = 0;
+	uint32_t size = 1;
+
+	while (size < slots)
+		size *= 2;
+	return size;
+}
+
+void rt_turn_init(struct rt_turn *turn, struct rt_freelist *free,
+		  uint16_t *line, uint16_t slots)
+{
+	turn->free = free;
+	turn->line = line;
+	turn->mask = (uint16_t)(rt_turn_line_size(slots) - 1);
+	turn->head = 0;
+	turn->tail = 0;
 	turn->is_said = false;
 	/* relaxed: no other thread knows the turn yet */
 	atomic_store_explicit(&turn->word, 0, memory_order_relaxed);
@@ -142,7 +152,7 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 			return RT_TURN_NOT_YET;
 		if (!is_same_generation(word, seen))
 			return RT_TURN_STALE;
-		rt_freelist_link(&turn->free, bottom, top_of(word));
+		rt_freelist_link(turn->free, bottom, top_of(word));
 		to = (word & ~RT_TURN_TOP_MASK) | (uint64_t)top
 							  << RT_TURN_TOP_SHIFT;
 		if (!(word & (RT_TURN_HELD | RT_TURN_PAUSED)))
@@ -158,24 +168,27 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 
 /* ----------------------------------------------------------- the holder --- */
 
-/* The newest is on top: each goes in front of those that came after it. */
+/* The newest is on top, and goes to the end of the line. */
 static void line_up(struct rt_turn *turn, uint16_t top)
 {
-	uint16_t newest = top;
-	uint16_t front = 0;
-	uint16_t next;
+	uint16_t *line = turn->line;
+	uint16_t first = turn->tail;
+	uint16_t last;
+	uint16_t slot;
 
-	while (top != 0) {
-		next = rt_turn_behind(turn, top);
-		rt_freelist_link(&turn->free, top, front);
-		front = top;
-		top = next;
+	for (slot = top; slot != 0; turn->tail++) {
+		/* the line of memory that the holder reads next, and writes to
+		 * when the slot is free */
+		__builtin_prefetch(rt_freelist_slot(turn->free, slot), 1);
+		line[turn->tail & turn->mask] = slot;
+		slot = rt_freelist_next(turn->free, slot);
 	}
-	if (turn->first == 0)
-		turn->first = front;
-	else
-		rt_freelist_link(&turn->free, turn->last, front);
-	turn->last = newest;
+	for (last = turn->tail; (uint16_t)(last - first) > 1; first++) {
+		last--;
+		slot = line[first & turn->mask];
+		line[first & turn->mask] = line[last & turn->mask];
+		line[last & turn->mask] = slot;
+	}
 }
 
 void rt_turn_gather(struct rt_turn *turn)
@@ -192,23 +205,26 @@ void rt_turn_gather(struct rt_turn *turn)
 	line_up(turn, top_of(word));
 }
 
-void rt_turn_cut_line(struct rt_turn *turn, uint16_t before, uint16_t count)
+void rt_turn_cut_line(struct rt_turn *turn, uint32_t place, uint16_t count)
 {
-	uint16_t top = before != 0 ? rt_turn_behind(turn, before) : turn->first;
-	uint16_t bottom = top;
-	uint16_t behind;
-	uint16_t n = count;
+	uint16_t bottom = rt_turn_at(turn, place);
+	uint16_t top = bottom;
+	uint16_t older;
+	uint32_t i;
 
-	while (--n > 0)
-		bottom = rt_turn_behind(turn, bottom);
-	behind = rt_turn_behind(turn, bottom);
-	if (before != 0)
-		rt_freelist_link(&turn->free, before, behind);
-	else
-		turn->first = behind;
-	if (behind == 0)
-		turn->last = before;
-	rt_freelist_give(&turn->free, top, bottom, count);
+	/* the newest is on top: a chain that was published whole stays */
+	for (i = 1; i < count; i++) {
+		older = top;
+		top = rt_turn_at(turn, place + i);
+		if (rt_freelist_next(turn->free, top) != older)
+			rt_freelist_link(turn->free, top, older);
+	}
+	/* those in front of the place move up */
+	for (i = place; i > 0; i--)
+		turn->line[(turn->head + i - 1 + count) & turn->mask] =
+			rt_turn_at(turn, i - 1);
+	turn->head = (uint16_t)(turn->head + count);
+	rt_freelist_give(turn->free, top, bottom, count);
 }
 
 void rt_turn_leave_line(struct rt_turn *turn, uint16_t count)
@@ -233,7 +249,7 @@ static bool may_post_now(const struct rt_turn *turn)
 static void say_line(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		     void *arg)
 {
-	bool waits = turn->first != 0;
+	bool waits = rt_turn_length(turn) > 0;
 
 	if (waits != turn->is_said)
 		ops->say(turn, waits, arg);
@@ -251,7 +267,7 @@ static bool give_back(struct rt_turn *turn, bool goes_on, uint64_t *word)
 		if (goes_on && may_post(is) && top_of(is) != 0)
 			return false;
 		*word = is & ~(uint64_t)RT_TURN_HELD;
-		if (turn->first != 0)
+		if (rt_turn_length(turn) > 0)
 			*word |= RT_TURN_WAITS;
 		/* release [TURN-1]: the ledger and the line; relaxed: the word
 		 * is looked at again */
@@ -301,12 +317,14 @@ bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 	do {
 		do {
 			rt_turn_gather(turn);
-			for (n = 1; n > 0 && budget > 0 && turn->first != 0 &&
+			for (n = 1; n > 0 && budget > 0 &&
+				    rt_turn_length(turn) > 0 &&
 				    may_post_now(turn);) {
 				n = ops->post(turn, arg);
 				budget -= n < budget ? n : budget;
 			}
-			needs = turn->first != 0 ? ops->needs(turn, arg) : 0;
+			needs = rt_turn_length(turn) > 0 ? ops->needs(turn, arg)
+							 : 0;
 			say_line(turn, ops, arg);
 		} while (!give_back(turn, budget > 0, &word));
 	} while (budget > 0 && take_again(turn, ops, arg, needs, word));
@@ -423,7 +441,7 @@ bool rt_turn_resume(struct rt_turn *turn)
 		to = word & ~(uint64_t)RT_TURN_PAUSED;
 		/* the caller may have gathered what was published; a closed
 		 * line may be the poller's by now */
-		if (!(word & RT_TURN_CLOSED) && turn->first != 0)
+		if (!(word & RT_TURN_CLOSED) && rt_turn_length(turn) > 0)
 			to |= RT_TURN_WAITS;
 		/* release [TURN-1]: the line; relaxed: the word is looked at
 		 * again */

@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/lang.h"
@@ -36,13 +37,17 @@
 struct rt_freelist {
 	/* tag:32 | slots in use:16 | number of the first free slot:16 */
 	_Atomic uint64_t word;
-	/* of slot n the slot behind it, at n - 1; of a slot that is in use the
-	 * owner's */
-	_Atomic uint16_t *next;
+	/* Slot n is the memory from (n - 1) * stride on, and begins with an
+	 * _Atomic uint16_t that says which slot is behind slot n, 0 for slot
+	 * n + 1: the link is the owner's while the slot is in use */
+	char *memory;
+	uint32_t stride;
 };
 
-/* Makes a list of so many free slots in the memory of next. */
-void rt_freelist_init(struct rt_freelist *list, _Atomic uint16_t *next,
+/* Makes a list of so many free slots. REQUIRES: the memory is zeroed, which
+ * links the slots in their order: slots that are never used stay untouched;
+ * memory and stride are aligned for the owner's slots */
+void rt_freelist_init(struct rt_freelist *list, void *memory, uint32_t stride,
 		      uint16_t slots);
 /*
  * Takes count slots, unless more than limit would be in use then: a chain from
@@ -64,20 +69,31 @@ static inline uint16_t rt_freelist_used(const struct rt_freelist *list)
 			  16);
 }
 
+/* Returns the memory of a slot. */
+static inline void *rt_freelist_slot(const struct rt_freelist *list,
+				     uint16_t slot)
+{
+	return list->memory + (size_t)(slot - 1) * list->stride;
+}
+
 /* The slot behind one that the caller owns; 0: none. */
 static inline uint16_t rt_freelist_next(const struct rt_freelist *list,
 					uint16_t slot)
 {
+	const _Atomic uint16_t *next = rt_freelist_slot(list, slot);
+
 	/* relaxed: the exchange that brought the chain orders it */
-	return atomic_load_explicit(&list->next[slot - 1],
-				    memory_order_relaxed);
+	return (uint16_t)(atomic_load_explicit(next, memory_order_relaxed) +
+			  slot + 1);
 }
 
 static inline void rt_freelist_link(struct rt_freelist *list, uint16_t slot,
 				    uint16_t next)
 {
+	_Atomic uint16_t *to = rt_freelist_slot(list, slot);
+
 	/* relaxed: the exchange that shows the chain orders it */
-	atomic_store_explicit(&list->next[slot - 1], next,
+	atomic_store_explicit(to, (uint16_t)(next - slot - 1),
 			      memory_order_relaxed);
 }
 
@@ -99,15 +115,21 @@ enum {
 #define RT_TURN_TOP_MASK   ((uint64_t)0xffff << RT_TURN_TOP_SHIFT)
 #define RT_TURN_GENERATION ((uint64_t)1 << 24) /* one more; 40 bits */
 
+/* The word, the free list and the line each have a cache line: posters change
+ * the first two, and take no line from the holder. The owner of the turn aligns
+ * the turn, and puts what else is the holder's behind the turn. */
 struct rt_turn {
 	/* posters, the holder, the poller, the control thread: changed by
 	 * read-modify-write alone */
 	_Atomic uint64_t word;
-	/* free slots; other slots are linked there on the stack and in line */
-	struct rt_freelist free;
-	/* the holder's: ends of the line, 0 for none */
-	uint16_t first;
-	uint16_t last;
+	struct rt_freelist *free; /* immutable */
+	char apart[RT_CACHE_LINE - sizeof(uint64_t) - sizeof(void *)];
+	/* the holder's: the line, a ring of slots from head to tail, which
+	 * count on */
+	uint16_t *line;
+	uint16_t mask;
+	uint16_t head;
+	uint16_t tail;
 	bool is_said; /* to the poller: the line is not empty */
 };
 
@@ -129,8 +151,13 @@ struct rt_turn_ops {
 	void (*say)(struct rt_turn *turn, bool waits, void *arg);
 };
 
-/* Takes the memory of next for so many slots; nothing may be published yet. */
-void rt_turn_init(struct rt_turn *turn, _Atomic uint16_t *next, uint16_t slots);
+/* Returns how many numbers the line of a turn with so many slots is made of: a
+ * power of two. */
+uint32_t rt_turn_line_size(uint16_t slots);
+/* Makes a turn with that free list of so many slots, and with that memory for
+ * the line; nothing may be published yet. */
+void rt_turn_init(struct rt_turn *turn, struct rt_freelist *free,
+		  uint16_t *line, uint16_t slots);
 
 /* -------------------------------------------------------------- posters --- */
 
@@ -159,6 +186,13 @@ static inline uint64_t rt_turn_look(const struct rt_turn *turn)
 	return atomic_load_explicit(&turn->word, memory_order_acquire);
 }
 
+/* Returns whether the word says that the side is open, nobody holds the right,
+ * nothing is published and nothing waits. */
+static inline bool rt_turn_is_idle(uint64_t word)
+{
+	return (word & (RT_TURN_TOP_MASK | 0xff)) == RT_TURN_OPEN;
+}
+
 /*
  * Takes the right if the side is open, nobody holds the right, nothing is
  * published and nothing waits, and no route was led elsewhere since seen was
@@ -167,10 +201,8 @@ static inline uint64_t rt_turn_look(const struct rt_turn *turn)
  */
 static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
 {
-	const uint64_t busy = RT_TURN_TOP_MASK | 0xff;
-
 	/* acquire [TURN-1]: the ledger, of the holder before */
-	return likely((seen & busy) == RT_TURN_OPEN) &&
+	return likely(rt_turn_is_idle(seen)) &&
 	       likely(atomic_compare_exchange_strong_explicit(
 		       &turn->word, &seen, seen | RT_TURN_HELD,
 		       memory_order_acquire, memory_order_relaxed));
@@ -200,20 +232,27 @@ static inline bool rt_turn_leave_alone(struct rt_turn *turn, uint64_t seen)
 /* The end of rt_turn_try_take() of a thread that posts nothing: as
  * rt_turn_hold(), but what was published meanwhile is left to the poller. */
 bool rt_turn_let_go(struct rt_turn *turn);
-/* Holder: the front of the line, 0 if it is empty; what is behind a slot. */
+/* Holder: how many stand in line. */
+static inline uint16_t rt_turn_length(const struct rt_turn *turn)
+{
+	return (uint16_t)(turn->tail - turn->head);
+}
+
+/* Holder: the slot at that place of the line; the front is 0. */
+static inline uint16_t rt_turn_at(const struct rt_turn *turn, uint32_t place)
+{
+	return turn->line[(turn->head + place) & turn->mask];
+}
+
+/* Holder: the slot at the front of the line; 0: the line is empty. */
 static inline uint16_t rt_turn_front(const struct rt_turn *turn)
 {
-	return turn->first;
+	return rt_turn_length(turn) > 0 ? rt_turn_at(turn, 0) : 0;
 }
 
-static inline uint16_t rt_turn_behind(const struct rt_turn *turn, uint16_t slot)
-{
-	return rt_freelist_next(&turn->free, slot);
-}
-
-/* Holder: takes so many out of the line that are behind that slot, 0: from the
- * front on; their slots are free. */
-void rt_turn_cut_line(struct rt_turn *turn, uint16_t before, uint16_t count);
+/* Holder: takes count out of the line, from that place on; their slots are
+ * free. */
+void rt_turn_cut_line(struct rt_turn *turn, uint32_t place, uint16_t count);
 /* Holder: takes so many from the front of the line; their slots are free. */
 void rt_turn_leave_line(struct rt_turn *turn, uint16_t count);
 

@@ -203,13 +203,9 @@ static uint32_t drain_count_unposted(struct rpma_rt_conn *conn,
 				     enum rpma_rt_side side)
 {
 	struct rt_turn *turn = &conn->gate[side].turn;
-	uint32_t count = 0;
-	uint16_t at;
 
 	rt_turn_gather(turn);
-	for (at = rt_turn_front(turn); at != 0; at = rt_turn_behind(turn, at))
-		count++;
-	return count;
+	return rt_turn_length(turn);
 }
 
 /* Publishes what the connection owes, for the directory: only the poller may

@@ -81,42 +81,37 @@ struct rt_line_head {
 	bool is_waited;
 	uint8_t completes;
 	uint8_t link;
-	uint32_t pieces; /* in a list */
 };
 
-/* What both kinds of slots say. */
-static struct rt_line_head head_of(const struct rt_hold *hold, uint16_t at)
+/* Returns what both kinds of slots say, of the slot at that place in line. */
+static inline struct rt_line_head head_of(const struct rt_hold *hold,
+					  uint32_t place)
 {
-	const void *slot = rt_line_slot(&gate_of(hold)->turn, at);
+	const struct rt_turn *turn = &gate_of(hold)->turn;
+	const void *slot = rt_line_slot(turn, rt_turn_at(turn, place));
 	const struct rt_line_recv *recv = slot;
 	const struct rt_line_send *send = slot;
 
 	if (hold->side == RPMA_RT_RECV_SIDE)
 		return (struct rt_line_head){.wr_id = recv->wr_id,
 					     .is_waited = recv->is_waited != 0,
-					     .completes = IBV_WC_RECV,
-					     .pieces = recv->pieces};
-	return (struct rt_line_head){
-		.wr_id = send->wr_id,
-		.is_waited = send->is_waited != 0,
-		.completes = send->completes,
-		.link = send->link,
-		.pieces = send->bytes == RT_LINE_LIST ? send->pieces : 0};
+					     .completes = IBV_WC_RECV};
+	return (struct rt_line_head){.wr_id = send->wr_id,
+				     .is_waited = send->is_waited != 0,
+				     .completes = send->completes,
+				     .link = send->link};
 }
 
-/* Returns how many the link is that begins there, 1 for one alone; *last: its
- * last one. */
-static uint32_t link_length(const struct rt_hold *hold, uint16_t at,
-			    struct rt_line_head *last)
+/* Returns how many the link is that begins at that place, 1 for one alone;
+ * *last: the last of the link. */
+static inline uint32_t link_length(const struct rt_hold *hold, uint32_t place,
+				   struct rt_line_head *last)
 {
 	uint32_t length = 1;
 
-	*last = head_of(hold, at);
-	while (last->link & RT_LINK_GOES_ON) {
-		at = rt_turn_behind(&gate_of(hold)->turn, at);
-		*last = head_of(hold, at);
-		length++;
-	}
+	*last = head_of(hold, place);
+	while (unlikely(last->link & RT_LINK_GOES_ON))
+		*last = head_of(hold, place + length++);
 	return length;
 }
 
@@ -133,14 +128,22 @@ static bool is_cancelled(const struct rt_line_head *last)
 					  rt_wr_id_cookie(last->wr_id)));
 }
 
-static void append(const struct rt_hold *hold, uint16_t at, uint32_t tick)
+/* Notes a link of that length, or one alone. */
+static inline void append(const struct rt_hold *hold, uint32_t place,
+			  uint32_t length, uint32_t tick,
+			  struct rt_ledger_pen *pen)
 {
-	struct rt_line_head head = head_of(hold, at);
+	struct rt_line_head head;
 
-	rt_hold_append_one(hold->conn, hold->side, head.wr_id, head.completes,
-			   tick);
-	if (head.link != 0)
+	for (; length > 0; length--, place++) {
+		head = head_of(hold, place);
+		rt_hold_append(pen, head.wr_id, head.completes, tick);
+		if (likely(head.link == 0))
+			continue;
+		rt_hold_end_row(hold->conn, hold->side, pen);
 		rt_ledger_link(ledger_of(hold), head.link);
+		*pen = rt_hold_begin_row(hold->conn, hold->side);
+	}
 }
 
 /*
@@ -150,27 +153,29 @@ static void append(const struct rt_hold *hold, uint16_t at, uint32_t tick)
  */
 static uint32_t append_run(const struct rt_hold *hold, uint32_t *cancelled)
 {
-	struct rt_turn *turn = &gate_of(hold)->turn;
 	uint32_t tick = rt_poller_date(hold->conn->poller);
-	uint16_t at = rt_turn_front(turn);
+	uint32_t end = rt_turn_length(&gate_of(hold)->turn);
 	struct rt_line_head last;
+	struct rt_ledger_pen pen;
 	uint32_t count = 0;
 	uint32_t length;
+	uint32_t room;
 
 	*cancelled = 0;
-	while (at != 0 && count < RT_POST_CHUNK) {
-		length = link_length(hold, at, &last);
-		if (!rt_hold_has_room(hold->conn, hold->side, length))
+	rt_hold_has_room(hold->conn, hold->side, end); /* or as much as is */
+	room = rt_ledger_room(ledger_of(hold));
+	pen = rt_hold_begin_row(hold->conn, hold->side);
+	for (; count < end && count < RT_POST_CHUNK; count += length) {
+		length = link_length(hold, count, &last);
+		if (length > room - count)
 			break;
 		if (!claim(&last)) {
 			*cancelled = length;
 			break;
 		}
-		for (count += length; length > 0; length--) {
-			append(hold, at, tick);
-			at = rt_turn_behind(turn, at);
-		}
+		append(hold, count, length, tick, &pen);
 	}
+	rt_hold_end_row(hold->conn, hold->side, &pen);
 	return count;
 }
 
@@ -208,36 +213,36 @@ static uint32_t give_native(struct rt_hold *hold, struct rpma_send_wr *chain,
 	return bad != NULL ? (uint32_t)(bad - chain) : 0;
 }
 
-/* Returns how many of the first n of the line the device took: all, or it
- * refused one. entry: of the first in the ledger. */
-static uint32_t post_sends(struct rt_hold *hold, uint16_t at, uint32_t entry,
+/* Returns how many of n, from that place of the line on, the device took: all,
+ * or the device refused one. entry: of the first in the ledger. */
+static uint32_t post_sends(struct rt_hold *hold, uint32_t place, uint32_t entry,
 			   uint32_t n)
 {
+	const struct rt_turn *turn = &gate_of(hold)->turn;
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 	bool has_native = false;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		rt_line_get_send(&gate_of(hold)->turn, at, &chain[i]);
+		rt_line_get_send(turn, rt_turn_at(turn, place + i), &chain[i]);
 		if (is_signaled(hold, entry + i))
 			chain[i].wr.send_flags |= IBV_SEND_SIGNALED;
 		has_native |= chain[i].native != 0;
-		at = rt_turn_behind(&gate_of(hold)->turn, at);
 	}
 	return has_native ? give_native(hold, chain, n)
 			  : (uint32_t)rt_hold_give_sends(hold->conn, chain,
 							 (int)n);
 }
 
-static uint32_t post_recvs(const struct rt_hold *hold, uint16_t at, uint32_t n)
+static uint32_t post_recvs(const struct rt_hold *hold, uint32_t place,
+			   uint32_t n)
 {
+	const struct rt_turn *turn = &gate_of(hold)->turn;
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	uint32_t i;
 
-	for (i = 0; i < n; i++) {
-		rt_line_get_recv(&gate_of(hold)->turn, at, &chain[i]);
-		at = rt_turn_behind(&gate_of(hold)->turn, at);
-	}
+	for (i = 0; i < n; i++)
+		rt_line_get_recv(turn, rt_turn_at(turn, place + i), &chain[i]);
 	return (uint32_t)rt_hold_give_recvs(hold->conn, chain, (int)n);
 }
 
@@ -245,18 +250,16 @@ static uint32_t post_recvs(const struct rt_hold *hold, uint16_t at, uint32_t n)
 static void post_run(struct rt_hold *hold, uint32_t count)
 {
 	struct rt_ledger *ledger = ledger_of(hold);
-	uint16_t at = rt_turn_front(&gate_of(hold)->turn);
 	uint32_t done = 0;
 	uint32_t taken;
 	uint32_t n;
-	uint32_t i;
 
 	while (done < count) {
 		n = count - done < RT_POST_CHUNK ? count - done : RT_POST_CHUNK;
 		taken = hold->side == RPMA_RT_SEND_SIDE
-				? post_sends(hold, at,
+				? post_sends(hold, done,
 					     ledger->tail - count + done, n)
-				: post_recvs(hold, at, n);
+				: post_recvs(hold, done, n);
 		done += taken;
 		if (taken < n) {
 			hold->is_refused = true;
@@ -264,8 +267,6 @@ static void post_run(struct rt_hold *hold, uint32_t count)
 			rt_turn_close(&gate_of(hold)->turn);
 			return;
 		}
-		for (i = 0; i < n; i++)
-			at = rt_turn_behind(&gate_of(hold)->turn, at);
 	}
 }
 
@@ -292,7 +293,8 @@ static uint32_t needs(struct rt_turn *turn, void *arg)
 {
 	struct rt_line_head last;
 
-	return link_length(arg, rt_turn_front(turn), &last);
+	(void)turn;
+	return link_length(arg, 0, &last);
 }
 
 static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
@@ -333,8 +335,8 @@ bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	struct rt_turn *turn = &conn->gate[side].turn;
 	uint32_t index = ledger->tail;
 	struct rt_line_head head;
+	uint32_t place;
 	bool is_found;
-	uint16_t at;
 
 	/* acquire [LEDGER-1]: as a holder */
 	rt_ledger_reap(ledger, atomic_load_explicit(&conn->side[side].retired,
@@ -343,8 +345,8 @@ bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	rt_turn_gather(turn);
 	/* one that is cancelled before it is posted makes those behind retire
 	 * earlier: then the number comes back late */
-	for (at = rt_turn_front(turn); at != 0; at = rt_turn_behind(turn, at)) {
-		head = head_of(&hold, at);
+	for (place = 0; place < rt_turn_length(turn); place++) {
+		head = head_of(&hold, place);
 		index++;
 		if (rt_wr_id_route(head.wr_id) != route)
 			continue;
@@ -362,11 +364,10 @@ bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	const struct rt_hold hold = {.conn = conn, .side = side};
 	struct rt_turn *turn = &conn->gate[side].turn;
 	struct rt_line_head head;
-	uint16_t at;
 
 	rt_turn_gather(turn);
-	while ((at = rt_turn_front(turn)) != 0) {
-		head = head_of(&hold, at);
+	while (rt_turn_length(turn) > 0) {
+		head = head_of(&hold, 0);
 		rt_turn_leave_line(turn, 1);
 		/* a part has the outcome of its link's last */
 		if (head.link & RT_LINK_PART || !claim(&head))
@@ -440,25 +441,20 @@ static uint32_t sweep(const struct rt_hold *hold)
 {
 	struct rt_turn *turn = &gate_of(hold)->turn;
 	struct rt_line_head last;
-	uint16_t before = 0;
+	uint32_t place = 0;
 	uint32_t swept = 0;
 	uint32_t length;
-	uint16_t at;
 
 	rt_turn_gather(turn);
-	at = rt_turn_front(turn);
-	while (at != 0) {
-		length = link_length(hold, at, &last);
-		if (is_cancelled(&last)) {
-			claim(&last); /* off the line */
-			rt_turn_cut_line(turn, before, (uint16_t)length);
-			swept += length;
-		} else {
-			for (before = at; length > 1; length--)
-				before = rt_turn_behind(turn, before);
+	while (place < rt_turn_length(turn)) {
+		length = link_length(hold, place, &last);
+		if (!is_cancelled(&last)) {
+			place += length;
+			continue;
 		}
-		at = before != 0 ? rt_turn_behind(turn, before)
-				 : rt_turn_front(turn);
+		claim(&last); /* off the line */
+		rt_turn_cut_line(turn, place, (uint16_t)length);
+		swept += length;
 	}
 	return swept;
 }

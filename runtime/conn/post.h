@@ -242,9 +242,12 @@ rt_post_straight(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	struct rt_gate *gate = &conn->gate[side];
 	/* before the routes are looked at */
 	uint64_t seen = rt_turn_look(&gate->turn);
-	int routes = straight->fill(conn, wrs, count, chain);
+	int routes;
 	int taken;
 
+	if (unlikely(!rt_turn_is_idle(seen)))
+		return false;
+	routes = straight->fill(conn, wrs, count, chain);
 	if (unlikely(routes == 0 || !rt_turn_take_alone(&gate->turn, seen)))
 		return false;
 	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||

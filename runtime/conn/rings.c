@@ -5,8 +5,6 @@
 
 #include "conn/rings.h"
 
-#include <stdlib.h>
-
 #include "base/line.h"
 #include "conn/conn.h"
 
@@ -50,30 +48,23 @@ int rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
 	size_t kept = ((size_t)depths[0] + depths[1]) * sizeof(struct rt_kept);
 	size_t bytes = rings_whole_lines(kept);
 	struct rt_line_size sizes[2];
-	struct rt_line *lines[2];
 	char *block;
 	int i;
 
 	for (i = 0; i < 2; i++) {
 		sizes[i] = rings_line_of(conn, i, depths[i], waiting);
 		bytes += rings_whole_lines(rt_ledger_bytes(depths[i])) +
-			 rt_line_bytes(&sizes[i]) +
-			 rt_line_slot_bytes(&sizes[i]);
+			 rt_line_bytes(&sizes[i]);
 	}
-	block = aligned_alloc(RT_CACHE_LINE, bytes);
+	block = rt_line_alloc(bytes);
 	if (block == NULL)
 		return RPMA_E_NOMEM;
-	/* in front the memory that is written here, so that few pages are
-	 * touched */
 	for (i = 0; i < 2; i++)
 		rt_ledger_init(&conn->gate[i].ledger, depths[i],
 			       rings_carve(&block, rt_ledger_bytes(depths[i])));
 	for (i = 0; i < 2; i++)
-		lines[i] = rings_carve(&block, rt_line_bytes(&sizes[i]));
-	for (i = 0; i < 2; i++)
-		rt_line_init(
-			&conn->gate[i].turn, &sizes[i], lines[i],
-			rings_carve(&block, rt_line_slot_bytes(&sizes[i])));
+		rt_line_init(&conn->gate[i].turn, &sizes[i],
+			     rings_carve(&block, rt_line_bytes(&sizes[i])));
 	conn->poll.kept = rings_carve(&block, kept);
 	return 0;
 }
@@ -81,5 +72,5 @@ int rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
 void rt_rings_free(struct rpma_rt_conn *conn)
 {
 	/* the block begins with the first ledger */
-	free(conn->gate[0].ledger.entries);
+	rt_line_release(conn->gate[0].ledger.entries);
 }

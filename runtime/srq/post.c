@@ -208,13 +208,15 @@ static uint32_t post_run(struct rt_turn *turn, void *arg)
 	struct rpma_rt_srq *srq = hold->srq;
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	uint32_t most = srq_post_room(srq);
-	uint16_t at = rt_turn_front(turn);
-	uint32_t n = 0;
+	uint32_t length = rt_turn_length(turn);
+	uint32_t n;
 
 	if (most > RT_POST_CHUNK)
 		most = RT_POST_CHUNK;
-	for (; n < most && at != 0; at = rt_turn_behind(turn, at))
-		rt_line_get_recv(turn, at, &chain[n++]);
+	if (most > length)
+		most = length;
+	for (n = 0; n < most; n++)
+		rt_line_get_recv(turn, rt_turn_at(turn, n), &chain[n]);
 	if (n == 0)
 		return 0;
 	srq_post_give(hold, chain, n);

@@ -22,8 +22,10 @@
 
 static struct {
 	struct rt_turn turn;
-	_Atomic uint16_t next[WRS];
-	int content[WRS]; /* of each slot */
+	struct rt_freelist free;
+	uint16_t slots_in_line[WRS];
+	_Atomic uint16_t next[WRS]; /* all that is in a slot */
+	int content[WRS];	    /* of each slot */
 	_Atomic uint32_t retired;
 	_Atomic bool line; /* something stands in line */
 	/* the holder's */
@@ -157,7 +159,7 @@ static void post(int wr)
 		note(true);
 		return;
 	}
-	slot = rt_freelist_take(&s.turn.free, 1, WRS);
+	slot = rt_freelist_take(s.turn.free, 1, WRS);
 	EXPLORE_CHECK(slot != 0);
 	s.content[slot - 1] = wr;
 	answer = publish(slot, seen, route);
@@ -167,7 +169,7 @@ static void post(int wr)
 		answer = publish(slot, seen, route);
 	}
 	if (answer == RT_TURN_REFUSED)
-		rt_freelist_give(&s.turn.free, slot, slot, 1);
+		rt_freelist_give(s.turn.free, slot, slot, 1);
 	note(answer != RT_TURN_REFUSED);
 	if (answer == RT_TURN_HOLDS)
 		tell(rt_turn_hold(&s.turn, &ops, NULL, s.budget));
@@ -292,11 +294,12 @@ static void set_up_with(uint32_t posts, uint32_t room, uint32_t budget)
 	s.posts = posts;
 	s.room = room;
 	s.budget = budget;
-	rt_turn_init(&s.turn, s.next, WRS);
+	rt_freelist_init(&s.free, s.next, sizeof(s.next[0]), WRS);
+	rt_turn_init(&s.turn, &s.free, s.slots_in_line, WRS);
 	rt_turn_open(&s.turn);
 	explore_watch_nothing();
 	explore_watch(&s.turn.word, sizeof(s.turn.word));
-	explore_watch(&s.turn.free.word, sizeof(s.turn.free.word));
+	explore_watch(&s.turn.free->word, sizeof(s.free.word));
 	explore_watch(&s.retired, sizeof(s.retired));
 	explore_watch(&s.line, sizeof(s.line));
 }
@@ -320,16 +323,13 @@ static void set_up_order(void)
 /* Asserts that all accepted work was posted, or is in line of a closed side. */
 static void check(void)
 {
-	uint32_t left = 0;
-	uint16_t slot;
+	uint32_t left;
 
 	rt_turn_gather(&s.turn);
-	for (slot = rt_turn_front(&s.turn); slot != 0;
-	     slot = rt_turn_behind(&s.turn, slot))
-		left++;
+	left = rt_turn_length(&s.turn);
 	EXPLORE_CHECK(s.posted + left == s.taken);
 	EXPLORE_CHECK(left == 0 || s.is_closed);
-	EXPLORE_CHECK(rt_freelist_used(&s.turn.free) == left);
+	EXPLORE_CHECK(rt_freelist_used(s.turn.free) == left);
 	EXPLORE_CHECK(!(rt_turn_look(&s.turn) & RT_TURN_HELD));
 }
 
