@@ -67,8 +67,7 @@ void rt_line_init(struct rt_turn *turn, const struct rt_line_size *size,
 
 	line->places = size->places;
 	line->slots = (uint16_t)slots;
-	rt_freelist_init(&line->free, line->memory, size->stride, line->slots);
-	rt_turn_init(turn, &line->free, memory, line->slots);
+	rt_turn_init(turn, memory, line->memory, size->stride, line->slots);
 }
 
 int rt_line_new(struct rt_turn *turn, const struct rt_line_size *size)

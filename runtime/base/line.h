@@ -67,7 +67,6 @@ struct rt_line_recv {
 _Static_assert(sizeof(struct rt_line_recv) == 32, "half a cache line");
 
 struct rt_line {
-	struct rt_freelist free;
 	uint32_t places; /* of the queue and the line together */
 	uint16_t slots;
 	alignas(RT_CACHE_LINE) char memory[]; /* the turn's */
@@ -118,12 +117,13 @@ static inline uint32_t rt_line_behind(uint32_t max_sge, uint32_t max_inline)
 
 static inline struct rt_line *rt_line_of(const struct rt_turn *turn)
 {
-	return RT_FROM(struct rt_line, free, turn->free);
+	return (struct rt_line *)(void *)(turn->free.memory -
+					  offsetof(struct rt_line, memory));
 }
 
 static inline void *rt_line_slot(const struct rt_turn *turn, uint16_t slot)
 {
-	return rt_freelist_slot(turn->free, slot);
+	return rt_freelist_slot(&turn->free, slot);
 }
 
 /*
@@ -145,7 +145,7 @@ static inline uint16_t rt_line_take(struct rt_turn *turn, uint32_t count,
 				    uint32_t limit)
 {
 	return count > limit ? 0
-			     : rt_freelist_take(turn->free, (uint16_t)count,
+			     : rt_freelist_take(&turn->free, (uint16_t)count,
 						(uint16_t)limit);
 }
 

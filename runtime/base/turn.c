@@ -124,10 +124,10 @@ uint32_t rt_turn_line_size(uint16_t slots)
 	return size;
 }
 
-void rt_turn_init(struct rt_turn *turn, struct rt_freelist *free,
-		  uint16_t *line, uint16_t slots)
+void rt_turn_init(struct rt_turn *turn, uint16_t *line, void *memory,
+		  uint32_t stride, uint16_t slots)
 {
-	turn->free = free;
+	rt_freelist_init(&turn->free, memory, stride, slots);
 	turn->line = line;
 	turn->mask = (uint16_t)(rt_turn_line_size(slots) - 1);
 	turn->head = 0;
@@ -152,7 +152,7 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 			return RT_TURN_NOT_YET;
 		if (!is_same_generation(word, seen))
 			return RT_TURN_STALE;
-		rt_freelist_link(turn->free, bottom, top_of(word));
+		rt_freelist_link(&turn->free, bottom, top_of(word));
 		to = (word & ~RT_TURN_TOP_MASK) | (uint64_t)top
 							  << RT_TURN_TOP_SHIFT;
 		if (!(word & (RT_TURN_HELD | RT_TURN_PAUSED)))
@@ -177,11 +177,8 @@ static void line_up(struct rt_turn *turn, uint16_t top)
 	uint16_t slot;
 
 	for (slot = top; slot != 0; turn->tail++) {
-		/* the line of memory that the holder reads next, and writes to
-		 * when the slot is free */
-		__builtin_prefetch(rt_freelist_slot(turn->free, slot), 1);
 		line[turn->tail & turn->mask] = slot;
-		slot = rt_freelist_next(turn->free, slot);
+		slot = rt_freelist_next(&turn->free, slot);
 	}
 	for (last = turn->tail; (uint16_t)(last - first) > 1; first++) {
 		last--;
@@ -216,15 +213,15 @@ void rt_turn_cut_line(struct rt_turn *turn, uint32_t place, uint16_t count)
 	for (i = 1; i < count; i++) {
 		older = top;
 		top = rt_turn_at(turn, place + i);
-		if (rt_freelist_next(turn->free, top) != older)
-			rt_freelist_link(turn->free, top, older);
+		if (rt_freelist_next(&turn->free, top) != older)
+			rt_freelist_link(&turn->free, top, older);
 	}
 	/* those in front of the place move up */
 	for (i = place; i > 0; i--)
 		turn->line[(turn->head + i - 1 + count) & turn->mask] =
 			rt_turn_at(turn, i - 1);
 	turn->head = (uint16_t)(turn->head + count);
-	rt_freelist_give(turn->free, top, bottom, count);
+	rt_freelist_give(&turn->free, top, bottom, count);
 }
 
 void rt_turn_leave_line(struct rt_turn *turn, uint16_t count)

@@ -122,8 +122,9 @@ struct rt_turn {
 	/* posters, the holder, the poller, the control thread: changed by
 	 * read-modify-write alone */
 	_Atomic uint64_t word;
-	struct rt_freelist *free; /* immutable */
-	char apart[RT_CACHE_LINE - sizeof(uint64_t) - sizeof(void *)];
+	char apart[RT_CACHE_LINE - sizeof(uint64_t)];
+	struct rt_freelist free;
+	char also_apart[RT_CACHE_LINE - sizeof(struct rt_freelist)];
 	/* the holder's: the line, a ring of slots from head to tail, which
 	 * count on */
 	uint16_t *line;
@@ -154,10 +155,10 @@ struct rt_turn_ops {
 /* Returns how many numbers the line of a turn with so many slots is made of: a
  * power of two. */
 uint32_t rt_turn_line_size(uint16_t slots);
-/* Makes a turn with that free list of so many slots, and with that memory for
- * the line; nothing may be published yet. */
-void rt_turn_init(struct rt_turn *turn, struct rt_freelist *free,
-		  uint16_t *line, uint16_t slots);
+/* Makes a turn with so many slots, as rt_freelist_init() takes them, and with
+ * that memory for the line; nothing may be published yet. */
+void rt_turn_init(struct rt_turn *turn, uint16_t *line, void *memory,
+		  uint32_t stride, uint16_t slots);
 
 /* -------------------------------------------------------------- posters --- */
 

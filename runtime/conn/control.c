@@ -663,8 +663,8 @@ static bool control_is_pinned(const struct rpma_rt_conn *conn)
 	/* pairs with the fence in rt_post_look_again(): either that thread sees
 	 * the closed side, or this look sees the slots [LINE-1] */
 	rt_fence_dekker();
-	return rt_freelist_used(conn->gate[0].turn.free) > 0 ||
-	       rt_freelist_used(conn->gate[1].turn.free) > 0;
+	return rt_freelist_used(&conn->gate[0].turn.free) > 0 ||
+	       rt_freelist_used(&conn->gate[1].turn.free) > 0;
 }
 
 static void control_end_id(struct rpma_rt_conn *conn)

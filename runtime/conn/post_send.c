@@ -455,7 +455,7 @@ static int fill_slots(const struct rt_post *post, int end, uint16_t slot)
 
 	for (i = end - 1; i >= post->done && ret == 0; i--) {
 		ret = fill_slot(post, i, slot);
-		slot = rt_freelist_next(post->turn->free, slot);
+		slot = rt_freelist_next(&post->turn->free, slot);
 	}
 	for (i = end; i < post->count && ret == 0; i++) {
 		if (!may_refuse(&post->sends[i]))
@@ -477,7 +477,7 @@ static void show_futures(const struct rt_post *post, int end, uint16_t slot)
 
 	for (i = end - 1; i >= post->done; i--) {
 		send = rt_line_slot(post->turn, slot);
-		slot = rt_freelist_next(post->turn->free, slot);
+		slot = rt_freelist_next(&post->turn->free, slot);
 		if (post->sends[i].flags & RPMA_RT_F_LINKED)
 			continue; /* the link's last has the future */
 		first = i;

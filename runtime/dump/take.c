@@ -478,7 +478,7 @@ static void take_counts(struct rpma_rt_conn *conn, int i,
 	const char *unread;
 
 	out->depth = gate->ledger.depth;
-	out->in_line = rt_freelist_used(gate->turn.free);
+	out->in_line = rt_freelist_used(&gate->turn.free);
 	out->outstanding = count <= out->depth ? count : 0;
 	unread = take_try_ledger(conn, i, dump, of, out);
 	if (owed != RT_OWED_UNKNOWN) { /* with the line */

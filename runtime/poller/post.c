@@ -68,7 +68,7 @@ static uint16_t post_give_slots(const struct rt_post *post,
 				const struct rt_post_ops *ops, uint16_t first,
 				uint32_t count)
 {
-	struct rt_freelist *list = post->turn->free;
+	struct rt_freelist *list = &post->turn->free;
 	uint16_t last = first;
 	uint16_t rest;
 	uint32_t i;
@@ -134,7 +134,7 @@ static int post_publish(struct rt_post *post, const struct rt_post_ops *ops,
 
 	if (ret)
 		return ret;
-	while ((next = rt_freelist_next(post->turn->free, last)) != 0)
+	while ((next = rt_freelist_next(&post->turn->free, last)) != 0)
 		last = next;
 	answer = rt_turn_publish(post->turn, seen, first, last);
 	if (answer == RT_TURN_STALE)
@@ -188,7 +188,7 @@ int rt_post_fill_recvs(const struct rt_post *post, int end, uint16_t slot,
 		if (ret)
 			return rt_wr_refuse_for(i, ret);
 		rt_line_put_recv(post->turn, slot, &out);
-		slot = rt_freelist_next(post->turn->free, slot);
+		slot = rt_freelist_next(&post->turn->free, slot);
 	}
 	return 0;
 }

@@ -115,7 +115,7 @@ static inline int rt_post_check_word(uint64_t word)
 static inline uint32_t rt_post_places(const struct rt_turn *turn,
 				      uint32_t limit)
 {
-	uint32_t used = rt_freelist_used(turn->free);
+	uint32_t used = rt_freelist_used(&turn->free);
 
 	return limit > used ? limit - used : 0;
 }

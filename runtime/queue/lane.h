@@ -87,7 +87,8 @@ void rt_waiter_add(struct cds_list_head *waiters, struct rt_waiter *waiter);
 
 /* ----------------------------------------------------------------- lane --- */
 
-#define RT_LANE_LARGE 16 /* items of a batch whose lines are worth fetching */
+/* items of a batch, behind the first, whose lines are worth fetching */
+#define RT_LANE_LARGE 15
 
 #define RT_LANE_NUMBERS 256 /* reserved route numbers: those of SRQs */
 
@@ -111,6 +112,9 @@ struct rt_lane {
 	/* the poller's own; after the queue's finish the consumer's */
 	alignas(RT_APART) struct rt_spill *spill;
 	uint32_t tail_next; /* tail, and what a batch has written behind it */
+	/* tail_next behind the first item of the batch: a read of tail would
+	 * wait for the consumer's CPU */
+	uint32_t begun;
 	uint32_t head_seen; /* head, as last read */
 	/* tail_next stops here: size behind head_seen; with a spill, which goes
 	 * first, where tail_next is */
@@ -253,8 +257,10 @@ static inline bool rt_lane_touch_poller(struct rt_lane *lane)
 	bool first = !lane->touched;
 
 	/* the consumer has it: fetched back while the batch is routed */
-	if (first)
+	if (first) {
+		lane->begun = lane->tail_next;
 		__builtin_prefetch((const void *)&lane->tail, 1);
+	}
 	lane->touched = true;
 	return first;
 }
@@ -277,15 +283,12 @@ __attribute__((noinline)) void rt_lane_fetch_poller(const struct rt_lane *lane,
  * for all of it. */
 static inline void rt_lane_publish_poller(struct rt_lane *lane)
 {
-	/* relaxed: the poller's own */
-	uint32_t count =
-		lane->tail_next -
-		atomic_load_explicit(&lane->tail, memory_order_relaxed);
+	uint32_t count = lane->tail_next - lane->begun;
 
 	lane->touched = false;
 	rt_lane_release_tail_poller(lane);
 	if (count >= RT_LANE_LARGE)
-		rt_lane_fetch_poller(lane, count);
+		rt_lane_fetch_poller(lane, count + 1);
 }
 
 /* Spill -> ring as room allows; returns how many moved. */

@@ -292,7 +292,7 @@ static void check_line(void)
 	fake_when_posting(NULL, NULL);
 	EXPLORE_CHECK(rt_future_held(f->rt) == 0);
 	EXPLORE_CHECK(fake_take(f, f->queue) == is_refused);
-	EXPLORE_CHECK(rt_freelist_used(conn->gate[0].turn.free) == 0);
+	EXPLORE_CHECK(rt_freelist_used(&conn->gate[0].turn.free) == 0);
 	EXPLORE_CHECK(completed == given());
 }
 

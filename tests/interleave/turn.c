@@ -22,7 +22,6 @@
 
 static struct {
 	struct rt_turn turn;
-	struct rt_freelist free;
 	uint16_t slots_in_line[WRS];
 	_Atomic uint16_t next[WRS]; /* all that is in a slot */
 	int content[WRS];	    /* of each slot */
@@ -159,7 +158,7 @@ static void post(int wr)
 		note(true);
 		return;
 	}
-	slot = rt_freelist_take(s.turn.free, 1, WRS);
+	slot = rt_freelist_take(&s.turn.free, 1, WRS);
 	EXPLORE_CHECK(slot != 0);
 	s.content[slot - 1] = wr;
 	answer = publish(slot, seen, route);
@@ -169,7 +168,7 @@ static void post(int wr)
 		answer = publish(slot, seen, route);
 	}
 	if (answer == RT_TURN_REFUSED)
-		rt_freelist_give(s.turn.free, slot, slot, 1);
+		rt_freelist_give(&s.turn.free, slot, slot, 1);
 	note(answer != RT_TURN_REFUSED);
 	if (answer == RT_TURN_HOLDS)
 		tell(rt_turn_hold(&s.turn, &ops, NULL, s.budget));
@@ -294,12 +293,11 @@ static void set_up_with(uint32_t posts, uint32_t room, uint32_t budget)
 	s.posts = posts;
 	s.room = room;
 	s.budget = budget;
-	rt_freelist_init(&s.free, s.next, sizeof(s.next[0]), WRS);
-	rt_turn_init(&s.turn, &s.free, s.slots_in_line, WRS);
+	rt_turn_init(&s.turn, s.slots_in_line, s.next, sizeof(s.next[0]), WRS);
 	rt_turn_open(&s.turn);
 	explore_watch_nothing();
 	explore_watch(&s.turn.word, sizeof(s.turn.word));
-	explore_watch(&s.turn.free->word, sizeof(s.free.word));
+	explore_watch(&s.turn.free.word, sizeof(s.turn.free.word));
 	explore_watch(&s.retired, sizeof(s.retired));
 	explore_watch(&s.line, sizeof(s.line));
 }
@@ -329,7 +327,7 @@ static void check(void)
 	left = rt_turn_length(&s.turn);
 	EXPLORE_CHECK(s.posted + left == s.taken);
 	EXPLORE_CHECK(left == 0 || s.is_closed);
-	EXPLORE_CHECK(rt_freelist_used(s.turn.free) == left);
+	EXPLORE_CHECK(rt_freelist_used(&s.turn.free) == left);
 	EXPLORE_CHECK(!(rt_turn_look(&s.turn) & RT_TURN_HELD));
 }
 

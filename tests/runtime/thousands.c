@@ -26,12 +26,12 @@
  * The memory of an established end, as malloc() counts: the runtime, except for
  * what the program configured (the ledgers, the slots of the line, and the
  * items kept when the end dies); its place in lanes, spills and the tables of
- * CQs; and the private data of the other side. A KiB; a cache line a side more,
- * so that the posters' word and the words of the thread that holds the right to
- * post stand apart; and a step of malloc(), which aligns the record. And the
- * memory of librpma.
+ * CQs; and the private data of the other side. A KiB; two cache lines a side
+ * more, so that the words that posters change and the words of the thread that
+ * holds the right to post stand apart; and a step of malloc(), which aligns the
+ * record. And the memory of librpma.
  */
-#define END_BYTES     (1024 + 2 * 64 + 16)
+#define END_BYTES     (1024 + 4 * 64 + 16)
 #define LIBRPMA_BYTES 208
 /* of a request, as librdmacm pads, with the word of malloc(); half of the ends
  * have a request */

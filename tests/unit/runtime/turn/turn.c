@@ -24,7 +24,6 @@
 
 static struct side {
 	struct rt_turn turn;
-	struct rt_freelist free;
 	uint16_t in_line[SLOTS];
 	_Atomic uint16_t next[SLOTS]; /* the whole slot */
 	int content[SLOTS];
@@ -45,7 +44,7 @@ static bool is_left(const struct rt_turn *turn)
 
 static void publish_one(int content, enum rt_turn_answer expected)
 {
-	uint16_t slot = rt_freelist_take(side.turn.free, 1, SLOTS);
+	uint16_t slot = rt_freelist_take(&side.turn.free, 1, SLOTS);
 
 	assert_int_not_equal(slot, 0);
 	side.content[slot - 1] = content;
@@ -123,8 +122,8 @@ static int set_up(void **state)
 	(void)state;
 	memset(&side, 0, sizeof(side));
 	side.refuses = -1;
-	rt_freelist_init(&side.free, side.next, sizeof(side.next[0]), SLOTS);
-	rt_turn_init(&side.turn, &side.free, side.in_line, SLOTS);
+	rt_turn_init(&side.turn, side.in_line, side.next, sizeof(side.next[0]),
+		     SLOTS);
 	rt_turn_open(&side.turn);
 	return 0;
 }
@@ -165,14 +164,14 @@ static void slots__as_many_as_the_limit(void **state)
 	uint16_t all;
 
 	(void)state;
-	assert_int_equal(rt_freelist_take(side.turn.free, 3, 2), 0);
-	first = rt_freelist_take(side.turn.free, 3, 4);
+	assert_int_equal(rt_freelist_take(&side.turn.free, 3, 2), 0);
+	first = rt_freelist_take(&side.turn.free, 3, 4);
 	assert_int_not_equal(first, 0);
-	assert_int_equal(rt_freelist_used(side.turn.free), 3);
-	assert_int_equal(rt_freelist_take(side.turn.free, 2, 4), 0);
-	all = rt_freelist_take(side.turn.free, SLOTS - 3, SLOTS);
+	assert_int_equal(rt_freelist_used(&side.turn.free), 3);
+	assert_int_equal(rt_freelist_take(&side.turn.free, 2, 4), 0);
+	all = rt_freelist_take(&side.turn.free, SLOTS - 3, SLOTS);
 	assert_int_not_equal(all, 0);
-	assert_int_equal(rt_freelist_take(side.turn.free, 1, SLOTS), 0);
+	assert_int_equal(rt_freelist_take(&side.turn.free, 1, SLOTS), 0);
 }
 
 static void slots__a_chain_is_GIVEN_BACK(void **state)
@@ -183,18 +182,19 @@ static void slots__a_chain_is_GIVEN_BACK(void **state)
 	int i;
 
 	(void)state;
-	slot = rt_freelist_take(side.turn.free, SLOTS, SLOTS);
+	slot = rt_freelist_take(&side.turn.free, SLOTS, SLOTS);
 	for (i = 0; i < SLOTS; i++) {
 		assert_in_range(slot, 1, SLOTS);
 		assert_false(seen[slot]);
 		seen[slot] = true;
 		at[i] = slot;
-		slot = rt_freelist_next(side.turn.free, slot);
+		slot = rt_freelist_next(&side.turn.free, slot);
 	}
 	assert_int_equal(slot, 0);
-	rt_freelist_give(side.turn.free, at[0], at[SLOTS - 1], SLOTS);
-	assert_int_equal(rt_freelist_used(side.turn.free), 0);
-	assert_int_equal(rt_freelist_take(side.turn.free, SLOTS, SLOTS), at[0]);
+	rt_freelist_give(&side.turn.free, at[0], at[SLOTS - 1], SLOTS);
+	assert_int_equal(rt_freelist_used(&side.turn.free), 0);
+	assert_int_equal(rt_freelist_take(&side.turn.free, SLOTS, SLOTS),
+			 at[0]);
 }
 
 /* ----------------------------------------------------------- publishing --- */
@@ -209,7 +209,7 @@ static void publish__free_word_THE_RIGHT_COMES_ALONG(void **state)
 	assert_false(hold(64));
 	expect_posted(3, 1, 2, 3);
 	assert_true(is_left(&side.turn));
-	assert_int_equal(rt_freelist_used(side.turn.free), 0);
+	assert_int_equal(rt_freelist_used(&side.turn.free), 0);
 }
 
 static void publish__a_call_IS_CONTIGUOUS(void **state)
@@ -221,8 +221,8 @@ static void publish__a_call_IS_CONTIGUOUS(void **state)
 	(void)state;
 	side.room = 8;
 	publish_one(1, RT_TURN_HOLDS);
-	top = rt_freelist_take(side.turn.free, 2, SLOTS);
-	bottom = rt_freelist_next(side.turn.free, top);
+	top = rt_freelist_take(&side.turn.free, 2, SLOTS);
+	bottom = rt_freelist_next(&side.turn.free, top);
 	side.content[top - 1] = 12; /* the last of the call */
 	side.content[bottom - 1] = 11;
 	publish_one(2, RT_TURN_LEFT);
@@ -245,13 +245,13 @@ static void publish__while_held_THE_HOLDER_POSTS_IT(void **state)
 
 static void publish__not_open_closed_drained(void **state)
 {
-	uint16_t slot = rt_freelist_take(side.turn.free, 1, SLOTS);
+	uint16_t slot = rt_freelist_take(&side.turn.free, 1, SLOTS);
 
 	(void)state;
 	memset(side.next, 0, sizeof(side.next));
-	rt_freelist_init(&side.free, side.next, sizeof(side.next[0]), SLOTS);
-	rt_turn_init(&side.turn, &side.free, side.in_line, SLOTS);
-	slot = rt_freelist_take(side.turn.free, 1, SLOTS);
+	rt_turn_init(&side.turn, side.in_line, side.next, sizeof(side.next[0]),
+		     SLOTS);
+	slot = rt_freelist_take(&side.turn.free, 1, SLOTS);
 	assert_int_equal(rt_turn_publish(&side.turn, 0, slot, slot),
 			 RT_TURN_NOT_YET);
 	rt_turn_open(&side.turn);
@@ -266,7 +266,7 @@ static void publish__not_open_closed_drained(void **state)
 static void publish__route_led_elsewhere_STALE(void **state)
 {
 	uint64_t seen = rt_turn_look(&side.turn);
-	uint16_t slot = rt_freelist_take(side.turn.free, 1, SLOTS);
+	uint16_t slot = rt_freelist_take(&side.turn.free, 1, SLOTS);
 
 	(void)state;
 	assert_true(rt_turn_pause(&side.turn));
@@ -448,17 +448,17 @@ static void line__cut_FREES_THOSE_SLOTS_ALONE(void **state)
 	expect_line(3, 1, 4, 5);
 	rt_turn_cut_line(&side.turn, 2, 1);
 	expect_line(2, 1, 4);
-	assert_int_equal(rt_freelist_used(side.turn.free), 2);
+	assert_int_equal(rt_freelist_used(&side.turn.free), 2);
 	/* the ring goes round, and all slots are in use */
 	for (i = 6; i <= 11; i++)
 		publish_one(i, RT_TURN_LEFT);
-	assert_int_equal(rt_freelist_take(side.turn.free, 1, SLOTS), 0);
+	assert_int_equal(rt_freelist_take(&side.turn.free, 1, SLOTS), 0);
 	rt_turn_gather(&side.turn);
 	expect_line(8, 1, 4, 6, 7, 8, 9, 10, 11);
 	side.room = 8;
 	assert_false(hold(64));
 	expect_posted(8, 1, 4, 6, 7, 8, 9, 10, 11);
-	assert_int_equal(rt_freelist_used(side.turn.free), 0);
+	assert_int_equal(rt_freelist_used(&side.turn.free), 0);
 }
 
 static void close__by_the_holder_WHERE_THE_DEVICE_REFUSES(void **state)
@@ -473,7 +473,7 @@ static void close__by_the_holder_WHERE_THE_DEVICE_REFUSES(void **state)
 	expect_posted(1, 1);
 	rt_turn_gather(&side.turn);
 	assert_int_equal(side.content[rt_turn_front(&side.turn) - 1], 2);
-	assert_int_equal(rt_freelist_used(side.turn.free), 2);
+	assert_int_equal(rt_freelist_used(&side.turn.free), 2);
 }
 
 static void drain__goes_on_UNTIL_IT_IS_THROUGH(void **state)
@@ -498,7 +498,6 @@ static void drain__goes_on_UNTIL_IT_IS_THROUGH(void **state)
 
 static struct {
 	struct rt_turn turn;
-	struct rt_freelist free;
 	uint16_t in_line[SLOTS];
 	_Atomic uint16_t next[SLOTS]; /* all that is in a slot */
 	uint64_t content[SLOTS];
@@ -547,7 +546,7 @@ static void *post_many(void *arg)
 
 	while (i <= EACH) {
 		seen = rt_turn_look(&many.turn);
-		slot = rt_freelist_take(many.turn.free, 1, SLOTS);
+		slot = rt_freelist_take(&many.turn.free, 1, SLOTS);
 		if (slot == 0)
 			continue;
 		many.content[slot - 1] = thread << 32 | i++;
@@ -567,8 +566,8 @@ static void threads__each_in_its_order(void **state)
 	uintptr_t i;
 
 	(void)state;
-	rt_freelist_init(&many.free, many.next, sizeof(many.next[0]), SLOTS);
-	rt_turn_init(&many.turn, &many.free, many.in_line, SLOTS);
+	rt_turn_init(&many.turn, many.in_line, many.next, sizeof(many.next[0]),
+		     SLOTS);
 	rt_turn_open(&many.turn);
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(
@@ -577,7 +576,7 @@ static void threads__each_in_its_order(void **state)
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_int_equal(many.posted, THREADS * EACH);
-	assert_int_equal(rt_freelist_used(many.turn.free), 0);
+	assert_int_equal(rt_freelist_used(&many.turn.free), 0);
 }
 
 int main(void)
