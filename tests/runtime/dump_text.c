@@ -136,18 +136,41 @@ uint64_t dump_text_count(const char *text, const char *kind)
 	return strtoull(at, NULL, 10);
 }
 
-void dump_text_await_sleep(struct rpma_rt *rt)
+/* JSON has a member "stopping" behind the "asleep" of a poller, not of a queue;
+ * Prometheus: rpma_rt_poller_asleep{poller="0"} 0 */
+static bool has_awake_poller(const char *text)
+{
+	const char *name = "rpma_rt_poller_asleep{";
+
+	if (strstr(text, ", awake") != NULL ||
+	    strstr(text, "\"asleep\":false,\"stopping\"") != NULL)
+		return true;
+	while ((text = strstr(text, name)) != NULL) {
+		text = strstr(text, "} ");
+		CHECK(text != NULL);
+		if (text[2] == '0')
+			return true;
+	}
+	return false;
+}
+
+char *dump_text_asleep(struct rpma_rt *rt, enum rpma_rt_dump_format format,
+		       uint32_t ms)
 {
 	uint64_t end_ms = world_now_ms() + WORLD_PATIENCE_MS;
-	bool is_awake = true;
-	char *text;
+	char *text = dump_text_later(rt, format, ms);
 
-	while (is_awake) {
+	while (has_awake_poller(text)) {
 		CHECK(world_now_ms() < end_ms);
-		text = dump_text(rt, RPMA_RT_DUMP_HUMAN);
-		is_awake = strstr(text, ", awake") != NULL;
 		free(text);
+		text = dump_text_later(rt, format, ms);
 	}
+	return text;
+}
+
+void dump_text_await_sleep(struct rpma_rt *rt)
+{
+	free(dump_text_asleep(rt, RPMA_RT_DUMP_HUMAN, 0));
 }
 
 static bool has_old_clock(const char *text, uint32_t ms)

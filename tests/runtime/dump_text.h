@@ -29,8 +29,13 @@ void dump_text_expect(const char *text, const char *words);
 /* How many of that kind look wrong, in a text of Prometheus. */
 uint64_t dump_text_count(const char *text, const char *kind);
 
-/* Until every poller sleeps: an awake one that has not read the clock for long
- * looks stuck. */
+/* Returns such a dump of a moment in which every poller sleeps: a poller that
+ * wakes for a moment, as a sleeping poller does now and then, has not read the
+ * clock for as long as the clock is ahead, and looks stuck. */
+char *dump_text_asleep(struct rpma_rt *rt, enum rpma_rt_dump_format format,
+		       uint32_t ms);
+
+/* Until every poller sleeps. */
 void dump_text_await_sleep(struct rpma_rt *rt);
 
 /* Until every poller sleeps, or has read the clock within so many ms: it does

@@ -50,11 +50,20 @@ static bool is_expected(const struct dump_case *the, const char *kind)
 	return strcmp(the->kind, kind) == 0;
 }
 
-static uint64_t count(struct scene *c, const char *kind, uint32_t ms)
+/* Returns a dump as if so many ms had passed without events. */
+static char *later(struct scene *c, const struct dump_case *the,
+		   enum rpma_rt_dump_format format, uint32_t ms)
 {
-	char *text =
-		dump_text_later(c->s.world.rt, RPMA_RT_DUMP_PROMETHEUS, ms);
-	uint64_t number = dump_text_count(text, kind);
+	struct rpma_rt *rt = c->s.world.rt;
+
+	return the->is_awake ? dump_text_later(rt, format, ms)
+			     : dump_text_asleep(rt, format, ms);
+}
+
+static uint64_t count(struct scene *c, const struct dump_case *the, uint32_t ms)
+{
+	char *text = later(c, the, RPMA_RT_DUMP_PROMETHEUS, ms);
+	uint64_t number = dump_text_count(text, the->kind);
 
 	free(text);
 	return number;
@@ -62,8 +71,7 @@ static uint64_t count(struct scene *c, const char *kind, uint32_t ms)
 
 static void check_prometheus(struct scene *c, const struct dump_case *the)
 {
-	char *text = dump_text_later(c->s.world.rt, RPMA_RT_DUMP_PROMETHEUS,
-				     LATER_MS);
+	char *text = later(c, the, RPMA_RT_DUMP_PROMETHEUS, LATER_MS);
 	size_t i;
 
 	for (i = 0; i < KINDS; i++) {
@@ -79,8 +87,7 @@ static void check_prometheus(struct scene *c, const struct dump_case *the)
 
 static void check_words(struct scene *c, const struct dump_case *the)
 {
-	char *text =
-		dump_text_later(c->s.world.rt, RPMA_RT_DUMP_HUMAN, LATER_MS);
+	char *text = later(c, the, RPMA_RT_DUMP_HUMAN, LATER_MS);
 	char words[64];
 	char *wrong;
 
@@ -90,7 +97,7 @@ static void check_words(struct scene *c, const struct dump_case *the)
 	if (the->words != NULL)
 		dump_text_expect(wrong, the->words);
 	free(text);
-	text = dump_text_later(c->s.world.rt, RPMA_RT_DUMP_JSON, LATER_MS);
+	text = later(c, the, RPMA_RT_DUMP_JSON, LATER_MS);
 	snprintf(words, sizeof(words), "{\"kind\":\"%s\",\"ms\":", the->kind);
 	dump_text_expect(text, words);
 	free(text);
@@ -99,8 +106,7 @@ static void check_words(struct scene *c, const struct dump_case *the)
 /* A dump soon after a mistake has the finding too, as young. */
 static void check_young(struct scene *c, const struct dump_case *the)
 {
-	char *text =
-		dump_text_later(c->s.world.rt, RPMA_RT_DUMP_HUMAN, SOON_MS);
+	char *text = later(c, the, RPMA_RT_DUMP_HUMAN, SOON_MS);
 	const char *wrong = strstr(text, "what looks wrong:");
 	char words[64];
 
@@ -110,12 +116,12 @@ static void check_young(struct scene *c, const struct dump_case *the)
 	if (the->words != NULL)
 		dump_text_expect(wrong, the->words);
 	free(text);
-	text = dump_text_later(c->s.world.rt, RPMA_RT_DUMP_JSON, SOON_MS);
+	text = later(c, the, RPMA_RT_DUMP_JSON, SOON_MS);
 	dump_text_expect(text, "\"wrong\":[],");
 	snprintf(words, sizeof(words), "{\"kind\":\"%s\",\"ms\":", the->kind);
 	dump_text_expect(strstr(text, "\"wrong_younger\":["), words);
 	free(text);
-	CHECK(count(c, the->kind, SOON_MS) == 0);
+	CHECK(count(c, the, SOON_MS) == 0);
 }
 
 static void wrong__provoked_NAMED(const struct dump_case *the)
@@ -129,19 +135,14 @@ static void wrong__provoked_NAMED(const struct dump_case *the)
 	}
 	scene_open(&c, the->mode);
 	the->provoke(&c);
-	if (!the->is_awake)
-		dump_text_await_sleep(c.s.world.rt);
-	CHECK((count(&c, the->kind, 0) > 0) == the->is_at_once);
+	CHECK((count(&c, the, 0) > 0) == the->is_at_once);
 	if (!the->is_at_once)
 		check_young(&c, the);
 	check_prometheus(&c, the);
 	check_words(&c, the);
 	if (the->mend != NULL) {
 		the->mend(&c);
-		if (!the->is_awake)
-			dump_text_await_sleep(c.s.world.rt);
-		CHECK(count(&c, the->kind, the->is_at_once ? 0 : LATER_MS) ==
-		      0);
+		CHECK(count(&c, the, the->is_at_once ? 0 : LATER_MS) == 0);
 	}
 	scene_close(&c);
 	printf("ok: %s\n", the->kind);
