@@ -23,7 +23,7 @@ struct rt_poller;
 struct rt_spill;
 
 struct rpma_rt_adopted {
-	/* immutable from attach to detach, but for what is the poller's in the
+	/* immutable from attach to detach, except for the poller's words in the
 	 * CQs and their channels */
 	struct rpma_rt *rt;
 	struct rt_poller *poller;
@@ -31,20 +31,21 @@ struct rpma_rt_adopted {
 	struct rt_cq_raw raw;
 	struct rt_spill *spill; /* handed over with attach; or NULL */
 	struct rt_channel channels[2];
-	int flags[2]; /* of the channels' fds, as they were */
+	int flags[2]; /* the flags that the channels' fds had before */
 	int channels_count;
 	uint32_t reserved; /* entries of the lane's spill */
 	struct rt_cq cqs[2];
 	int cqs_count;
 	/* under the runtime's lock */
 	struct rpma_rt_adopted *next;
-	/* for the dump: as long as there is the handle; its queue is not held
-	 * any more */
+	/* for the dump. listed: as long as the handle exists. is_over: the
+	 * queue is not held any more */
 	struct cds_list_head listed;
 	_Atomic bool is_over;
 };
 
-/* A stop: gives all back; the handles stay. Pollers still run. */
+/* Gives all adopted CQs back, in a stop; the handles stay. Pollers still
+ * run. */
 void rt_adopt_detach_all(struct rpma_rt *rt);
 
 #endif /* RT_ADOPT_H */

@@ -2,11 +2,11 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * inline.c -- librpma_rt_inline: the inlines of the public headers as
+ * inline.c -- librpma_rt_inline: the inline functions of the public headers as
  * functions, for languages that cannot inline C.
  */
 
-/* each is declared as it is defined */
+/* each function is declared by its definition */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #define RPMA_RT_INLINE __attribute__((visibility("default")))

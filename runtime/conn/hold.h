@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hold.h -- a thread with the right to post to a side of a connection posts
- * what stands in line, gives the right back, and does afterwards what may not
- * be done inside: logs, messages, closing. doc/protocols/ledger.md.
+ * hold.h -- a thread with the right to post to a side of a connection posts the
+ * line, gives the right back, and then does everything that may not be done
+ * inside: logs, messages, closing. doc/protocols/ledger.md.
  */
 
 #ifndef RT_CONN_HOLD_H
@@ -20,30 +20,30 @@
 #include "conn/reason.h"
 #include "poller/post.h"
 
-/* of rt_side.awaited: posts to several routes were refused */
+/* value of rt_side.awaited: posts to several routes were refused */
 #define RT_LOOK_MANY UINT32_MAX
 
 /*
- * Asks the connection's poller to look at both sides: work requests that were
- * published and not posted, places that came back unposted, posts refused for a
- * lane's backlog, a drain. The poller's part is rt_answer_look(). Does nothing
- * while such a message is on its way. Thread: any that has a handle of the
- * connection.
+ * Asks the connection's poller to look at both sides: for work requests that
+ * were published and not posted, places that came back unposted, posts refused
+ * for a lane's backlog, a drain. rt_answer_look() is the poller's part. Does
+ * nothing while such a message is on its way. Thread: any that has a handle of
+ * the connection.
  */
 void rt_look_send(struct rpma_rt_conn *conn);
 
-/* The thread has the right, and work requests were published: posts these, and
- * gives the right back. */
+/* Posts the published work requests and gives the right back. Called with the
+ * right. */
 void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side);
-/* The device refused what the thread, alone, gave to it: nothing is posted to
- * that side any more. */
+/* Closes the side: the device refused work requests that the thread posted
+ * alone. Nothing is posted to the side any more. */
 __attribute__((cold)) void rt_hold_refused(struct rpma_rt_conn *conn,
 					   enum rpma_rt_side side,
 					   uint64_t seen);
-/* The poller, behind the fence of its batch: posts what stands in line, if no
- * thread has the right. */
+/* Posts the line, if no thread has the right. On the poller, after the fence of
+ * its batch. */
 void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side);
-/* Any thread that took the right and posts nothing, for it has a lock: the
+/* Gives the right back without posting, because the thread has a lock: for the
  * dump. The poller posts what was published meanwhile. */
 static inline void rt_hold_let_go(struct rpma_rt_conn *conn,
 				  enum rpma_rt_side side)
@@ -52,7 +52,7 @@ static inline void rt_hold_let_go(struct rpma_rt_conn *conn,
 		rt_look_send(conn);
 }
 
-/* May there be work requests in line that were cancelled? Thread: any. */
+/* Returns whether there may be cancelled work requests in line. Thread: any. */
 static inline bool rt_hold_has_cancelled(const struct rpma_rt_conn *conn,
 					 enum rpma_rt_side side)
 {
@@ -63,17 +63,18 @@ static inline bool rt_hold_has_cancelled(const struct rpma_rt_conn *conn,
 	       atomic_load_explicit(&futures->cancelled, memory_order_relaxed) >
 		       0;
 }
-/* Takes out of line what was cancelled, if no thread has the right. Returns
- * true if places may have come back. */
+/* Takes cancelled work requests out of line, if no thread has the right.
+ * Returns true if places may have come back. */
 bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
-/* Slots were given back unposted: a thread that was refused for want of places
- * may go on. REQUIRES: the caller does not hold the right */
+/* Tells the poller that slots were given back unposted: a thread that was
+ * refused for want of places may go on. REQUIRES: the caller does not hold the
+ * right */
 void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
-/* The thread took the right alone, saw that word and has posted: gives the
- * right back, and posts what was published meanwhile. Inline for the usual case
- * that nothing was. */
+/* Gives the right back, after a thread took the right alone at the word `seen`
+ * and has posted; posts what was published meanwhile. Inline for the usual case
+ * that nothing was published. */
 static inline void rt_hold_leave(struct rpma_rt_conn *conn,
 				 enum rpma_rt_side side, uint64_t seen)
 {
@@ -82,8 +83,8 @@ static inline void rt_hold_leave(struct rpma_rt_conn *conn,
 }
 
 /*
- * Notes entries, in a row, of what is given to the device next: between
- * rt_hold_begin_row() and rt_hold_end_row() nothing else looks at the ledger.
+ * Begins a row of entries for the work requests that the device gets next:
+ * until rt_hold_end_row() nothing else looks at the ledger.
  */
 static inline struct rt_ledger_pen rt_hold_begin_row(struct rpma_rt_conn *conn,
 						     enum rpma_rt_side side)
@@ -91,7 +92,7 @@ static inline struct rt_ledger_pen rt_hold_begin_row(struct rpma_rt_conn *conn,
 	return rt_ledger_begin(&conn->gate[side].ledger);
 }
 
-/* Notes an entry. Returns whether the work request is to be signaled. */
+/* Appends an entry. Returns whether the work request has to be signaled. */
 static inline bool rt_hold_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 				  uint8_t opcode, uint32_t tick)
 {
@@ -112,7 +113,7 @@ static inline void rt_hold_end_row(struct rpma_rt_conn *conn,
 		rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
 }
 
-/* Notes an entry, of a row of one. */
+/* Appends a single entry. */
 static inline void rt_hold_append_one(struct rpma_rt_conn *conn,
 				      enum rpma_rt_side side, uint64_t wr_id,
 				      uint8_t opcode, uint32_t tick)
@@ -123,7 +124,7 @@ static inline void rt_hold_append_one(struct rpma_rt_conn *conn,
 	rt_hold_end_row(conn, side, &pen);
 }
 
-/* Gives n that were appended and are linked by their `next` to the device;
+/* Gives n appended work requests, linked by their `next`, to the device;
  * returns how many the device took. */
 static inline int rt_hold_give_linked_sends(struct rpma_rt_conn *conn,
 					    struct rpma_send_wr *chain, int n)
@@ -142,7 +143,8 @@ static inline int rt_hold_give_linked_recvs(struct rpma_rt_conn *conn,
 					    struct rpma_recv_wr *chain, int n)
 {
 	struct ibv_recv_wr *bad = NULL;
-	/* by the queue pair: the request becomes a connection meanwhile */
+	/* by the queue pair, because the request may become a connection
+	 * meanwhile */
 	int err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
 				    &bad);
 
@@ -152,7 +154,7 @@ static inline int rt_hold_give_linked_recvs(struct rpma_rt_conn *conn,
 	return bad != NULL ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
 }
 
-/* Links a chain of n, and gives them to the device. */
+/* Links a chain of n work requests, and gives the chain to the device. */
 
 static inline int rt_hold_give_sends(struct rpma_rt_conn *conn,
 				     struct rpma_send_wr *chain, int n)
@@ -176,38 +178,40 @@ static inline int rt_hold_give_recvs(struct rpma_rt_conn *conn,
 	return rt_hold_give_linked_recvs(conn, chain, n);
 }
 
-/* The device has all that was appended; slots of it were given back. */
+/* Shows other threads how much was posted: the device has everything that was
+ * appended, and the slots were given back. */
 static inline void rt_hold_show_posted(struct rpma_rt_conn *conn,
 				       enum rpma_rt_side side)
 {
 	struct rt_ledger *ledger = &conn->gate[side].ledger;
 
-	/* relaxed: too old a count makes a thread count too few in the queue,
-	 * never too many */
+	/* relaxed: with an older count a thread counts too few outstanding work
+	 * requests, never too many */
 	atomic_store_explicit(&ledger->posted, ledger->tail,
 			      memory_order_relaxed);
 }
 
 /*
- * Is a work request of that route in the queue, or in line? Then none is any
- * more when so many have retired in all. A thread that has paused the gate.
+ * Returns whether a work request of the route is outstanding or in line.
+ * *retired: when so many entries have retired, no work request of the route is
+ * left. Called by a thread that has paused the gate.
  */
 bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       uint32_t route, uint32_t *retired);
 
-/* The next one of what stands in line, of a side that is handed over to the
- * poller, as an entry of a ledger; false: none is left. */
+/* Takes the next work request in line, of a side that is handed over to the
+ * poller, as an entry of a ledger. Returns false if the line is empty. */
 bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 			   struct rt_ledger_entry *entry);
 
-/* Returns how many slots may be in use, the queue's room being what it is.
+/* Returns how many slots may be in use, with the present room of the queue.
  * Thread: any. */
 static inline uint32_t rt_hold_limit(const struct rpma_rt_conn *conn,
 				     enum rpma_rt_side side)
 {
 	const struct rt_gate *gate = &conn->gate[side];
-	/* acquire [LEDGER-1]: pairs with rt_side_publish(); with the place
-	 * comes the backlog flag that was set before */
+	/* acquire [LEDGER-1]: pairs with the release in rt_side_publish(); with
+	 * the place comes the backlog flag that was set before */
 	uint32_t retired = atomic_load_explicit(&conn->side[side].retired,
 						memory_order_acquire);
 
@@ -218,7 +222,7 @@ static inline uint32_t rt_hold_limit(const struct rpma_rt_conn *conn,
 			     retired);
 }
 
-/* Returns how many places of that side are free. Thread: any. */
+/* Returns how many places of the side are free. Thread: any. */
 static inline uint32_t rt_hold_places(const struct rpma_rt_conn *conn,
 				      enum rpma_rt_side side)
 {
@@ -226,8 +230,8 @@ static inline uint32_t rt_hold_places(const struct rpma_rt_conn *conn,
 			      rt_hold_limit(conn, side));
 }
 
-/* Returns how many completions of that side may come that no poster can hold
- * back any more: of the queue, and of what stands in line or in slots. */
+/* Returns how many completions of the side may come that no poster can hold
+ * back any more: of the queue, of the line and of slots. */
 static inline uint32_t rt_hold_items(const struct rpma_rt_conn *conn,
 				     enum rpma_rt_side side)
 {
@@ -236,7 +240,8 @@ static inline uint32_t rt_hold_items(const struct rpma_rt_conn *conn,
 	return gate->ledger.depth + rt_line_of(&gate->turn)->slots;
 }
 
-/* Is there room for count more in the queue? */
+/* Returns whether the queue has room for `count` more work requests. Called
+ * with the right. */
 static inline bool rt_hold_has_room(struct rpma_rt_conn *conn,
 				    enum rpma_rt_side side, uint32_t count)
 {
@@ -244,8 +249,8 @@ static inline bool rt_hold_has_room(struct rpma_rt_conn *conn,
 
 	if (likely(rt_ledger_room(ledger) >= count))
 		return true;
-	/* acquire [LEDGER-1]: pairs with rt_side_publish(); with the room comes
-	 * the backlog flag that was set before */
+	/* acquire [LEDGER-1]: pairs with the release in rt_side_publish(); with
+	 * the room comes the backlog flag that was set before */
 	rt_ledger_reap(ledger, atomic_load_explicit(&conn->side[side].retired,
 						    memory_order_acquire));
 	return rt_ledger_room(ledger) >= count;

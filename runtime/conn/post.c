@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.c -- what posting sends and posting receives of a connection share: why
- * a call is refused and what follows, what may be wrong with a work request.
- * Any thread. doc/protocols/ledger.md, wr_id.md.
+ * post.c -- shared by posting sends and posting receives of a connection:
+ * refusals and their consequences, faults of work requests. Any thread.
+ * doc/protocols/ledger.md, wr_id.md.
  */
 
 #include "conn/post.h"
@@ -45,7 +45,8 @@ static void tell_places(const struct rt_post *post)
 
 /* ------------------------------------------------------------- refusals --- */
 
-/* The route of this connection whose function is running; NULL: none. */
+/* Returns the route of this connection whose function is running; NULL: no
+ * function of the connection runs. */
 static struct rt_route_opened *running_route(const struct rpma_rt_conn *conn)
 {
 	const struct rt_poller *self = rt_self_poller();
@@ -55,21 +56,22 @@ static struct rt_route_opened *running_route(const struct rpma_rt_conn *conn)
 	if (callback == NULL)
 		return NULL;
 	running = RT_FROM(struct rt_route_opened, callback, callback);
-	/* what its last call is refused for, its connection's queue is told */
+	/* a refusal inside the last call of a route is answered in the
+	 * connection's queue */
 	return running->route.conn == conn &&
 			       !rt_route_is_closed(&running->route)
 		       ? running
 		       : NULL;
 }
 
-/* Is there a free slot again? */
+/* Returns whether there is a free slot again. */
 static bool has_future(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	const struct rt_futures *futures = conn->side[side].futures;
 	uint32_t i;
 
 	for (i = 0; futures != NULL && i < futures->count; i++) {
-		/* relaxed: behind the caller's fence */
+		/* relaxed: after the caller's fence */
 		if (atomic_load_explicit(&futures->slots[i].state,
 					 memory_order_relaxed) ==
 		    RT_FUTURE_FREE)
@@ -78,13 +80,15 @@ static bool has_future(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 	return false;
 }
 
-/* Does the reason, no backlog, hold still? */
+/* Returns whether the reason of the refusal, which is not BACKLOG, still
+ * holds. */
 static bool is_refused(const struct rt_post *post)
 {
 	struct rpma_rt_conn *conn = rt_post_conn(post);
 
 	switch (post->refusal.reason) {
-	case RPMA_RT_AGAIN_CREDIT: /* the poller takes out what was cancelled */
+	/* the poller takes out cancelled work requests */
+	case RPMA_RT_AGAIN_CREDIT:
 		return rt_hold_places(conn, post->side) < post->refusal.count &&
 		       !rt_hold_has_cancelled(conn, post->side);
 	case RPMA_RT_AGAIN_FUTURES:
@@ -97,8 +101,8 @@ static bool is_refused(const struct rt_post *post)
 	}
 }
 
-/* A post to that route was refused for the backlog of its lane, and has left
- * what it wants: the poller answers when the lane has eased. */
+/* Notes that a post to the route was refused for the backlog of its lane and
+ * has left its want: the poller answers when the lane has eased. */
 static void await_lane(struct rpma_rt_conn *conn,
 		       const struct rpma_rt_route *route,
 		       enum rpma_rt_side side)
@@ -110,7 +114,8 @@ static void await_lane(struct rpma_rt_conn *conn,
 	do {
 		to = is == 0 || is == route->number ? route->number
 						    : RT_LOOK_MANY;
-		/* release: what the caller wants, to answer_list_awaited() */
+		/* release: pairs with the acquire in answer_list_awaited(),
+		 * answer.c: the want of the caller */
 	} while (!atomic_compare_exchange_weak_explicit(
 		awaited, &is, to, memory_order_release, memory_order_relaxed));
 	rt_look_send(conn);
@@ -126,13 +131,14 @@ static int refuse(const struct rt_post *post)
 		want <<= RT_WANT_IN_CALL;
 		running->wants |= (uint8_t)RT_WANTS(post->side);
 	}
-	/* relaxed: the fence orders it */
+	/* relaxed: the fence orders the bit */
 	atomic_fetch_or_explicit(&conn->side[post->side].want, want,
 				 memory_order_relaxed);
-	/* pairs with deliver_flush_once(), and with whoever gives places back,
-	 * or opens the side [LEDGER-2]: either those see want, or this look
-	 * what they have published. The want stays in either case: it may be
-	 * another thread's, too, whose look came before */
+	/* pairs with the fence in deliver_publish(), and with the fence of a
+	 * thread that gives places back, or opens the side [LEDGER-2]: either
+	 * that thread sees `want`, or this look sees what that thread
+	 * published. The want stays in either case: the want may also belong to
+	 * another thread, whose look came before */
 	rt_fence_dekker();
 	if (post->refusal.reason == RPMA_RT_AGAIN_BACKLOG)
 		await_lane(conn, post->refusal.route, post->side);
@@ -182,7 +188,7 @@ static int check_route(const struct rpma_rt_conn *conn,
 			    "names a route of another connection or side");
 }
 
-/* Of one with a future in place of a route. */
+/* Checks a work request with a future in place of a route. */
 static int check_future(const struct rpma_rt_conn *conn,
 			const struct rpma_rt_route *route, uint32_t flags,
 			enum rpma_rt_side side, int index)
@@ -202,7 +208,7 @@ static int check_future(const struct rpma_rt_conn *conn,
 	return 0;
 }
 
-/* Of one with a lease. */
+/* Returns the fault of a work request with a lease, or NULL. */
 static const char *lease_fault(const struct rpma_rt_wr *wr)
 {
 	if (wr->op != RPMA_RT_OP_SEND && wr->op != RPMA_RT_OP_SEND_WITH_IMM &&
@@ -221,7 +227,8 @@ static const char *lease_fault(const struct rpma_rt_wr *wr)
 
 #define ANY_OP (RT_WR_COMPLETIONS | RPMA_RT_F_LINKED | RPMA_RT_F_PART)
 
-/* The flags that an operation may have; 0: there is no such operation. */
+/* Returns the flags that an operation may have; 0: there is no such
+ * operation. */
 static uint32_t flags_of(uint32_t op)
 {
 	static const uint32_t flags[] = {
@@ -255,7 +262,7 @@ static bool takes_pieces(const struct rpma_rt_wr *wr)
 	return wr->op <= RPMA_RT_OP_READ;
 }
 
-/* strange: the flags that the operation does not have. */
+/* Returns the fault for flags that the operation does not have. */
 static const char *strange_flag_fault(uint32_t strange)
 {
 	if (strange & RPMA_F_INLINE)
@@ -302,7 +309,7 @@ static const char *flags_fault(const struct rpma_rt_wr *wr)
 	return NULL;
 }
 
-/* As many bytes as may be inline, if they are? */
+/* Returns whether the work request has no more inline bytes than allowed. */
 static bool is_inline_len(const struct rpma_rt_conn *conn,
 			  const struct rpma_rt_wr *wr)
 {
@@ -333,7 +340,7 @@ static const char *memory_fault(const struct rpma_rt_conn *conn,
 	return wrong;
 }
 
-/* The memory that the operation needs. */
+/* Returns the fault of the memory that the operation needs, or NULL. */
 static const char *operands_fault(const struct rpma_rt_wr *wr)
 {
 	switch (wr->op) {
@@ -345,7 +352,7 @@ static const char *operands_fault(const struct rpma_rt_wr *wr)
 	case RPMA_RT_OP_WRITE:
 	case RPMA_RT_OP_WRITE_WITH_IMM:
 	case RPMA_RT_OP_READ:
-		/* both regions, or neither and no bytes */
+		/* both regions, or no region and no bytes */
 		if ((wr->local != NULL) != (wr->remote != NULL))
 			return "names one region, local or remote, of two";
 		if (wr->remote == NULL &&
@@ -370,7 +377,8 @@ static const char *operands_fault(const struct rpma_rt_wr *wr)
 	}
 }
 
-/* A link that begins there: does its last come, and soon enough? */
+/* Returns the fault of a link that begins at wr, or NULL: the link has to end
+ * in this call, and must not be too long. */
 static const char *link_fault(const struct rpma_rt_conn *conn,
 			      const struct rpma_rt_wr *wr, int left)
 {

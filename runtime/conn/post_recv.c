@@ -22,8 +22,8 @@ static int check(struct rt_post *post)
 	int ret;
 
 	for (; wr < end; wr++) {
-		/* one piece, or none, and a route of this side: the usual one,
-		 * which is looked at once */
+		/* a usual receive: a piece or no piece, and a route of this
+		 * side; looked at once */
 		if (likely(rt_wr_is_plain_recv(wr) &&
 			   rt_post_is_route(conn, wr->route, SIDE)))
 			continue;
@@ -34,8 +34,8 @@ static int check(struct rt_post *post)
 	return 0;
 }
 
-/* A future is as the connection's own: there goes its message when it is
- * dropped. */
+/* Returns the route of a receive. A receive with a future has the connection's
+ * own route, which gets the message of a dropped future. */
 static inline const struct rpma_rt_route *
 route_of(const struct rt_post *post, const struct rpma_rt_recv_wr *wr)
 {
@@ -43,8 +43,8 @@ route_of(const struct rt_post *post, const struct rpma_rt_recv_wr *wr)
 			     wr->future != NULL ? NULL : wr->route, SIDE);
 }
 
-/* May that one be posted? Else why not is in the refusal. Takes the slot of its
- * future. */
+/* Returns whether the receive may be posted; otherwise notes the refusal. Takes
+ * the slot of the receive's future. */
 static inline bool is_ready(struct rt_post *post,
 			    const struct rpma_rt_recv_wr *wr,
 			    const struct rpma_rt_route *route)
@@ -73,8 +73,9 @@ static void undo(const struct rt_post *post, int from, int to)
 	}
 }
 
-/* Fills a chain with those before *end, and notes them, as far as they are
- * ready: else *end is the end of these. Returns how many there are. */
+/* Fills a chain with the receives before *end, and appends entries, as far as
+ * the receives are ready: otherwise stores their end in *end. Returns the
+ * number of receives. */
 static int fill_chain(struct rt_post *post, int *end, uint32_t tick,
 		      struct rpma_recv_wr *chain, struct ibv_sge *sge)
 {
@@ -195,7 +196,8 @@ static inline bool is_plain_recv(const struct rpma_rt_recv_wr *wr)
 	return likely(wr->dst != NULL && rt_wr_is_plain_recv(wr));
 }
 
-/* A receive of one piece with a future, otherwise plain. */
+/* Returns whether the receive has a single piece and a future, and is plain
+ * otherwise. */
 static inline bool is_future_recv(const struct rpma_rt_recv_wr *wr)
 {
 	const uint64_t special = wr->piece_count | wr->reserved32 |
@@ -205,7 +207,7 @@ static inline bool is_future_recv(const struct rpma_rt_recv_wr *wr)
 	return likely(special == 0 && wr->dst != NULL && wr->future != NULL);
 }
 
-/* The functions of the straight ways; see struct rt_straight. */
+/* functions of the straight ways; see struct rt_straight */
 #define STRAIGHT __attribute__((always_inline)) static inline
 
 STRAIGHT void note_recvs(struct rpma_rt_conn *conn, const void *wrs, int count,
@@ -239,7 +241,7 @@ STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
 {
 	const struct rpma_rt_recv_wr *wr = wrs;
 	struct rpma_recv_wr *chain = recvs;
-	uint64_t route = 0; /* as wr_ids name the route */
+	uint64_t route = 0; /* route number as in a wr_id */
 	int routes = 0;
 	int i;
 
@@ -276,7 +278,7 @@ STRAIGHT bool are_routes_ready(const struct rpma_rt_conn *conn, const void *wrs,
 			    rt_post_route(conn, wr[i].route, SIDE))))
 			return false;
 		if (likely(routes == 1))
-			break; /* all have that route */
+			break; /* all receives have this route */
 	}
 	return true;
 }
@@ -349,7 +351,7 @@ static bool post_one_recv(struct rpma_rt_conn *conn,
 	return rt_post_straight(conn, SIDE, wr, 1, &out, &to_routes);
 }
 
-/* Functions of their own: the chain is large. */
+/* Not inlined, because the chain is large. */
 
 __attribute__((noinline)) static bool
 post_some_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
@@ -371,7 +373,7 @@ post_futures(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 	       rt_post_straight(conn, SIDE, wr, count, chain, &to_futures);
 }
 
-/* Any number of any kind. */
+/* Posts any number of receives of any kind. */
 __attribute__((noinline)) static int
 post_any_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 	       int count)

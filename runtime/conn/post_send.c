@@ -4,8 +4,8 @@
 /*
  * post_send.c -- posting work requests of the send side. A call that finds the
  * turn idle takes the right and posts from the caller's own arrays; any other
- * call copies its work requests into slots and publishes them. The usual post,
- * of one that is plain, has a straight way. Any thread.
+ * call copies its work requests into slots and publishes the slots. Posting a
+ * plain work request, the usual post, has a straight way. Any thread.
  * doc/protocols/ledger.md.
  */
 
@@ -45,8 +45,9 @@ static inline bool is_plain_op(const struct rpma_rt_wr *wr)
 		wr->remote != NULL);
 }
 
-/* A valid send, write or read of one piece, without anything special, its route
- * aside: the usual one, which is looked at once. */
+/* Returns whether the work request is plain: a valid send, write or read of a
+ * single piece, without anything special; the route is not checked. The usual
+ * work request, looked at once. */
 static inline bool is_plain(const struct rpma_rt_wr *wr)
 {
 	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
@@ -60,7 +61,8 @@ static inline bool is_plain(const struct rpma_rt_wr *wr)
 	return is_plain_op(wr);
 }
 
-/* A valid one as is_plain() means, with a future in place of a route. */
+/* Returns whether the work request is valid and plain, but has a future in
+ * place of a route. */
 static inline bool is_plain_future(const struct rpma_rt_wr *wr)
 {
 	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
@@ -74,8 +76,8 @@ static inline bool is_plain_future(const struct rpma_rt_wr *wr)
 	return is_plain_op(wr);
 }
 
-/* Looks at those that were not taken: 0, RPMA_E_INVAL, RPMA_RT_E_CLOSED (a
- * route). */
+/* Checks the work requests that were not taken. Returns 0, RPMA_E_INVAL, or
+ * RPMA_RT_E_CLOSED (a route). */
 static int check(struct rt_post *post)
 {
 	const struct rpma_rt_wr *wr;
@@ -88,7 +90,7 @@ static int check(struct rt_post *post)
 		if (likely(is_plain(wr) && rt_post_is_route(rt_post_conn(post),
 							    wr->route, SIDE)))
 			continue;
-		/* also those whose native form only librpma knows */
+		/* also work requests whose native form only librpma knows */
 		post->goes_line |= wr->op > RPMA_RT_OP_READ;
 		ret = rt_fault_check(post, i);
 	}
@@ -104,8 +106,9 @@ static int last_of_link(const struct rt_post *post, int index)
 
 /* ------------------------------------------------------ who is behind --- */
 
-/* Where its completion goes; NULL: to a pool. A future is as the connection's
- * own: there goes what is dropped of it. */
+/* Returns where the completion goes; NULL: to a pool. A work request with a
+ * future has the connection's own route, which gets the result of a dropped
+ * future. */
 static const struct rpma_rt_route *route_of(const struct rt_post *post,
 					    const struct rpma_rt_wr *wr)
 {
@@ -128,8 +131,8 @@ static const struct rpma_rt_route *behind(const struct rt_post *post, int from,
 	return NULL;
 }
 
-/* Returns the end of the links before end whose consumers are not behind; notes
- * why they are not all. */
+/* Returns the end of the links before `end` whose consumers are not behind;
+ * notes the refusal of the rest. */
 static int end_of_ready(struct rt_post *post, int end)
 {
 	const struct rpma_rt_route *route;
@@ -154,8 +157,8 @@ static bool keeps_lease(const struct rpma_rt_wr *wr)
 	return wr->flags & RPMA_RT_F_KEEP;
 }
 
-/* Gives back the slots of the futures and leases from one to before the
- * other. */
+/* Gives back the slots of the futures, and the leases, of the work requests
+ * from `from` to before `to`. */
 static void undo(const struct rt_post *post, int from, int to)
 {
 	const struct rpma_rt_wr *wr;
@@ -169,7 +172,8 @@ static void undo(const struct rt_post *post, int from, int to)
 	}
 }
 
-/* False: it is to be posted later, or never: *ret. */
+/* Takes the future or the lease of a work request. Returns false if the work
+ * request has to be posted later, or never: then *ret is the error. */
 static bool take_extra(struct rt_post *post, int index, int *ret)
 {
 	const struct rpma_rt_wr *wr = &post->sends[index];
@@ -185,8 +189,9 @@ static bool take_extra(struct rt_post *post, int index, int *ret)
 	       rt_post_take_future(post, wr->context, wr->future);
 }
 
-/* Takes what the links before end need, as far as there is; returns the end of
- * those that have all. *ret: the error of one that is wrong. */
+/* Takes futures and leases of the links before `end`, as far as there are any;
+ * returns the end of the links that have everything. *ret: the error of a wrong
+ * work request. */
 static int take_extras(struct rt_post *post, int end, int *ret)
 {
 	int index = post->done;
@@ -218,8 +223,9 @@ static uint64_t own_wr_id(const struct rt_post *post,
 		       : rt_wr_id(route_of(post, wr)->number, wr->context);
 }
 
-/* A part has that of its link's last: with whose route and context it completes
- * when it fails. */
+/* Returns the wr_id of a work request. A part has the wr_id of its link's last
+ * work request: a failed part completes with the route and the context of the
+ * last. */
 static uint64_t wr_id_of(const struct rt_post *post, int index)
 {
 	const struct rpma_rt_wr *wr = &post->sends[index];
@@ -251,7 +257,7 @@ static int prepare_flush(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 			     out);
 }
 
-/* part: its first piece. flags: librpma's */
+/* Prepares an operation. part: the first piece. flags: librpma's flags */
 static int prepare_op(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      const struct rpma_sge *part, uint64_t wr_id, int flags,
 		      struct rpma_send_wr *out)
@@ -274,7 +280,7 @@ static int prepare_op(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		return rpma_wr_write_with_imm(c, wr->remote, wr->remote_offset,
 					      part->mr, part->offset, part->len,
 					      flags, wr->imm, wr_id, out);
-	case RPMA_RT_OP_READ: /* a piece is const, whatever it is for */
+	case RPMA_RT_OP_READ: /* a piece is const, whatever the piece is for */
 		return rpma_wr_read(c,
 				    (struct rpma_mr_local *)(uintptr_t)part->mr,
 				    part->offset, wr->remote, wr->remote_offset,
@@ -297,7 +303,8 @@ static int prepare_op(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	return RPMA_E_INVAL;
 }
 
-/* A valid one; its pieces go to sge. ERRORS: librpma's */
+/* Prepares a valid work request; the pieces are written to sge. ERRORS: errors
+ * of librpma */
 static int prepare_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		       uint64_t wr_id, bool signaled, struct ibv_sge *sge,
 		       struct rpma_send_wr *out)
@@ -315,13 +322,13 @@ static int prepare_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	return rpma_wr_set_sge_list(wr->pieces, (int)wr->piece_count, sge, out);
 }
 
-/* A valid one: is it of those that only librpma knows enough of? */
+/* Returns whether librpma may refuse the operation of a valid work request. */
 static bool may_refuse(const struct rpma_rt_wr *wr)
 {
 	return wr->op == RPMA_RT_OP_FLUSH || wr->op >= RPMA_RT_OP_COMPARE_SWAP;
 }
 
-/* The opcode that its completion has when it succeeds. */
+/* Returns the opcode of the completion after a success. */
 static inline uint8_t opcode_of(uint32_t op, bool is_native)
 {
 	static const uint8_t opcodes[] = {
@@ -343,7 +350,7 @@ static inline uint8_t opcode_of(uint32_t op, bool is_native)
 
 /* -------------------------------------------------------------- alone --- */
 
-/* One that librpma does not refuse. */
+/* Prepares a work request that librpma does not refuse. */
 static void prepare(const struct rt_post *post, int index, uint64_t wr_id,
 		    bool signaled, struct ibv_sge *sge,
 		    struct rpma_send_wr *out)
@@ -356,8 +363,9 @@ static void prepare(const struct rt_post *post, int index, uint64_t wr_id,
 	(void)ret;
 }
 
-/* Notes those before end, and gives them to the device. False: the device
- * refused one. */
+/* Appends entries for the work requests before `end`, and gives the work
+ * requests to the device. Returns false if the device refused a work
+ * request. */
 static bool post_noted(struct rt_post *post, int end)
 {
 	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
@@ -397,7 +405,8 @@ static bool post_noted(struct rt_post *post, int end)
 	return true;
 }
 
-/* As many of those before end as are ready. False: as above. */
+/* Posts as many of the work requests before `end` as are ready. Returns false
+ * if the device refused a work request. */
 static bool post_any_alone(struct rt_post *post, int end)
 {
 	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
@@ -410,14 +419,14 @@ static bool post_any_alone(struct rt_post *post, int end)
 	if (post_noted(post, end))
 		return true;
 	rt_ledger_refuse(ledger, (uint32_t)(end - post->done));
-	post->done = end; /* the refused ones are taken, too */
+	post->done = end; /* the refused work requests count as taken, too */
 	return false;
 }
 
 /* ------------------------------------------------------------- in line --- */
 
-/* May the future of that link be taken back while it is in line? Where others
- * of the link complete by themselves it may not. */
+/* Returns whether the future of a link may be taken back while the link is in
+ * line: not if other work requests of the link complete by themselves. */
 static bool may_take_back(const struct rt_post *post, int first, int last)
 {
 	for (; first < last; first++) {
@@ -445,8 +454,8 @@ static int fill_slot(const struct rt_post *post, int index, uint16_t slot)
 	return 0;
 }
 
-/* Those before end into the slots, the last one first; and those behind, which
- * have no place yet, are looked at by librpma. */
+/* Fills the work requests before `end` into slots, the last work request first.
+ * librpma also looks at the work requests behind, which have no place yet. */
 static int fill_slots(const struct rt_post *post, int end, uint16_t slot)
 {
 	struct rpma_send_wr scratch;
@@ -468,7 +477,8 @@ static int fill_slots(const struct rt_post *post, int end, uint16_t slot)
 	return ret;
 }
 
-/* The futures of those before end may be taken back from here on. */
+/* Allows the futures of the work requests before `end` to be taken back from
+ * here on. */
 static void show_futures(const struct rt_post *post, int end, uint16_t slot)
 {
 	struct rt_line_send *send;
@@ -479,7 +489,8 @@ static void show_futures(const struct rt_post *post, int end, uint16_t slot)
 		send = rt_line_slot(post->turn, slot);
 		slot = rt_freelist_next(&post->turn->free, slot);
 		if (post->sends[i].flags & RPMA_RT_F_LINKED)
-			continue; /* the link's last has the future */
+			/* the link's last work request has the future */
+			continue;
 		first = i;
 		while (first > post->done &&
 		       (post->sends[first - 1].flags & RPMA_RT_F_LINKED))
@@ -528,7 +539,7 @@ static int alone(struct rt_post *post, uint64_t seen)
 	return rt_post_alone(post, &send_ops, SIDE, seen, post_any_alone);
 }
 
-/* Any number of any kind. */
+/* Posts any number of work requests of any kind. */
 __attribute__((noinline)) static int
 post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 {
@@ -544,8 +555,8 @@ post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 
 /* ------------------------------------------------------ the usual call --- */
 
-/* Fills a plain work request in, for the verb alone: what librpma needs besides
- * is not touched. */
+/* Fills in a plain work request, for the verb alone: fields that only librpma
+ * uses are not touched. */
 static inline void fill_plain(const struct rpma_rt_wr *wr, uint64_t wr_id,
 			      struct rpma_send_wr *out)
 {
@@ -569,7 +580,7 @@ static inline void fill_plain(const struct rpma_rt_wr *wr, uint64_t wr_id,
 	out->wr.wr.rdma.rkey = remote->rkey;
 }
 
-/* The functions of the straight ways; see struct rt_straight. */
+/* functions of the straight ways; see struct rt_straight */
 #define STRAIGHT __attribute__((always_inline)) static inline
 
 STRAIGHT void note_plain(struct rpma_rt_conn *conn, const void *wrs, int count,
@@ -608,7 +619,7 @@ STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
 {
 	const struct rpma_rt_wr *wr = wrs;
 	struct rpma_send_wr *chain = sends;
-	uint64_t route = 0; /* as wr_ids name the route */
+	uint64_t route = 0; /* route number as in a wr_id */
 	int routes = 0;
 	int i;
 
@@ -647,7 +658,7 @@ STRAIGHT bool are_routes_ready(const struct rpma_rt_conn *conn, const void *wrs,
 			    rt_post_route(conn, wr[i].route, SIDE))))
 			return false;
 		if (likely(routes == 1))
-			break; /* all have that route */
+			break; /* all work requests have this route */
 	}
 	return true;
 }
@@ -718,7 +729,7 @@ static bool post_one(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
 	return rt_post_straight(conn, SIDE, wr, 1, &out, &to_routes);
 }
 
-/* Functions of their own: the chain is large. */
+/* Not inlined, because the chain is large. */
 
 __attribute__((noinline)) static bool
 post_some(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)

@@ -3,9 +3,10 @@
 
 /*
  * round.c -- a round of a poller, the hot path: poll, route, deliver, flush,
- * then spills, messages, tasks. On the success path it touches its own memory,
- * lanes, and one retired count per side; no lock, no allocation, no system
- * call, no clock. doc/protocols/wr_id.md, ledger.md, lane.md.
+ * then spills, messages, tasks. On the success path a round touches the
+ * poller's own memory, lanes, and a retired count for each side; no lock, no
+ * allocation, no system call, no clock. doc/protocols/wr_id.md, ledger.md,
+ * lane.md.
  */
 
 #include "poller/round.h"
@@ -21,12 +22,14 @@
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 
-#define ROUNDS_PER_TICK 1024 /* while it is never idle */
+/* rounds between two reads of the clock while the poller is never idle */
+#define ROUNDS_PER_TICK 1024
 
 /* -------------------------------------------------------------- routing --- */
 
-/* A function of its own: where the item's address is taken it is put together
- * in memory, from narrow stores, which costs deliver() 5 ns a completion. */
+/* Delivers a completion in any way. Not inlined: taking the item's address
+ * makes the compiler build the item in memory, from narrow stores, which costs
+ * the other ways 5 ns a completion. */
 __attribute__((noinline)) static void
 deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 	    const struct ibv_wc *wc)
@@ -36,7 +39,8 @@ deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 	rt_deliver_item(poller, entry, &item);
 }
 
-/* Into a slot of which nothing was asked but its result; else as the others. */
+/* Stores a completion in the slot of a future, if only the result was asked of
+ * the slot; otherwise delivers the completion as any other. */
 static void deliver_future(struct rt_poller *poller,
 			   const struct rt_route_entry *entry,
 			   const struct ibv_wc *wc)
@@ -44,7 +48,8 @@ static void deliver_future(struct rt_poller *poller,
 	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
 	struct rt_future *slot = rt_future_of_cookie(cookie);
 
-	/* of another route, or an earlier poll, it is an address like any */
+	/* the address of another route, or of an earlier poll, may be
+	 * prefetched as well */
 	rt_future_prefetch(rt_wr_id_cookie(wc[RT_FUTURE_AHEAD].wr_id));
 	if (unlikely(!rt_future_is_expected(slot, cookie) || slot->told != 0 ||
 		     rt_future_is_full(&poller->futures))) {
@@ -82,7 +87,8 @@ static void deliver(struct rt_poller *poller,
 	rt_round_to_lane(poller, entry, wc);
 }
 
-/* A completion of no bound route: of a reserved number, late, or stale. */
+/* Handles a completion without a bound route: of a reserved number, late, or
+ * stale. */
 __attribute__((noinline)) static bool
 route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 		const struct rt_route_entry *entry, const struct ibv_wc *wc)
@@ -94,7 +100,7 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 		poller->reserved[number].ops->completion(poller, cq, wc);
 		return true;
 	}
-	/* the message that binds it was sent before its WR was posted: it may
+	/* the message that binds the route was sent before the post, and may
 	 * still be in the inbox */
 	rt_inbox_run_owner(&poller->inbox, poller);
 	if (rt_round_is_of(entry, wc))
@@ -103,8 +109,8 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 	return true;
 }
 
-/* A completion that is no success, or of a side with marks of its own. True: a
- * success, whose entries are counted. */
+/* Handles a completion that is no success, or of a side with further marks.
+ * Returns true for a success, whose entries are counted. */
 __attribute__((noinline)) static bool retire_otherwise(struct rt_side *side,
 						       const struct ibv_wc *wc)
 {
@@ -138,7 +144,8 @@ static void route(struct rt_poller *poller, struct rt_cq *cq,
 
 /* -------------------------------------------------------------- polling --- */
 
-/* The CQ was polled: some of the tasks that wait for that may be ready. */
+/* Makes tasks ready that wait for a poll of the CQ, as far as their wait is
+ * over. */
 __attribute__((noinline)) static void end_waits(struct rt_poller *poller,
 						struct rt_cq *cq, bool is_empty)
 {
@@ -166,7 +173,7 @@ static void time_batch(struct rt_poller *poller)
 		poller->polled_ns = rt_now_ns();
 }
 
-/* A batch of an adopted CQ: its wr_ids are the program's. */
+/* Delivers a batch of an adopted CQ, whose wr_ids belong to the program. */
 static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
 			int n)
 {
@@ -190,15 +197,16 @@ static void deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n)
 		end_waits(poller, cq, false);
 }
 
-/* Delivers the completions of a poll. A function of its own: a round that finds
- * nothing saves no registers for it. */
+/* Delivers the completions of a poll. Not inlined: a round that finds nothing
+ * saves no registers for this function. */
 __attribute__((noinline)) static int deliver_batch(struct rt_poller *poller,
 						   struct rt_cq *cq, int n)
 {
 	if (unlikely(poller->rt->cfg.timing != 0))
 		time_batch(poller);
-	/* before they are routed: that may run the inbox, and a GONE in it
-	 * counts from here what the CQ still holds */
+	/* before the completions are routed: routing may run the inbox, and a
+	 * GONE there counts from here the completions that the CQ still
+	 * holds */
 	cq->taken += (uint64_t)n;
 	if (unlikely(cq->raw != NULL))
 		deliver_raw(poller, cq->raw, n);
@@ -209,7 +217,8 @@ __attribute__((noinline)) static int deliver_batch(struct rt_poller *poller,
 	return n;
 }
 
-/* How many completions there are in wcs. REQUIRES: it is not dead */
+/* Polls a CQ; returns the number of completions in wcs. REQUIRES: the CQ is not
+ * dead */
 static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 			  int budget)
 {
@@ -229,7 +238,7 @@ static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 	return 0;
 }
 
-/* One batch of a CQ, if it can be polled now. */
+/* Polls and delivers a batch of a CQ, if the CQ can be polled now. */
 static int poll_one(struct rt_poller *poller, struct rt_cq *cq, int budget)
 {
 	int n = 0;
@@ -244,7 +253,7 @@ static int poll_one(struct rt_poller *poller, struct rt_cq *cq, int budget)
 	return deliver_batch(poller, cq, n);
 }
 
-/* Lets one CQ rest whose polls found nothing for long enough. */
+/* Lets a single CQ rest whose polls found nothing for long enough. */
 __attribute__((noinline)) static void rest_one(struct rt_poller *poller)
 {
 	int i;
@@ -257,9 +266,9 @@ __attribute__((noinline)) static void rest_one(struct rt_poller *poller)
 	}
 }
 
-/* One batch of each CQ that is awake, beginning with another one each time.
- * What is delivered may run the inbox, and a message there may bring a CQ, or
- * take one out: no place is kept from one CQ to the next. */
+/* Polls a batch of each CQ that is awake, beginning with another CQ each time.
+ * Delivering may run the inbox, and a message there may add or remove a CQ: no
+ * index is kept from a CQ to the next. */
 static int poll_awake(struct rt_poller *poller, int budget)
 {
 	bool is_any_idle = false;
@@ -283,7 +292,7 @@ static int poll_awake(struct rt_poller *poller, int budget)
 	return done;
 }
 
-/* One batch of the next CQ that rests, which wakes the CQ. */
+/* Polls a batch of the next resting CQ; completions wake the CQ. */
 static int poll_resting(struct rt_poller *poller, int budget)
 {
 	struct rt_cq *cq;
@@ -302,9 +311,8 @@ static int poll_resting(struct rt_poller *poller, int budget)
 /* ------------------------------------------------------ one completion --- */
 
 /*
- * The usual completion: an operation that succeeded, of a route to a lane with
- * room, on a CQ with routes that nothing but completions is expected of.
- * Returns its route, or NULL.
+ * Returns the route of a usual completion, or NULL: a success, of a route to a
+ * lane with room, on a CQ with routes and without waiting tasks.
  */
 static inline const struct rt_route_entry *
 usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
@@ -324,16 +332,17 @@ usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
 	return entry;
 }
 
-/* Straight into the ring, with the steps of deliver_flush_once() in their
- * order, up to its fence. */
+/* Delivers a completion straight into the ring, with the steps of
+ * deliver_flush_once() in their order, up to the fence. */
 static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 			       const struct rt_route_entry *entry)
 {
 	struct rpma_rt_completion item;
 	uint32_t ms = rt_poller_tick(poller);
 
-	assert(!rt_deliver_is_due(poller)); /* else it would come too late */
-	/* first: a call in the midst would cost registers */
+	/* otherwise these would be published too late */
+	assert(!rt_deliver_is_due(poller));
+	/* first, because a call between the other steps would cost registers */
 	rt_side_retire(entry->side);
 	item = rt_round_item(entry, &poller->wcs[0]);
 	rt_lane_fill_slot(rt_lane_place_poller(entry->lane), &item);
@@ -344,11 +353,11 @@ static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 	rt_lane_publish_one_poller(entry->lane);
 	cq->taken++;
 	RT_STAT_ADD(poller, alone, 1);
-	/* as in deliver_flush_once() [LANE-3] [LEDGER-2] */
+	/* as in deliver_publish() [LANE-3] [LEDGER-2] */
 	rt_fence_dekker();
 }
 
-/* After that fence: nobody sleeps, and no poster waits. */
+/* Returns, after that fence, whether no consumer sleeps and no poster waits. */
 static inline bool is_silent(const struct rt_route_entry *entry)
 {
 	return !rt_bell_is_due(entry->lane->consumer) &&
@@ -357,7 +366,7 @@ static inline bool is_silent(const struct rt_route_entry *entry)
 
 /* ------------------------------------------------------------ the round --- */
 
-/* Nothing but completions to look for. */
+/* Returns whether there is nothing to look for but completions. */
 static inline bool is_quiet(const struct rt_poller *poller)
 {
 	return likely(poller->spilling == NULL && poller->leaving == NULL &&
@@ -365,7 +374,7 @@ static inline bool is_quiet(const struct rt_poller *poller)
 		      rt_schedule_is_empty(&poller->schedule));
 }
 
-/* Messages, tasks, and what else there is besides completions. */
+/* Does the rest of a round besides completions: spills, messages, tasks. */
 __attribute__((noinline)) static int do_others(struct rt_poller *poller,
 					       int done)
 {
@@ -402,7 +411,7 @@ __attribute__((noinline)) static int deliver_all(struct rt_poller *poller,
 	return end_batches(poller, deliver_batch(poller, cq, n));
 }
 
-/* The end of a round of one completion, for which somebody waits. */
+/* Ends a round with a single completion, when a consumer or a poster waits. */
 __attribute__((noinline)) static int
 ring_one(struct rt_poller *poller, const struct rt_route_entry *entry)
 {
@@ -413,9 +422,10 @@ ring_one(struct rt_poller *poller, const struct rt_route_entry *entry)
 	return end_batches(poller, 1);
 }
 
-/* The round's only CQ had n. The usual one, alone, goes a straight way; calls
- * are the last thing in each branch, so no register is saved for them. Inline,
- * it would make a round that finds nothing save one register more. */
+/* Ends a round whose only CQ had n completions. A usual completion, alone, goes
+ * a straight way; calls are the last step in each branch, so no register is
+ * saved for a call. Not inlined: a round that finds nothing would save a
+ * register more. */
 __attribute__((noinline)) static int end_single(struct rt_poller *poller,
 						struct rt_cq *cq, int n)
 {
@@ -431,7 +441,7 @@ __attribute__((noinline)) static int end_single(struct rt_poller *poller,
 	return is_quiet(poller) ? 1 : do_others(poller, 1);
 }
 
-/* The end of a round that found no completion. */
+/* Ends a round that found no completion. */
 static inline int end_empty(struct rt_poller *poller)
 {
 	/* polls that found nothing wrote nothing */
@@ -439,7 +449,8 @@ static inline int end_empty(struct rt_poller *poller)
 	return is_quiet(poller) ? 0 : do_others(poller, 0);
 }
 
-/* One CQ is awake, and found what those that rest did not. */
+/* Runs a round with a single CQ awake, after the resting CQs had no
+ * completions. */
 static int run_awake(struct rt_poller *poller, struct rt_cq *cq, int budget)
 {
 	int n = poll_cq(poller, cq, budget);
@@ -453,14 +464,14 @@ static int run_awake(struct rt_poller *poller, struct rt_cq *cq, int budget)
 	return end_empty(poller);
 }
 
-/* A round of a poller with several CQs, or with one that is not as usual. */
+/* Runs a round of a poller with several CQs, or with an unusual CQ. */
 __attribute__((noinline)) static int run_any(struct rt_poller *poller,
 					     int budget)
 {
 	int done = 0;
 
-	/* first: CQs that are awake may use up each budget, but a CQ that rests
-	 * does so once, and is awake then */
+	/* first: CQs that are awake may use up each budget, but a resting CQ
+	 * does so only once, and is awake then */
 	if (poller->cqs_awake < poller->cqs_count)
 		done = poll_resting(poller, budget);
 	if (done == 0 && poller->cqs_awake == 1 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* round.h -- a round of a poller, and the steps of a round that a consumer has
+/* round.h -- a round of a poller, and the steps of a round that consumers make
  * as well: doc/protocols/lend.md. */
 
 #ifndef RT_POLLER_ROUND_H
@@ -11,18 +11,18 @@
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 
-/* One round; items handled. */
+/* Runs a round; returns the number of handled items. */
 int rt_round_run(struct rt_poller *poller, int budget);
-/* The poller's thread, after it lent the poller: does what the rounds of
- * consumers left. */
+/* Does the work that the rounds of consumers left. On the poller's thread,
+ * after it lent the poller. */
 void rt_round_take_over(struct rt_poller *poller);
 
-/* Ends the sleep of a poller that the calling thread armed. A function of its
- * own: a loop that does not sleep saves no registers for it. */
+/* Ends the sleep of a poller that the calling thread armed. Not inlined: a loop
+ * that does not sleep saves no registers for this function. */
 void rt_poller_wake(struct rt_poller *p);
 
-/* A round of a poller that the calling thread has entered as its owner; items
- * handled. */
+/* Runs a round of a poller that the calling thread has entered as its owner;
+ * returns the number of handled items. */
 __attribute__((always_inline)) static inline int
 rt_round_run_entered(struct rt_poller *p, int budget)
 {
@@ -31,13 +31,14 @@ rt_round_run_entered(struct rt_poller *p, int budget)
 	return rt_round_run(p, budget);
 }
 
-/* Is it a CQ with routes that can be polled? */
+/* Returns whether the CQ has routes and can be polled. */
 static inline bool rt_round_is_usual(const struct rt_cq *cq)
 {
 	return !cq->dead && cq->raw == NULL;
 }
 
-/* Has it only one CQ, such a one? Most pollers have. */
+/* Returns whether the poller has only a single CQ, which rt_round_is_usual():
+ * true for most pollers. */
 static inline bool rt_round_has_single(const struct rt_poller *poller)
 {
 	return likely(poller->cqs_count == 1 &&
@@ -69,7 +70,7 @@ rt_round_item(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 	return item;
 }
 
-/* Delivers a completion of a route to a lane, for the batch. */
+/* Delivers a completion to the lane of a route, as part of the batch. */
 static inline void rt_round_to_lane(struct rt_poller *poller,
 				    const struct rt_route_entry *entry,
 				    const struct ibv_wc *wc)

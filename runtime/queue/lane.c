@@ -3,7 +3,7 @@
 
 /*
  * lane.c -- the ring between a poller and a consumer, see lane.h. Functions
- * named _poller run on the poller, those named _consumer on the consumer;
+ * whose name ends in _poller run on the poller, in _consumer on the consumer;
  * labels in brackets: doc/protocols/lane.md.
  */
 
@@ -44,7 +44,8 @@ void rt_waiter_add(struct cds_list_head *waiters, struct rt_waiter *waiter)
 		cds_list_add_tail(&waiter->link, waiters);
 }
 
-/* Takes one off the list and answers it; false: there is none. */
+/* Takes a waiter off the list and answers the waiter. Returns false if the list
+ * is empty. */
 static bool rt_waiter_answer(struct cds_list_head *waiters)
 {
 	struct rt_waiter *waiter;
@@ -60,7 +61,7 @@ static bool rt_waiter_answer(struct cds_list_head *waiters)
 /* ----------------------------------------------------------------- lane --- */
 
 #define PAGE	     4096
-#define INLINE_ITEMS 8 /* as many are copied without a call */
+#define INLINE_ITEMS 8 /* up to so many items are copied without a call */
 
 static_assert(sizeof(struct rpma_rt_completion) == 32,
 	      "two completions a cache line");
@@ -77,8 +78,8 @@ static_assert(offsetof(struct rt_lane, spilled) < RT_CACHE_LINE,
 
 /* -------------------------------------------------------------- copying --- */
 
-/* A batch fanned out to many lanes is a few items for each: a call of memcpy()
- * would cost as much as the copy. */
+/* Copies items. A batch that is fanned out to many lanes is a few items for
+ * each lane: a call of memcpy() would cost as much as the copy. */
 static void copy_items(struct rpma_rt_completion *to,
 		       const struct rpma_rt_completion *from, uint32_t count)
 {
@@ -90,15 +91,17 @@ static void copy_items(struct rpma_rt_completion *to,
 	}
 	for (i = 0; i < count; i++) {
 		to[i] = from[i];
-		/* keeps the compiler from making a memcpy() of it again */
+		/* keeps the compiler from turning the loop into a call of
+		 * memcpy() again */
 		__asm__ __volatile__("" ::: "memory");
 	}
 }
 
 /* ----------------------------------------------------------------- lane --- */
 
-/* A ring has no more pages than it fills, and the same alignment in each lane:
- * with alignment by chance, a lane handed over up to 5 % less. */
+/* Allocates a ring. A ring has no more pages than it fills, and the same
+ * alignment in each lane: with alignment by chance, a lane handed over up to 5
+ * % less. */
 static struct rpma_rt_completion *ring_new(uint32_t size)
 {
 	size_t bytes = size * sizeof(struct rpma_rt_completion);
@@ -107,7 +110,8 @@ static struct rpma_rt_completion *ring_new(uint32_t size)
 	return aligned_alloc(alignment, bytes);
 }
 
-/* After head_seen was read, or the spill became empty or not. */
+/* Computes room_end, after head_seen was read, or the spill became empty or not
+ * empty. */
 static void note_room(struct rt_lane *lane)
 {
 	lane->room_end = lane->spill->count == 0 ? lane->head_seen + lane->size
@@ -145,21 +149,24 @@ void rt_lane_fini(struct rt_lane *lane)
 
 /* ---------------------------------------------------- the owning poller --- */
 
-/* Free entries, at least `wanted` if there are as many. */
+/* Returns the number of free slots; reads head again if there are fewer than
+ * `wanted`. */
 static uint32_t room(struct rt_lane *lane, uint32_t wanted)
 {
 	uint32_t free_count = lane->size - (lane->tail_next - lane->head_seen);
 
 	if (free_count >= wanted)
 		return free_count;
-	/* acquire [LANE-2]: the consumer has read the slots we overwrite */
+	/* acquire [LANE-2]: pairs with the release of head: the consumer has
+	 * read the slots that are overwritten next */
 	lane->head_seen =
 		atomic_load_explicit(&lane->head, memory_order_acquire);
 	note_room(lane);
 	return lane->size - (lane->tail_next - lane->head_seen);
 }
 
-/* Copies to the ring behind tail_next, not published. REQUIRES: room */
+/* Copies items to the ring behind tail_next, without publishing them. REQUIRES:
+ * room */
 static void ring_put(struct rt_lane *lane,
 		     const struct rpma_rt_completion *items, uint32_t count)
 {
@@ -175,19 +182,20 @@ static void ring_put(struct rt_lane *lane,
 
 static void tell_spill(struct rt_lane *lane)
 {
-	/* relaxed: statistic for rpma_rt_dump(), orders nothing */
+	/* relaxed: statistic for rpma_rt_dump(), which orders nothing */
 	atomic_store_explicit(&lane->spill_now, lane->spill->count,
 			      memory_order_relaxed);
 }
 
-/* A place in the spill. Without room, which cannot be, the newest item is lost
- * for this one. */
+/* Returns a place in the spill. Without room, which cannot happen, the newest
+ * item is lost. */
 static struct rpma_rt_completion *spill_one(struct rt_lane *lane)
 {
 	struct rt_spill *spill = lane->spill;
 	struct rpma_rt_completion *place = rt_spill_place(spill);
 
-	/* reserved with the routes that lead here: limit + credits + events */
+	/* reserved with the routes that lead to the lane: limit + credits +
+	 * events */
 	assert(place != NULL);
 	lane->spilled_new++;
 	if (place == NULL) {
@@ -199,7 +207,7 @@ static struct rpma_rt_completion *spill_one(struct rt_lane *lane)
 	note_room(lane);
 	if (spill->count >= lane->backlog_limit)
 		/* relaxed [LANE-5]: the release of the retired count, which
-		 * follows, carries it to the posters it concerns */
+		 * follows, publishes the flag to the posters concerned */
 		atomic_store_explicit(&lane->backlogged, true,
 				      memory_order_relaxed);
 	return place;
@@ -217,7 +225,7 @@ void rt_lane_fetch_poller(const struct rt_lane *lane, uint32_t count)
 	uint32_t at = lane->tail_next;
 	uint32_t end = at + count;
 
-	/* behind that are items that the consumer may still read */
+	/* slots behind room_end have items that the consumer may still read */
 	if (lane->room_end - at < count)
 		end = lane->room_end;
 	for (; (int32_t)(end - at) > 0; at += 2)
@@ -227,17 +235,18 @@ void rt_lane_fetch_poller(const struct rt_lane *lane, uint32_t count)
 /* Updates the flags after a spill shrank. */
 static void ease(struct rt_lane *lane)
 {
-	/* relaxed: our own stores */
+	/* relaxed: only the poller stores the flag */
 	if (lane->spill->count <= lane->backlog_limit / 2 &&
 	    atomic_load_explicit(&lane->backlogged, memory_order_relaxed)) {
-		/* release: a poster that sees it clear sees the room too */
+		/* release: pairs with the acquire in rt_lane_is_backlogged(): a
+		 * poster that sees the flag clear sees the room, too */
 		atomic_store_explicit(&lane->backlogged, false,
 				      memory_order_release);
 		lane->eased = true;
 		lane->answering = true;
 	}
 	if (lane->spill->count == 0)
-		/* relaxed: seen late, it costs one ring for nothing */
+		/* relaxed: seen late, the flag costs a useless ring */
 		atomic_store_explicit(&lane->spilled, false,
 				      memory_order_relaxed);
 }
@@ -273,11 +282,12 @@ uint32_t rt_lane_retry_poller(struct rt_lane *lane)
 
 void rt_lane_stamp_poller(struct rt_lane *lane, uint64_t ns)
 {
-	/* acquire: pairs with the consumer's taking the last one */
+	/* acquire: pairs with the release in rt_lane_take_stamp_consumer() */
 	if (atomic_load_explicit(&lane->stamp_ns, memory_order_acquire) != 0)
 		return;
 	lane->stamped = rt_lane_last_poller(lane);
-	/* release: which item, to rt_lane_take_stamp_consumer() */
+	/* release: pairs with the acquire in rt_lane_take_stamp_consumer():
+	 * `stamped` */
 	atomic_store_explicit(&lane->stamp_ns, ns, memory_order_release);
 }
 
@@ -293,7 +303,8 @@ uint32_t rt_lane_answer_poller(struct rt_lane *lane, uint32_t max)
 {
 	uint32_t count = 0;
 
-	/* an answer may bring the backlog back: then the rest waits on */
+	/* an answer may bring the backlog back: then the remaining waiters wait
+	 * on */
 	while (lane->answering && count < max) {
 		lane->answering = !rt_lane_is_backlogged(lane) &&
 				  rt_waiter_answer(&lane->waiters);
@@ -329,15 +340,15 @@ bool rt_lane_arm_spill_poller(struct rt_lane *lane)
 {
 	if (lane->spill->count == 0)
 		return false;
-	/* relaxed [LANE-4]: the caller's fence orders it before the look at
-	 * the room; the consumer fences between head and this flag */
+	/* relaxed [LANE-4]: the caller's fence orders the store before the look
+	 * at the room; the consumer fences between head and this flag */
 	atomic_store_explicit(&lane->spilled, true, memory_order_relaxed);
 	return true;
 }
 
 bool rt_lane_has_room_poller(struct rt_lane *lane)
 {
-	/* half: see "a poller sleeps with a spill" on the page */
+	/* half of the ring: see "A poller sleeps with a spill" on the page */
 	return room(lane, lane->size) >= lane->size / 2;
 }
 
@@ -378,11 +389,11 @@ static void copy_out(const struct rt_lane *lane,
 	memcpy(cmpl + straight, lane->ring, (count - straight) * sizeof(*cmpl));
 }
 
-/* True: the poller asked to be rung and there is room worth it. */
+/* Returns whether the poller asked to be rung and there is enough room. */
 static bool is_ring_due(const struct rt_lane *lane)
 {
 	/* relaxed [LANE-4]: a consumer that stops taking fences first, and
-	 * looks again; one that goes on sees the store in time */
+	 * looks again; a consumer that goes on sees the store in time */
 	return atomic_load_explicit(&lane->spilled, memory_order_relaxed) &&
 	       lane->tail_seen - lane->head_next <= lane->size / 2;
 }
@@ -393,7 +404,8 @@ static uint32_t take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 	uint32_t count = lane->tail_seen - lane->head_next;
 
 	if (count == 0) {
-		/* acquire [LANE-1]: the slots below it are written */
+		/* acquire [LANE-1]: pairs with the release of the tail; the
+		 * slots below the tail are written */
 		lane->tail_seen =
 			atomic_load_explicit(&lane->tail, memory_order_acquire);
 		count = lane->tail_seen - lane->head_next;
@@ -404,7 +416,8 @@ static uint32_t take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 		count = max;
 	copy_out(lane, cmpl, count);
 	lane->head_next += count;
-	/* release [LANE-2]: our reads of the slots come before their reuse */
+	/* release [LANE-2]: pairs with the acquire of head by the poller: the
+	 * reads of the slots come before their reuse */
 	atomic_store_explicit(&lane->head, lane->head_next,
 			      memory_order_release);
 	return count;
@@ -422,13 +435,14 @@ uint32_t rt_lane_take_consumer(struct rt_lane *lane,
 
 uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane)
 {
-	/* acquire: pairs with rt_lane_stamp_poller() */
+	/* acquire: pairs with the release in rt_lane_stamp_poller() */
 	uint64_t ns =
 		atomic_load_explicit(&lane->stamp_ns, memory_order_acquire);
 
 	if (ns == 0 || (int32_t)(lane->head_next - lane->stamped) <= 0)
 		return 0;
-	/* release: `stamped` was read, and is the poller's again */
+	/* release: pairs with the acquire in rt_lane_stamp_poller(): `stamped`
+	 * was read, and belongs to the poller again */
 	atomic_store_explicit(&lane->stamp_ns, 0, memory_order_release);
 	return ns;
 }
@@ -466,13 +480,13 @@ uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
 /* ------------------------------------------------------------- left_out --- */
 
 /*
- * Runs on the poller, but for the end of a queue, which may come on any thread:
- * hence the lock.
+ * Lanes that were left out. Runs on the poller, but for the end of a queue,
+ * which may come on any thread: hence the lock.
  */
 
 void rt_left_out_init(struct rt_left_out *list)
 {
-	/* relaxed: no other thread has it yet */
+	/* relaxed: no other thread has the list yet */
 	atomic_store_explicit(&list->count, 0, memory_order_relaxed);
 	list->by = 0;
 	pthread_mutex_init(&list->lock, NULL);
@@ -488,7 +502,7 @@ void rt_left_out_fini(struct rt_left_out *list)
 static void take_off(struct rt_left_out *list, struct rt_lane *lane)
 {
 	cds_list_del_init(&lane->left_link);
-	/* relaxed: under the lock */
+	/* relaxed: changed under the lock */
 	atomic_fetch_sub_explicit(&list->count, 1, memory_order_relaxed);
 }
 
@@ -500,7 +514,7 @@ void rt_left_out_add_poller(struct rt_left_out *list, struct rt_lane *lane,
 	lane->left_out = list;
 	if (cds_list_empty(&lane->left_link)) {
 		cds_list_add(&lane->left_link, &list->lanes);
-		/* relaxed: under the lock */
+		/* relaxed: changed under the lock */
 		atomic_fetch_add_explicit(&list->count, 1,
 					  memory_order_relaxed);
 	}
@@ -525,7 +539,8 @@ bool rt_left_out_is_due_poller(struct rt_left_out *list, uint64_t thread)
 			is_due = true;
 			continue;
 		}
-		/* under the lock: until then its queue is not deleted */
+		/* under the lock, so that the lane's queue is not deleted
+		 * before */
 		if (!rt_lane_is_empty_mt(lane))
 			rt_bell_ring(lane->consumer);
 		take_off(list, lane);
