@@ -144,7 +144,7 @@ static bool answer_list(struct rpma_rt_route *route)
  * be tried again. */
 static bool answer_list_awaited(struct rpma_rt_conn *conn, int side)
 {
-	/* acquire: pairs with the release in await_lane(), post.c */
+	/* acquire: pairs with the release in post_await_lane(), post.c */
 	uint32_t number = atomic_exchange_explicit(&conn->side[side].awaited, 0,
 						   memory_order_acquire);
 	struct rpma_rt_route *route = conn->poll.routes;

@@ -19,22 +19,22 @@
 
 /* ----------------------------------------------------- through the line --- */
 
-static uint32_t limit(const struct rt_post *post)
+static uint32_t post_limit(const struct rt_post *post)
 {
 	return rt_hold_limit(rt_post_conn(post), post->side);
 }
 
-static bool sweep(const struct rt_post *post)
+static bool post_sweep(const struct rt_post *post)
 {
 	return rt_hold_sweep(rt_post_conn(post), post->side);
 }
 
-static void hold(const struct rt_post *post)
+static void post_hold(const struct rt_post *post)
 {
 	rt_hold_published(rt_post_conn(post), post->side);
 }
 
-static void tell_places(const struct rt_post *post)
+static void post_tell_places(const struct rt_post *post)
 {
 	rt_hold_tell_places(rt_post_conn(post), post->side); /* fences */
 	/* the control thread may wait for these slots, to delete librpma's
@@ -47,7 +47,8 @@ static void tell_places(const struct rt_post *post)
 
 /* Returns the route of this connection whose function is running; NULL: no
  * function of the connection runs. */
-static struct rt_route_opened *running_route(const struct rpma_rt_conn *conn)
+static struct rt_route_opened *
+post_running_route(const struct rpma_rt_conn *conn)
 {
 	const struct rt_poller *self = rt_self_poller();
 	struct rt_callback *callback = self ? self->calls.running : NULL;
@@ -65,7 +66,7 @@ static struct rt_route_opened *running_route(const struct rpma_rt_conn *conn)
 }
 
 /* Returns whether there is a free slot again. */
-static bool has_future(struct rpma_rt_conn *conn, enum rpma_rt_side side)
+static bool post_has_future(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	const struct rt_futures *futures = conn->side[side].futures;
 	uint32_t i;
@@ -82,7 +83,7 @@ static bool has_future(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 
 /* Returns whether the reason of the refusal, which is not BACKLOG, still
  * holds. */
-static bool is_refused(const struct rt_post *post)
+static bool post_is_refused(const struct rt_post *post)
 {
 	struct rpma_rt_conn *conn = rt_post_conn(post);
 
@@ -92,7 +93,7 @@ static bool is_refused(const struct rt_post *post)
 		return rt_hold_places(conn, post->side) < post->refusal.count &&
 		       !rt_hold_has_cancelled(conn, post->side);
 	case RPMA_RT_AGAIN_FUTURES:
-		return !has_future(conn, post->side);
+		return !post_has_future(conn, post->side);
 	case RPMA_RT_AGAIN_NOT_YET:
 		return rt_post_check_word(rt_turn_look(post->turn)) ==
 		       RPMA_E_AGAIN;
@@ -103,9 +104,9 @@ static bool is_refused(const struct rt_post *post)
 
 /* Notes that a post to the route was refused for the backlog of its lane and
  * has left its want: the poller answers when the lane has eased. */
-static void await_lane(struct rpma_rt_conn *conn,
-		       const struct rpma_rt_route *route,
-		       enum rpma_rt_side side)
+static void post_await_lane(struct rpma_rt_conn *conn,
+			    const struct rpma_rt_route *route,
+			    enum rpma_rt_side side)
 {
 	_Atomic uint32_t *awaited = &conn->side[side].awaited;
 	uint32_t is = 0;
@@ -121,10 +122,10 @@ static void await_lane(struct rpma_rt_conn *conn,
 	rt_look_send(conn);
 }
 
-static int refuse(const struct rt_post *post)
+static int post_refuse(const struct rt_post *post)
 {
 	struct rpma_rt_conn *conn = rt_post_conn(post);
-	struct rt_route_opened *running = running_route(conn);
+	struct rt_route_opened *running = post_running_route(conn);
 	uint32_t want = rt_want_of(post->refusal.reason);
 
 	if (running != NULL) {
@@ -141,18 +142,18 @@ static int refuse(const struct rt_post *post)
 	 * another thread, whose look came before */
 	rt_fence_dekker();
 	if (post->refusal.reason == RPMA_RT_AGAIN_BACKLOG)
-		await_lane(conn, post->refusal.route, post->side);
-	else if (!is_refused(post))
+		post_await_lane(conn, post->refusal.route, post->side);
+	else if (!post_is_refused(post))
 		rt_look_send(conn);
 	return rt_want_again(post->refusal.reason);
 }
 
 const struct rt_post_object_ops rt_post_side_ops = {
-	.limit = limit,
-	.sweep = sweep,
-	.hold = hold,
-	.tell_places = tell_places,
-	.refuse = refuse,
+	.limit = post_limit,
+	.sweep = post_sweep,
+	.hold = post_hold,
+	.tell_places = post_tell_places,
+	.refuse = post_refuse,
 };
 
 /* -------------------------------------------------------- first checks --- */
@@ -170,9 +171,9 @@ int rt_post_refuse_recv(const struct rpma_rt_conn *conn)
 
 /* --------------------------------------------------------------- fault --- */
 
-static int check_route(const struct rpma_rt_conn *conn,
-		       const struct rpma_rt_route *route,
-		       enum rpma_rt_side side, int index)
+static int post_check_route(const struct rpma_rt_conn *conn,
+			    const struct rpma_rt_route *route,
+			    enum rpma_rt_side side, int index)
 {
 	if (rt_post_is_route(conn, route, side))
 		return 0;
@@ -189,9 +190,9 @@ static int check_route(const struct rpma_rt_conn *conn,
 }
 
 /* Checks a work request with a future in place of a route. */
-static int check_future(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_route *route, uint32_t flags,
-			enum rpma_rt_side side, int index)
+static int post_check_future(const struct rpma_rt_conn *conn,
+			     const struct rpma_rt_route *route, uint32_t flags,
+			     enum rpma_rt_side side, int index)
 {
 	if (conn->side[side].futures == NULL)
 		return rt_wr_refuse(index,
@@ -209,7 +210,7 @@ static int check_future(const struct rpma_rt_conn *conn,
 }
 
 /* Returns the fault of a work request with a lease, or NULL. */
-static const char *lease_fault(const struct rpma_rt_wr *wr)
+static const char *post_lease_fault(const struct rpma_rt_wr *wr)
 {
 	if (wr->op != RPMA_RT_OP_SEND && wr->op != RPMA_RT_OP_SEND_WITH_IMM &&
 	    wr->op != RPMA_RT_OP_WRITE && wr->op != RPMA_RT_OP_WRITE_WITH_IMM)
@@ -229,7 +230,7 @@ static const char *lease_fault(const struct rpma_rt_wr *wr)
 
 /* Returns the flags that an operation may have; 0: there is no such
  * operation. */
-static uint32_t flags_of(uint32_t op)
+static uint32_t post_flags_of(uint32_t op)
 {
 	static const uint32_t flags[] = {
 		[RPMA_RT_OP_SEND] = ANY_OP | RPMA_F_FENCE | RPMA_F_INLINE |
@@ -252,18 +253,18 @@ static uint32_t flags_of(uint32_t op)
 	return op < sizeof(flags) / sizeof(flags[0]) ? flags[op] : 0;
 }
 
-static bool is_part(const struct rpma_rt_wr *wr)
+static bool post_is_part(const struct rpma_rt_wr *wr)
 {
 	return wr->flags & RPMA_RT_F_PART;
 }
 
-static bool takes_pieces(const struct rpma_rt_wr *wr)
+static bool post_takes_pieces(const struct rpma_rt_wr *wr)
 {
 	return wr->op <= RPMA_RT_OP_READ;
 }
 
 /* Returns the fault for flags that the operation does not have. */
-static const char *strange_flag_fault(uint32_t strange)
+static const char *post_strange_flag_fault(uint32_t strange)
 {
 	if (strange & RPMA_F_INLINE)
 		return "has RPMA_F_INLINE, which is for sends and writes";
@@ -282,9 +283,9 @@ static const char *strange_flag_fault(uint32_t strange)
 	       "RPMA_RT_F_... only";
 }
 
-static const char *flags_fault(const struct rpma_rt_wr *wr)
+static const char *post_flags_fault(const struct rpma_rt_wr *wr)
 {
-	const uint32_t flags = flags_of(wr->op);
+	const uint32_t flags = post_flags_of(wr->op);
 
 	if (wr->op == 0)
 		return "has no operation: its op is 0; give one of enum "
@@ -292,13 +293,13 @@ static const char *flags_fault(const struct rpma_rt_wr *wr)
 	if (flags == 0)
 		return "has an op that is none of enum rpma_rt_op";
 	if (wr->flags & ~flags)
-		return strange_flag_fault(wr->flags & ~flags);
+		return post_strange_flag_fault(wr->flags & ~flags);
 	if ((wr->flags & RT_WR_COMPLETIONS) == RT_WR_HALF_OF_ALWAYS)
 		return "has IBV_SEND_SIGNALED, which is a flag of verbs: give "
 		       "RPMA_F_COMPLETION_ALWAYS";
 	if ((wr->flags & RPMA_RT_F_KEEP) && wr->lease == NULL)
 		return "has RPMA_RT_F_KEEP, and no lease to keep";
-	if (!is_part(wr))
+	if (!post_is_part(wr))
 		return NULL;
 	if (!(wr->flags & RPMA_RT_F_LINKED))
 		return "is a part of no link: RPMA_RT_F_LINKED is missing";
@@ -310,8 +311,8 @@ static const char *flags_fault(const struct rpma_rt_wr *wr)
 }
 
 /* Returns whether the work request has no more inline bytes than allowed. */
-static bool is_inline_len(const struct rpma_rt_conn *conn,
-			  const struct rpma_rt_wr *wr)
+static bool post_is_inline_len(const struct rpma_rt_conn *conn,
+			       const struct rpma_rt_wr *wr)
 {
 	uint64_t len = wr->len;
 	uint32_t i;
@@ -321,13 +322,13 @@ static bool is_inline_len(const struct rpma_rt_conn *conn,
 	return !(wr->flags & RPMA_F_INLINE) || len <= conn->max_inline;
 }
 
-static const char *memory_fault(const struct rpma_rt_conn *conn,
-				const struct rpma_rt_wr *wr)
+static const char *post_memory_fault(const struct rpma_rt_conn *conn,
+				     const struct rpma_rt_wr *wr)
 {
 	const char *wrong = NULL;
 
 	if (wr->piece_count != 0) {
-		if (!takes_pieces(wr))
+		if (!post_takes_pieces(wr))
 			return "has pieces, which its operation does not take";
 		if (wr->local_offset | wr->len)
 			return "has pieces, and an offset or length beside "
@@ -335,13 +336,13 @@ static const char *memory_fault(const struct rpma_rt_conn *conn,
 		wrong = rt_wr_pieces_fault(wr->pieces, wr->piece_count,
 					   conn->max_sge);
 	}
-	if (wrong == NULL && !is_inline_len(conn, wr))
+	if (wrong == NULL && !post_is_inline_len(conn, wr))
 		wrong = "has more inline bytes than max_inline";
 	return wrong;
 }
 
 /* Returns the fault of the memory that the operation needs, or NULL. */
-static const char *operands_fault(const struct rpma_rt_wr *wr)
+static const char *post_operands_fault(const struct rpma_rt_wr *wr)
 {
 	switch (wr->op) {
 	case RPMA_RT_OP_SEND:
@@ -379,8 +380,8 @@ static const char *operands_fault(const struct rpma_rt_wr *wr)
 
 /* Returns the fault of a link that begins at wr, or NULL: the link has to end
  * in this call, and must not be too long. */
-static const char *link_fault(const struct rpma_rt_conn *conn,
-			      const struct rpma_rt_wr *wr, int left)
+static const char *post_link_fault(const struct rpma_rt_conn *conn,
+				   const struct rpma_rt_wr *wr, int left)
 {
 	const struct rt_ledger *ledger = &conn->gate[RPMA_RT_SEND_SIDE].ledger;
 	int length = 1;
@@ -394,47 +395,47 @@ static const char *link_fault(const struct rpma_rt_conn *conn,
 		       : "begins a link that is longer than half of sq_size";
 }
 
-static int check_send(const struct rpma_rt_conn *conn,
-		      const struct rpma_rt_wr *wrs, int count, int index)
+static int post_check_send(const struct rpma_rt_conn *conn,
+			   const struct rpma_rt_wr *wrs, int count, int index)
 {
 	const struct rpma_rt_wr *wr = &wrs[index];
-	const char *wrong = flags_fault(wr);
+	const char *wrong = post_flags_fault(wr);
 
 	if (wrong == NULL && wr->reserved32 != 0)
 		wrong = "has reserved words that are not 0";
 	if (wrong == NULL && !rt_wr_is_context(wr->context))
 		wrong = RT_WR_CONTEXT_FAULT;
 	if (wrong == NULL)
-		wrong = memory_fault(conn, wr);
+		wrong = post_memory_fault(conn, wr);
 	if (wrong == NULL)
-		wrong = operands_fault(wr);
+		wrong = post_operands_fault(wr);
 	if (wrong == NULL && (wr->flags & RPMA_RT_F_LINKED))
-		wrong = link_fault(conn, wr, count - index);
+		wrong = post_link_fault(conn, wr, count - index);
 	if (wrong == NULL && wr->lease != NULL)
-		wrong = lease_fault(wr);
+		wrong = post_lease_fault(wr);
 	if (wrong != NULL)
 		return rt_wr_refuse(index, wrong);
 	if (wr->lease != NULL)
 		return 0;
 	if (wr->future != NULL)
-		return check_future(conn, wr->route, wr->flags,
-				    RPMA_RT_SEND_SIDE, index);
-	return is_part(wr)
-		       ? 0
-		       : check_route(conn, wr->route, RPMA_RT_SEND_SIDE, index);
+		return post_check_future(conn, wr->route, wr->flags,
+					 RPMA_RT_SEND_SIDE, index);
+	return post_is_part(wr) ? 0
+				: post_check_route(conn, wr->route,
+						   RPMA_RT_SEND_SIDE, index);
 }
 
-static int check_recv(const struct rpma_rt_conn *conn,
-		      const struct rpma_rt_recv_wr *wr, int index)
+static int post_check_recv(const struct rpma_rt_conn *conn,
+			   const struct rpma_rt_recv_wr *wr, int index)
 {
 	const char *wrong = rt_wr_recv_fault(wr, conn->max_sge);
 
 	if (wrong != NULL)
 		return rt_wr_refuse(index, wrong);
 	if (wr->future != NULL)
-		return check_future(conn, wr->route, 0, RPMA_RT_RECV_SIDE,
-				    index);
-	return check_route(conn, wr->route, RPMA_RT_RECV_SIDE, index);
+		return post_check_future(conn, wr->route, 0, RPMA_RT_RECV_SIDE,
+					 index);
+	return post_check_route(conn, wr->route, RPMA_RT_RECV_SIDE, index);
 }
 
 int rt_fault_check(const struct rt_post *post, int index)
@@ -442,6 +443,6 @@ int rt_fault_check(const struct rt_post *post, int index)
 	const struct rpma_rt_conn *conn = rt_post_conn(post);
 
 	return post->side == RPMA_RT_SEND_SIDE
-		       ? check_send(conn, post->sends, post->count, index)
-		       : check_recv(conn, &post->recvs[index], index);
+		       ? post_check_send(conn, post->sends, post->count, index)
+		       : post_check_recv(conn, &post->recvs[index], index);
 }

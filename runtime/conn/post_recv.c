@@ -14,7 +14,7 @@
 
 #define SIDE RPMA_RT_RECV_SIDE
 
-static int check(struct rt_post *post)
+static int post_recv_check(struct rt_post *post)
 {
 	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
 	const struct rpma_rt_recv_wr *end = &post->recvs[post->count];
@@ -37,7 +37,7 @@ static int check(struct rt_post *post)
 /* Returns the route of a receive. A receive with a future has the connection's
  * own route, which gets the message of a dropped future. */
 static inline const struct rpma_rt_route *
-route_of(const struct rt_post *post, const struct rpma_rt_recv_wr *wr)
+post_recv_route_of(const struct rt_post *post, const struct rpma_rt_recv_wr *wr)
 {
 	return rt_post_route(rt_post_conn(post),
 			     wr->future != NULL ? NULL : wr->route, SIDE);
@@ -45,9 +45,9 @@ route_of(const struct rt_post *post, const struct rpma_rt_recv_wr *wr)
 
 /* Returns whether the receive may be posted; otherwise notes the refusal. Takes
  * the slot of the receive's future. */
-static inline bool is_ready(struct rt_post *post,
-			    const struct rpma_rt_recv_wr *wr,
-			    const struct rpma_rt_route *route)
+static inline bool post_recv_is_ready(struct rt_post *post,
+				      const struct rpma_rt_recv_wr *wr,
+				      const struct rpma_rt_route *route)
 {
 	if (unlikely(rt_post_is_behind(route))) {
 		rt_post_refuse_backlog(post, route);
@@ -57,15 +57,15 @@ static inline bool is_ready(struct rt_post *post,
 	       rt_post_take_future(post, wr->context, wr->future);
 }
 
-static inline uint64_t wr_id_of(const struct rpma_rt_recv_wr *wr,
-				const struct rpma_rt_route *route)
+static inline uint64_t post_recv_wr_id_of(const struct rpma_rt_recv_wr *wr,
+					  const struct rpma_rt_route *route)
 {
 	return unlikely(wr->future != NULL)
 		       ? rt_post_future_wr_id(wr->future)
 		       : rt_wr_id(route->number, wr->context);
 }
 
-static void undo(const struct rt_post *post, int from, int to)
+static void post_recv_undo(const struct rt_post *post, int from, int to)
 {
 	for (; from < to; from++) {
 		if (post->recvs[from].future != NULL)
@@ -76,8 +76,8 @@ static void undo(const struct rt_post *post, int from, int to)
 /* Fills a chain with the receives before *end, and appends entries, as far as
  * the receives are ready: otherwise stores their end in *end. Returns the
  * number of receives. */
-static int fill_chain(struct rt_post *post, int *end, uint32_t tick,
-		      struct rpma_recv_wr *chain, struct ibv_sge *sge)
+static int post_recv_fill_chain(struct rt_post *post, int *end, uint32_t tick,
+				struct rpma_recv_wr *chain, struct ibv_sge *sge)
 {
 	const struct rpma_rt_recv_wr *wr = &post->recvs[post->done];
 	int most = *end - post->done;
@@ -91,14 +91,15 @@ static int fill_chain(struct rt_post *post, int *end, uint32_t tick,
 	for (n = 0; n < most; n++, wr++) {
 		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE))
 			return n;
-		route = route_of(post, wr);
-		if (unlikely(!is_ready(post, wr, route)))
+		route = post_recv_route_of(post, wr);
+		if (unlikely(!post_recv_is_ready(post, wr, route)))
 			break;
-		wr_id = wr_id_of(wr, route);
+		wr_id = post_recv_wr_id_of(wr, route);
 		post->error =
 			rt_wr_prepare_recv(wr, wr_id, &sge[pieces], &chain[n]);
 		if (unlikely(post->error)) {
-			undo(post, post->done + n, post->done + n + 1);
+			post_recv_undo(post, post->done + n,
+				       post->done + n + 1);
 			break;
 		}
 		pieces += wr->piece_count;
@@ -110,7 +111,7 @@ static int fill_chain(struct rt_post *post, int *end, uint32_t tick,
 	return n;
 }
 
-static bool give(struct rt_post *post, int end)
+static bool post_recv_give(struct rt_post *post, int end)
 {
 	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
 	uint32_t tick = rt_poller_date(rt_post_conn(post)->poller);
@@ -120,7 +121,7 @@ static bool give(struct rt_post *post, int end)
 	int n;
 
 	while (post->done < end) {
-		n = fill_chain(post, &end, tick, chain, sge);
+		n = post_recv_fill_chain(post, &end, tick, chain, sge);
 		if (n == 0)
 			break;
 		taken = rt_hold_give_recvs(rt_post_conn(post), chain, n);
@@ -133,7 +134,8 @@ static bool give(struct rt_post *post, int end)
 	return true;
 }
 
-static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
+static int post_recv_take(struct rt_post *post, uint64_t seen, int end,
+			  int *ret)
 {
 	const struct rpma_rt_recv_wr *wr;
 	int i = post->done;
@@ -141,22 +143,22 @@ static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
 	*ret = rt_post_look_again(post, seen);
 	for (; *ret == 0 && i < end; i++) {
 		wr = &post->recvs[i];
-		if (!is_ready(post, wr, route_of(post, wr)))
+		if (!post_recv_is_ready(post, wr, post_recv_route_of(post, wr)))
 			break;
 	}
 	return i;
 }
 
-static uint64_t wr_id_at(const struct rt_post *post, int index)
+static uint64_t post_recv_wr_id_at(const struct rt_post *post, int index)
 {
 	const struct rpma_rt_recv_wr *wr = &post->recvs[index];
 
-	return wr_id_of(wr, route_of(post, wr));
+	return post_recv_wr_id_of(wr, post_recv_route_of(post, wr));
 }
 
-static int fill(const struct rt_post *post, int end, uint16_t slot)
+static int post_recv_fill(const struct rt_post *post, int end, uint16_t slot)
 {
-	int ret = rt_post_fill_recvs(post, end, slot, wr_id_at);
+	int ret = rt_post_fill_recvs(post, end, slot, post_recv_wr_id_at);
 	struct rt_line_recv *recv;
 	int i;
 
@@ -173,32 +175,32 @@ static int fill(const struct rt_post *post, int end, uint16_t slot)
 	return ret;
 }
 
-static int alone(struct rt_post *post, uint64_t seen);
+static int post_recv_alone(struct rt_post *post, uint64_t seen);
 
 static const struct rt_post_ops recv_ops = {
 	.object = &rt_post_side_ops,
-	.check = check,
-	.alone = alone,
-	.take = take,
-	.undo = undo,
-	.fill = fill,
+	.check = post_recv_check,
+	.alone = post_recv_alone,
+	.take = post_recv_take,
+	.undo = post_recv_undo,
+	.fill = post_recv_fill,
 };
 
-static int alone(struct rt_post *post, uint64_t seen)
+static int post_recv_alone(struct rt_post *post, uint64_t seen)
 {
-	return rt_post_alone(post, &recv_ops, SIDE, seen, give);
+	return rt_post_alone(post, &recv_ops, SIDE, seen, post_recv_give);
 }
 
 /* ------------------------------------------------------ the usual call --- */
 
-static inline bool is_plain_recv(const struct rpma_rt_recv_wr *wr)
+static inline bool post_recv_is_plain_recv(const struct rpma_rt_recv_wr *wr)
 {
 	return likely(wr->dst != NULL && rt_wr_is_plain_recv(wr));
 }
 
 /* Returns whether the receive has a single piece and a future, and is plain
  * otherwise. */
-static inline bool is_future_recv(const struct rpma_rt_recv_wr *wr)
+static inline bool post_recv_is_future_recv(const struct rpma_rt_recv_wr *wr)
 {
 	const uint64_t special = wr->piece_count | wr->reserved32 |
 				 (uintptr_t)wr->route |
@@ -231,7 +233,8 @@ STRAIGHT int give_linked(struct rpma_rt_conn *conn, void *recvs, int count)
 
 /* Returns whether the receive of that index has another route than the receive
  * in front: the routes of a call are looked at where they change. */
-static inline bool is_other_route(const struct rpma_rt_recv_wr *wr, int index)
+static inline bool post_recv_is_other_route(const struct rpma_rt_recv_wr *wr,
+					    int index)
 {
 	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
 }
@@ -246,9 +249,9 @@ STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (unlikely(!is_plain_recv(&wr[i])))
+		if (unlikely(!post_recv_is_plain_recv(&wr[i])))
 			return 0;
-		if (is_other_route(wr, i)) {
+		if (post_recv_is_other_route(wr, i)) {
 			if (unlikely(
 				    !rt_post_is_route(conn, wr[i].route, SIDE)))
 				return 0;
@@ -300,7 +303,7 @@ STRAIGHT int fill_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
 	if (unlikely(conn->side[SIDE].futures == NULL))
 		return 0;
 	for (i = 0; i < count; i++) {
-		if (unlikely(!is_future_recv(&wr[i])))
+		if (unlikely(!post_recv_is_future_recv(&wr[i])))
 			return 0;
 		rt_wr_fill_recv(wr[i].dst, wr[i].offset, wr[i].len, 0,
 				&chain[i]);

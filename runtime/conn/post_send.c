@@ -27,18 +27,18 @@
 
 /* --------------------------------------------------------- validation --- */
 
-static bool is_part(const struct rpma_rt_wr *wr)
+static bool post_send_is_part(const struct rpma_rt_wr *wr)
 {
 	return wr->flags & RPMA_RT_F_PART;
 }
 
-static bool is_silent(const struct rpma_rt_wr *wr)
+static bool post_send_is_silent(const struct rpma_rt_wr *wr)
 {
-	return is_part(wr) ||
+	return post_send_is_part(wr) ||
 	       (wr->flags & RT_WR_COMPLETIONS) == RPMA_F_COMPLETION_ON_ERROR;
 }
 
-static inline bool is_plain_op(const struct rpma_rt_wr *wr)
+static inline bool post_send_is_plain_op(const struct rpma_rt_wr *wr)
 {
 	return wr->op == RPMA_RT_OP_SEND ||
 	       ((wr->op == RPMA_RT_OP_WRITE || wr->op == RPMA_RT_OP_READ) &&
@@ -48,7 +48,7 @@ static inline bool is_plain_op(const struct rpma_rt_wr *wr)
 /* Returns whether the work request is plain: a valid send, write or read of a
  * single piece, without anything special; the route is not checked. The usual
  * work request, looked at once. */
-static inline bool is_plain(const struct rpma_rt_wr *wr)
+static inline bool post_send_is_plain(const struct rpma_rt_wr *wr)
 {
 	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
 				 wr->piece_count | wr->reserved32 |
@@ -58,12 +58,12 @@ static inline bool is_plain(const struct rpma_rt_wr *wr)
 	if (unlikely(special || wr->local == NULL ||
 		     wr->flags == RT_WR_HALF_OF_ALWAYS))
 		return false;
-	return is_plain_op(wr);
+	return post_send_is_plain_op(wr);
 }
 
 /* Returns whether the work request is valid and plain, but has a future in
  * place of a route. */
-static inline bool is_plain_future(const struct rpma_rt_wr *wr)
+static inline bool post_send_is_plain_future(const struct rpma_rt_wr *wr)
 {
 	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
 				 wr->piece_count | wr->reserved32 |
@@ -71,14 +71,15 @@ static inline bool is_plain_future(const struct rpma_rt_wr *wr)
 				 (wr->context & ~RT_COOKIE_MASK);
 
 	if (unlikely(special || wr->local == NULL || wr->future == NULL ||
-		     wr->flags == RT_WR_HALF_OF_ALWAYS || is_silent(wr)))
+		     wr->flags == RT_WR_HALF_OF_ALWAYS ||
+		     post_send_is_silent(wr)))
 		return false;
-	return is_plain_op(wr);
+	return post_send_is_plain_op(wr);
 }
 
 /* Checks the work requests that were not taken. Returns 0, RPMA_E_INVAL, or
  * RPMA_RT_E_CLOSED (a route). */
-static int check(struct rt_post *post)
+static int post_send_check(struct rt_post *post)
 {
 	const struct rpma_rt_wr *wr;
 	int ret = 0;
@@ -87,8 +88,9 @@ static int check(struct rt_post *post)
 	post->goes_line = false;
 	for (i = post->done; i < post->count && ret == 0; i++) {
 		wr = &post->sends[i];
-		if (likely(is_plain(wr) && rt_post_is_route(rt_post_conn(post),
-							    wr->route, SIDE)))
+		if (likely(post_send_is_plain(wr) &&
+			   rt_post_is_route(rt_post_conn(post), wr->route,
+					    SIDE)))
 			continue;
 		/* also work requests whose native form only librpma knows */
 		post->goes_line |= wr->op > RPMA_RT_OP_READ;
@@ -97,7 +99,7 @@ static int check(struct rt_post *post)
 	return ret;
 }
 
-static int last_of_link(const struct rt_post *post, int index)
+static int post_send_last_of_link(const struct rt_post *post, int index)
 {
 	while (post->sends[index].flags & RPMA_RT_F_LINKED)
 		index++;
@@ -109,8 +111,8 @@ static int last_of_link(const struct rt_post *post, int index)
 /* Returns where the completion goes; NULL: to a pool. A work request with a
  * future has the connection's own route, which gets the result of a dropped
  * future. */
-static const struct rpma_rt_route *route_of(const struct rt_post *post,
-					    const struct rpma_rt_wr *wr)
+static const struct rpma_rt_route *
+post_send_route_of(const struct rt_post *post, const struct rpma_rt_wr *wr)
 {
 	if (wr->lease != NULL)
 		return NULL;
@@ -118,13 +120,13 @@ static const struct rpma_rt_route *route_of(const struct rt_post *post,
 			     wr->future != NULL ? NULL : wr->route, SIDE);
 }
 
-static const struct rpma_rt_route *behind(const struct rt_post *post, int from,
-					  int to)
+static const struct rpma_rt_route *post_send_behind(const struct rt_post *post,
+						    int from, int to)
 {
 	const struct rpma_rt_route *route;
 
 	for (; from <= to; from++) {
-		route = route_of(post, &post->sends[from]);
+		route = post_send_route_of(post, &post->sends[from]);
 		if (route != NULL && rt_post_is_behind(route))
 			return route;
 	}
@@ -133,15 +135,15 @@ static const struct rpma_rt_route *behind(const struct rt_post *post, int from,
 
 /* Returns the end of the links before `end` whose consumers are not behind;
  * notes the refusal of the rest. */
-static int end_of_ready(struct rt_post *post, int end)
+static int post_send_end_of_ready(struct rt_post *post, int end)
 {
 	const struct rpma_rt_route *route;
 	int index = post->done;
 	int last;
 
 	for (; index < end; index = last + 1) {
-		last = last_of_link(post, index);
-		route = behind(post, index, last);
+		last = post_send_last_of_link(post, index);
+		route = post_send_behind(post, index, last);
 		if (route == NULL)
 			continue;
 		rt_post_refuse_backlog(post, route);
@@ -152,21 +154,21 @@ static int end_of_ready(struct rt_post *post, int end)
 
 /* -------------------------------------------------- futures and leases --- */
 
-static bool keeps_lease(const struct rpma_rt_wr *wr)
+static bool post_send_keeps_lease(const struct rpma_rt_wr *wr)
 {
 	return wr->flags & RPMA_RT_F_KEEP;
 }
 
 /* Gives back the slots of the futures, and the leases, of the work requests
  * from `from` to before `to`. */
-static void undo(const struct rt_post *post, int from, int to)
+static void post_send_undo(const struct rt_post *post, int from, int to)
 {
 	const struct rpma_rt_wr *wr;
 
 	for (; from < to; from++) {
 		wr = &post->sends[from];
 		if (wr->lease != NULL)
-			rt_pool_undo_send(wr->lease, keeps_lease(wr));
+			rt_pool_undo_send(wr->lease, post_send_keeps_lease(wr));
 		else if (wr->future != NULL)
 			rt_post_return_future(wr->future);
 	}
@@ -174,12 +176,12 @@ static void undo(const struct rt_post *post, int from, int to)
 
 /* Takes the future or the lease of a work request. Returns false if the work
  * request has to be posted later, or never: then *ret is the error. */
-static bool take_extra(struct rt_post *post, int index, int *ret)
+static bool post_send_take_extra(struct rt_post *post, int index, int *ret)
 {
 	const struct rpma_rt_wr *wr = &post->sends[index];
 
 	if (wr->lease != NULL) {
-		if (rt_pool_begin_send(wr->lease, keeps_lease(wr)))
+		if (rt_pool_begin_send(wr->lease, post_send_keeps_lease(wr)))
 			return true;
 		*ret = rt_wr_refuse(index, "has a lease that was given away "
 					   "before");
@@ -192,18 +194,18 @@ static bool take_extra(struct rt_post *post, int index, int *ret)
 /* Takes futures and leases of the links before `end`, as far as there are any;
  * returns the end of the links that have everything. *ret: the error of a wrong
  * work request. */
-static int take_extras(struct rt_post *post, int end, int *ret)
+static int post_send_take_extras(struct rt_post *post, int end, int *ret)
 {
 	int index = post->done;
 	int last;
 	int i;
 
 	for (; index < end; index = last + 1) {
-		last = last_of_link(post, index);
+		last = post_send_last_of_link(post, index);
 		for (i = index; i <= last; i++) {
-			if (take_extra(post, i, ret))
+			if (post_send_take_extra(post, i, ret))
 				continue;
-			undo(post, index, i);
+			post_send_undo(post, index, i);
 			return index;
 		}
 	}
@@ -212,39 +214,42 @@ static int take_extras(struct rt_post *post, int end, int *ret)
 
 /* ------------------------------------------------------------- wr_ids --- */
 
-static uint64_t own_wr_id(const struct rt_post *post,
-			  const struct rpma_rt_wr *wr)
+static uint64_t post_send_own_wr_id(const struct rt_post *post,
+				    const struct rpma_rt_wr *wr)
 {
 	if (wr->lease != NULL)
 		return rt_wr_id(rt_post_conn(post)->own[SIDE].leases,
 				rt_pool_cookie_of(wr->lease));
 	return wr->future != NULL
 		       ? rt_post_future_wr_id(wr->future)
-		       : rt_wr_id(route_of(post, wr)->number, wr->context);
+		       : rt_wr_id(post_send_route_of(post, wr)->number,
+				  wr->context);
 }
 
 /* Returns the wr_id of a work request. A part has the wr_id of its link's last
  * work request: a failed part completes with the route and the context of the
  * last. */
-static uint64_t wr_id_of(const struct rt_post *post, int index)
+static uint64_t post_send_wr_id_of(const struct rt_post *post, int index)
 {
 	const struct rpma_rt_wr *wr = &post->sends[index];
-	int of = is_part(wr) ? last_of_link(post, index) : index;
+	int of = post_send_is_part(wr) ? post_send_last_of_link(post, index)
+				       : index;
 
-	return own_wr_id(post, &post->sends[of]) |
-	       (is_silent(wr) ? RT_ON_ERROR_ONLY : 0);
+	return post_send_own_wr_id(post, &post->sends[of]) |
+	       (post_send_is_silent(wr) ? RT_ON_ERROR_ONLY : 0);
 }
 
-static uint8_t link_of(const struct rpma_rt_wr *wr)
+static uint8_t post_send_link_of(const struct rpma_rt_wr *wr)
 {
 	return (uint8_t)((wr->flags & RPMA_RT_F_LINKED ? RT_LINK_GOES_ON : 0) |
-			 (is_part(wr) ? RT_LINK_PART : 0));
+			 (post_send_is_part(wr) ? RT_LINK_PART : 0));
 }
 
 /* ----------------------------------------------------- librpma's form --- */
 
-static int prepare_flush(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-			 uint64_t wr_id, int flags, struct rpma_send_wr *out)
+static int post_send_prepare_flush(struct rpma_rt_conn *conn,
+				   const struct rpma_rt_wr *wr, uint64_t wr_id,
+				   int flags, struct rpma_send_wr *out)
 {
 	int ret = 0;
 
@@ -258,9 +263,10 @@ static int prepare_flush(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 }
 
 /* Prepares an operation. part: the first piece. flags: librpma's flags */
-static int prepare_op(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-		      const struct rpma_sge *part, uint64_t wr_id, int flags,
-		      struct rpma_send_wr *out)
+static int post_send_prepare_op(struct rpma_rt_conn *conn,
+				const struct rpma_rt_wr *wr,
+				const struct rpma_sge *part, uint64_t wr_id,
+				int flags, struct rpma_send_wr *out)
 {
 	struct rpma_conn *c = conn->conn;
 
@@ -286,7 +292,7 @@ static int prepare_op(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 				    part->offset, wr->remote, wr->remote_offset,
 				    part->len, flags, wr_id, out);
 	case RPMA_RT_OP_FLUSH:
-		return prepare_flush(conn, wr, wr_id, flags, out);
+		return post_send_prepare_flush(conn, wr, wr_id, flags, out);
 	case RPMA_RT_OP_ATOMIC_WRITE:
 		return rpma_wr_atomic_write(c, wr->remote, wr->remote_offset,
 					    wr->data, flags, wr_id, out);
@@ -305,9 +311,10 @@ static int prepare_op(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 
 /* Prepares a valid work request; the pieces are written to sge. ERRORS: errors
  * of librpma */
-static int prepare_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-		       uint64_t wr_id, bool signaled, struct ibv_sge *sge,
-		       struct rpma_send_wr *out)
+static int post_send_prepare_any(struct rpma_rt_conn *conn,
+				 const struct rpma_rt_wr *wr, uint64_t wr_id,
+				 bool signaled, struct ibv_sge *sge,
+				 struct rpma_send_wr *out)
 {
 	const struct rpma_sge whole = {wr->local, wr->local_offset, wr->len};
 	const struct rpma_sge *part = wr->piece_count ? wr->pieces : &whole;
@@ -315,7 +322,7 @@ static int prepare_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 			  (RPMA_F_FENCE | RPMA_F_SOLICITED | RPMA_F_INLINE)) |
 		    (signaled ? RPMA_F_COMPLETION_ALWAYS
 			      : RPMA_F_COMPLETION_ON_ERROR);
-	int ret = prepare_op(conn, wr, part, wr_id, flags, out);
+	int ret = post_send_prepare_op(conn, wr, part, wr_id, flags, out);
 
 	if (ret || wr->piece_count == 0)
 		return ret;
@@ -323,13 +330,13 @@ static int prepare_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 }
 
 /* Returns whether librpma may refuse the operation of a valid work request. */
-static bool may_refuse(const struct rpma_rt_wr *wr)
+static bool post_send_may_refuse(const struct rpma_rt_wr *wr)
 {
 	return wr->op == RPMA_RT_OP_FLUSH || wr->op >= RPMA_RT_OP_COMPARE_SWAP;
 }
 
 /* Returns the opcode of the completion after a success. */
-static inline uint8_t opcode_of(uint32_t op, bool is_native)
+static inline uint8_t post_send_opcode_of(uint32_t op, bool is_native)
 {
 	static const uint8_t opcodes[] = {
 		[RPMA_RT_OP_SEND] = IBV_WC_SEND,
@@ -351,13 +358,13 @@ static inline uint8_t opcode_of(uint32_t op, bool is_native)
 /* -------------------------------------------------------------- alone --- */
 
 /* Prepares a work request that librpma does not refuse. */
-static void prepare(const struct rt_post *post, int index, uint64_t wr_id,
-		    bool signaled, struct ibv_sge *sge,
-		    struct rpma_send_wr *out)
+static void post_send_prepare(const struct rt_post *post, int index,
+			      uint64_t wr_id, bool signaled,
+			      struct ibv_sge *sge, struct rpma_send_wr *out)
 {
 	const struct rpma_rt_wr *wr = &post->sends[index];
-	int ret =
-		prepare_any(rt_post_conn(post), wr, wr_id, signaled, sge, out);
+	int ret = post_send_prepare_any(rt_post_conn(post), wr, wr_id, signaled,
+					sge, out);
 
 	assert(ret == 0);
 	(void)ret;
@@ -378,10 +385,12 @@ static bool post_noted(struct rt_post *post, int end)
 	int n;
 
 	for (i = post->done; i < end; i++) {
-		rt_hold_append_one(rt_post_conn(post), SIDE, wr_id_of(post, i),
-				   opcode_of(post->sends[i].op, false), tick);
-		if (link_of(&post->sends[i]) != 0)
-			rt_ledger_link(ledger, link_of(&post->sends[i]));
+		rt_hold_append_one(
+			rt_post_conn(post), SIDE, post_send_wr_id_of(post, i),
+			post_send_opcode_of(post->sends[i].op, false), tick);
+		if (post_send_link_of(&post->sends[i]) != 0)
+			rt_ledger_link(ledger,
+				       post_send_link_of(&post->sends[i]));
 	}
 	while (post->done < end) {
 		pieces = 0;
@@ -389,7 +398,8 @@ static bool post_noted(struct rt_post *post, int end)
 			i = post->done + n;
 			if (pieces + post->sends[i].piece_count > RT_WR_MAX_SGE)
 				break;
-			prepare(post, i, wr_id_of(post, i),
+			post_send_prepare(
+				post, i, post_send_wr_id_of(post, i),
 				ledger->entries[(entry + (uint32_t)n) &
 						ledger->mask]
 					.signaled,
@@ -411,9 +421,10 @@ static bool post_any_alone(struct rt_post *post, int end)
 {
 	struct rt_ledger *ledger = &rt_post_conn(post)->gate[SIDE].ledger;
 
-	end = take_extras(post, end_of_ready(post, end), &post->error);
+	end = post_send_take_extras(post, post_send_end_of_ready(post, end),
+				    &post->error);
 	if (post->error) {
-		undo(post, post->done, end);
+		post_send_undo(post, post->done, end);
 		return true;
 	}
 	if (post_noted(post, end))
@@ -427,50 +438,54 @@ static bool post_any_alone(struct rt_post *post, int end)
 
 /* Returns whether the future of a link may be taken back while the link is in
  * line: not if other work requests of the link complete by themselves. */
-static bool may_take_back(const struct rt_post *post, int first, int last)
+static bool post_send_may_take_back(const struct rt_post *post, int first,
+				    int last)
 {
 	for (; first < last; first++) {
-		if (!is_part(&post->sends[first]))
+		if (!post_send_is_part(&post->sends[first]))
 			return false;
 	}
 	return post->sends[last].future != NULL;
 }
 
-static int fill_slot(const struct rt_post *post, int index, uint16_t slot)
+static int post_send_fill_slot(const struct rt_post *post, int index,
+			       uint16_t slot)
 {
 	const struct rpma_rt_wr *wr = &post->sends[index];
 	struct ibv_sge sge[RT_WR_MAX_SGE];
 	struct rpma_send_wr out = {0};
 	struct rt_line_send *send;
-	int ret = prepare_any(rt_post_conn(post), wr, wr_id_of(post, index),
-			      false, sge, &out);
+	int ret = post_send_prepare_any(rt_post_conn(post), wr,
+					post_send_wr_id_of(post, index), false,
+					sge, &out);
 
 	if (ret)
 		return rt_wr_refuse_for(index, ret);
 	rt_line_put_send(post->turn, slot, &out);
 	send = rt_line_slot(post->turn, slot);
-	send->completes = opcode_of(wr->op, out.native != 0);
-	send->link = link_of(wr);
+	send->completes = post_send_opcode_of(wr->op, out.native != 0);
+	send->link = post_send_link_of(wr);
 	return 0;
 }
 
 /* Fills the work requests before `end` into slots, the last work request first.
  * librpma also looks at the work requests behind, which have no place yet. */
-static int fill_slots(const struct rt_post *post, int end, uint16_t slot)
+static int post_send_fill_slots(const struct rt_post *post, int end,
+				uint16_t slot)
 {
 	struct rpma_send_wr scratch;
 	int ret = 0;
 	int i;
 
 	for (i = end - 1; i >= post->done && ret == 0; i--) {
-		ret = fill_slot(post, i, slot);
+		ret = post_send_fill_slot(post, i, slot);
 		slot = rt_freelist_next(&post->turn->free, slot);
 	}
 	for (i = end; i < post->count && ret == 0; i++) {
-		if (!may_refuse(&post->sends[i]))
+		if (!post_send_may_refuse(&post->sends[i]))
 			continue;
-		ret = prepare_any(rt_post_conn(post), &post->sends[i], 0, true,
-				  NULL, &scratch);
+		ret = post_send_prepare_any(rt_post_conn(post), &post->sends[i],
+					    0, true, NULL, &scratch);
 		if (ret)
 			rt_wr_refuse_for(i, ret);
 	}
@@ -479,7 +494,8 @@ static int fill_slots(const struct rt_post *post, int end, uint16_t slot)
 
 /* Allows the futures of the work requests before `end` to be taken back from
  * here on. */
-static void show_futures(const struct rt_post *post, int end, uint16_t slot)
+static void post_send_show_futures(const struct rt_post *post, int end,
+				   uint16_t slot)
 {
 	struct rt_line_send *send;
 	int first;
@@ -495,46 +511,49 @@ static void show_futures(const struct rt_post *post, int end, uint16_t slot)
 		while (first > post->done &&
 		       (post->sends[first - 1].flags & RPMA_RT_F_LINKED))
 			first--;
-		if (!may_take_back(post, first, i))
+		if (!post_send_may_take_back(post, first, i))
 			continue;
-		rt_future_stand_in_line(rt_future_slot(post->sends[i].future),
-					opcode_of(post->sends[i].op, false),
-					rt_post_conn(post)->qp_num);
+		rt_future_stand_in_line(
+			rt_future_slot(post->sends[i].future),
+			post_send_opcode_of(post->sends[i].op, false),
+			rt_post_conn(post)->qp_num);
 		send->is_waited = 1;
 	}
 }
 
-static int fill(const struct rt_post *post, int end, uint16_t slot)
+static int post_send_fill(const struct rt_post *post, int end, uint16_t slot)
 {
-	int ret = fill_slots(post, end, slot);
+	int ret = post_send_fill_slots(post, end, slot);
 
 	if (ret == 0)
-		show_futures(post, end, slot);
+		post_send_show_futures(post, end, slot);
 	return ret;
 }
 
-static int take(struct rt_post *post, uint64_t seen, int end, int *ret)
+static int post_send_take(struct rt_post *post, uint64_t seen, int end,
+			  int *ret)
 {
 	*ret = rt_post_look_again(post, seen);
 	return *ret ? post->done
-		    : take_extras(post, end_of_ready(post, end), ret);
+		    : post_send_take_extras(
+			      post, post_send_end_of_ready(post, end), ret);
 }
 
 /* ------------------------------------------------------------ the call --- */
 
-static int alone(struct rt_post *post, uint64_t seen);
+static int post_send_alone(struct rt_post *post, uint64_t seen);
 
 static const struct rt_post_ops send_ops = {
 	.object = &rt_post_side_ops,
-	.check = check,
-	.alone = alone,
-	.last_of_link = last_of_link,
-	.take = take,
-	.undo = undo,
-	.fill = fill,
+	.check = post_send_check,
+	.alone = post_send_alone,
+	.last_of_link = post_send_last_of_link,
+	.take = post_send_take,
+	.undo = post_send_undo,
+	.fill = post_send_fill,
 };
 
-static int alone(struct rt_post *post, uint64_t seen)
+static int post_send_alone(struct rt_post *post, uint64_t seen)
 {
 	return rt_post_alone(post, &send_ops, SIDE, seen, post_any_alone);
 }
@@ -557,8 +576,9 @@ post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 
 /* Fills in a plain work request, for the verb alone: fields that only librpma
  * uses are not touched. */
-static inline void fill_plain(const struct rpma_rt_wr *wr, uint64_t wr_id,
-			      struct rpma_send_wr *out)
+static inline void post_send_fill_plain(const struct rpma_rt_wr *wr,
+					uint64_t wr_id,
+					struct rpma_send_wr *out)
 {
 	static const uint8_t opcodes[] = {
 		[RPMA_RT_OP_SEND] = IBV_WR_SEND,
@@ -595,7 +615,8 @@ STRAIGHT void note_plain(struct rpma_rt_conn *conn, const void *wrs, int count,
 	for (i = 0; i < count; i++)
 		chain[i].wr.send_flags =
 			rt_hold_append(&pen, chain[i].wr.wr_id,
-				       opcode_of(wr[i].op, false), tick)
+				       post_send_opcode_of(wr[i].op, false),
+				       tick)
 				? IBV_SEND_SIGNALED
 				: 0;
 	rt_hold_end_row(conn, SIDE, &pen);
@@ -609,7 +630,8 @@ STRAIGHT int give_linked(struct rpma_rt_conn *conn, void *sends, int count)
 /* Returns whether the work request of that index has another route than the
  * work request in front: the routes of a call are looked at where they
  * change. */
-static inline bool is_other_route(const struct rpma_rt_wr *wr, int index)
+static inline bool post_send_is_other_route(const struct rpma_rt_wr *wr,
+					    int index)
 {
 	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
 }
@@ -624,9 +646,9 @@ STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (unlikely(!is_plain(&wr[i])))
+		if (unlikely(!post_send_is_plain(&wr[i])))
 			return 0;
-		if (is_other_route(wr, i)) {
+		if (post_send_is_other_route(wr, i)) {
 			if (unlikely(
 				    !rt_post_is_route(conn, wr[i].route, SIDE)))
 				return 0;
@@ -635,10 +657,12 @@ STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
 				0);
 			routes++;
 		}
-		fill_plain(&wr[i],
-			   route | wr[i].context |
-				   (is_silent(&wr[i]) ? RT_ON_ERROR_ONLY : 0),
-			   &chain[i]);
+		post_send_fill_plain(&wr[i],
+				     route | wr[i].context |
+					     (post_send_is_silent(&wr[i])
+						      ? RT_ON_ERROR_ONLY
+						      : 0),
+				     &chain[i]);
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
 	chain[count - 1].wr.next = NULL;
@@ -680,9 +704,9 @@ STRAIGHT int fill_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
 	if (unlikely(conn->side[SIDE].futures == NULL))
 		return 0;
 	for (i = 0; i < count; i++) {
-		if (unlikely(!is_plain_future(&wr[i])))
+		if (unlikely(!post_send_is_plain_future(&wr[i])))
 			return 0;
-		fill_plain(&wr[i], 0, &chain[i]);
+		post_send_fill_plain(&wr[i], 0, &chain[i]);
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
 	chain[count - 1].wr.next = NULL;

@@ -31,8 +31,8 @@
  * makes the compiler build the item in memory, from narrow stores, which costs
  * the other ways 5 ns a completion. */
 __attribute__((noinline)) static void
-deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
-	    const struct ibv_wc *wc)
+round_deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
+		  const struct ibv_wc *wc)
 {
 	struct rpma_rt_completion item = rt_round_item(entry, wc);
 
@@ -41,9 +41,9 @@ deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 
 /* Stores a completion in the slot of a future, if only the result was asked of
  * the slot; otherwise delivers the completion as any other. */
-static void deliver_future(struct rt_poller *poller,
-			   const struct rt_route_entry *entry,
-			   const struct ibv_wc *wc)
+static void round_deliver_future(struct rt_poller *poller,
+				 const struct rt_route_entry *entry,
+				 const struct ibv_wc *wc)
 {
 	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
 	struct rt_future *slot = rt_future_of_cookie(cookie);
@@ -53,7 +53,7 @@ static void deliver_future(struct rt_poller *poller,
 	rt_future_prefetch(rt_wr_id_cookie(wc[RT_FUTURE_AHEAD].wr_id));
 	if (unlikely(!rt_future_is_expected(slot, cookie) || slot->told != 0 ||
 		     rt_future_is_full(&poller->futures))) {
-		deliver_any(poller, entry, wc);
+		round_deliver_any(poller, entry, wc);
 		return;
 	}
 	rt_future_fill(slot, rt_round_item(entry, wc));
@@ -63,8 +63,8 @@ static void deliver_future(struct rt_poller *poller,
 }
 
 __attribute__((noinline)) static void
-deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
-	     const struct ibv_wc *wc)
+round_deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
+		   const struct ibv_wc *wc)
 {
 	if (entry->is_sink) {
 		entry->sink(rt_wr_id_cookie(wc->wr_id));
@@ -72,16 +72,17 @@ deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 	}
 	poller->has_others = true;
 	if (entry->is_futures)
-		deliver_future(poller, entry, wc);
+		round_deliver_future(poller, entry, wc);
 	else
-		deliver_any(poller, entry, wc);
+		round_deliver_any(poller, entry, wc);
 }
 
-static void deliver(struct rt_poller *poller,
-		    const struct rt_route_entry *entry, const struct ibv_wc *wc)
+static void round_deliver(struct rt_poller *poller,
+			  const struct rt_route_entry *entry,
+			  const struct ibv_wc *wc)
 {
 	if (unlikely(entry->is_callback)) {
-		deliver_call(poller, entry, wc);
+		round_deliver_call(poller, entry, wc);
 		return;
 	}
 	rt_round_to_lane(poller, entry, wc);
@@ -90,8 +91,9 @@ static void deliver(struct rt_poller *poller,
 /* Handles a completion without a bound route: of a reserved number, late, or
  * stale. */
 __attribute__((noinline)) static bool
-route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
-		const struct rt_route_entry *entry, const struct ibv_wc *wc)
+round_route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
+		      const struct rt_route_entry *entry,
+		      const struct ibv_wc *wc)
 {
 	uint32_t number = rt_wr_id_route(wc->wr_id);
 
@@ -111,8 +113,8 @@ route_otherwise(struct rt_poller *poller, struct rt_cq *cq,
 
 /* Handles a completion that is no success, or of a side with further marks.
  * Returns true for a success, whose entries are counted. */
-__attribute__((noinline)) static bool retire_otherwise(struct rt_side *side,
-						       const struct ibv_wc *wc)
+__attribute__((noinline)) static bool
+round_retire_otherwise(struct rt_side *side, const struct ibv_wc *wc)
 {
 	if (wc->status != IBV_WC_SUCCESS || !rt_side_is_healthy(side)) {
 		side->ops->failed(side, wc);
@@ -122,32 +124,32 @@ __attribute__((noinline)) static bool retire_otherwise(struct rt_side *side,
 	return true;
 }
 
-static void route(struct rt_poller *poller, struct rt_cq *cq,
-		  const struct ibv_wc *wc)
+static void round_route(struct rt_poller *poller, struct rt_cq *cq,
+			const struct ibv_wc *wc)
 {
 	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	struct rt_side *side;
 
 	if (unlikely(!rt_round_is_of(entry, wc)) &&
-	    route_otherwise(poller, cq, entry, wc))
+	    round_route_otherwise(poller, cq, entry, wc))
 		return;
 	side = entry->side;
 	if (likely(wc->status == IBV_WC_SUCCESS &&
 		   rt_side_marks(side) == RT_SIDE_HEALTHY))
 		side->count++;
-	else if (!retire_otherwise(side, wc))
+	else if (!round_retire_otherwise(side, wc))
 		return;
 	rt_deliver_touch_side(poller, side);
 	if (!(wc->wr_id & RT_ON_ERROR_ONLY))
-		deliver(poller, entry, wc);
+		round_deliver(poller, entry, wc);
 }
 
 /* -------------------------------------------------------------- polling --- */
 
 /* Makes tasks ready that wait for a poll of the CQ, as far as their wait is
  * over. */
-__attribute__((noinline)) static void end_waits(struct rt_poller *poller,
-						struct rt_cq *cq, bool is_empty)
+__attribute__((noinline)) static void
+round_end_waits(struct rt_poller *poller, struct rt_cq *cq, bool is_empty)
 {
 	struct rt_task *task;
 
@@ -164,7 +166,7 @@ __attribute__((noinline)) static void end_waits(struct rt_poller *poller,
 	}
 }
 
-static void time_batch(struct rt_poller *poller)
+static void round_time_batch(struct rt_poller *poller)
 {
 	if (++poller->untimed < poller->rt->cfg.timing)
 		return;
@@ -174,8 +176,8 @@ static void time_batch(struct rt_poller *poller)
 }
 
 /* Delivers a batch of an adopted CQ, whose wr_ids belong to the program. */
-static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
-			int n)
+static void round_deliver_raw(struct rt_poller *poller,
+			      const struct rt_cq_raw *raw, int n)
 {
 	struct rpma_rt_completion item;
 	int i;
@@ -187,31 +189,32 @@ static void deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
 	}
 }
 
-static void deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n)
+static void round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq,
+				 int n)
 {
 	int i;
 
 	for (i = 0; i < n; i++)
-		route(poller, cq, &poller->wcs[i]);
+		round_route(poller, cq, &poller->wcs[i]);
 	if (unlikely(!cds_list_empty(&cq->sweeping)))
-		end_waits(poller, cq, false);
+		round_end_waits(poller, cq, false);
 }
 
 /* Delivers the completions of a poll. Not inlined: a round that finds nothing
  * saves no registers for this function. */
-__attribute__((noinline)) static int deliver_batch(struct rt_poller *poller,
-						   struct rt_cq *cq, int n)
+__attribute__((noinline)) static int
+round_deliver_batch(struct rt_poller *poller, struct rt_cq *cq, int n)
 {
 	if (unlikely(poller->rt->cfg.timing != 0))
-		time_batch(poller);
+		round_time_batch(poller);
 	/* before the completions are routed: routing may run the inbox, and a
 	 * GONE there counts from here the completions that the CQ still
 	 * holds */
 	cq->taken += (uint64_t)n;
 	if (unlikely(cq->raw != NULL))
-		deliver_raw(poller, cq->raw, n);
+		round_deliver_raw(poller, cq->raw, n);
 	else
-		deliver_routes(poller, cq, n);
+		round_deliver_routes(poller, cq, n);
 	RT_STAT_ADD(poller, full_polls, 1);
 	RT_STAT_ADD(poller, completions, n);
 	return n;
@@ -219,8 +222,8 @@ __attribute__((noinline)) static int deliver_batch(struct rt_poller *poller,
 
 /* Polls a CQ; returns the number of completions in wcs. REQUIRES: the CQ is not
  * dead */
-static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
-			  int budget)
+static inline int round_poll_cq(struct rt_poller *poller, struct rt_cq *cq,
+				int budget)
 {
 	int n;
 
@@ -233,28 +236,29 @@ static inline int poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 	if (unlikely(n < 0))
 		rt_cqs_fail_poller(poller, cq);
 	if (unlikely(!cds_list_empty(&cq->sweeping)))
-		end_waits(poller, cq, true);
+		round_end_waits(poller, cq, true);
 	RT_STAT_ADD(poller, empty_polls, 1);
 	return 0;
 }
 
 /* Polls and delivers a batch of a CQ, if the CQ can be polled now. */
-static int poll_one(struct rt_poller *poller, struct rt_cq *cq, int budget)
+static int round_poll_one(struct rt_poller *poller, struct rt_cq *cq,
+			  int budget)
 {
 	int n = 0;
 
 	if (likely(!cq->dead && !rt_cq_is_held_up(cq)))
-		n = poll_cq(poller, cq, budget);
+		n = round_poll_cq(poller, cq, budget);
 	if (n == 0) {
 		cq->empty_polls++;
 		return 0;
 	}
 	cq->empty_polls = 0;
-	return deliver_batch(poller, cq, n);
+	return round_deliver_batch(poller, cq, n);
 }
 
 /* Lets a single CQ rest whose polls found nothing for long enough. */
-__attribute__((noinline)) static void rest_one(struct rt_poller *poller)
+__attribute__((noinline)) static void round_rest_one(struct rt_poller *poller)
 {
 	int i;
 
@@ -269,7 +273,7 @@ __attribute__((noinline)) static void rest_one(struct rt_poller *poller)
 /* Polls a batch of each CQ that is awake, beginning with another CQ each time.
  * Delivering may run the inbox, and a message there may add or remove a CQ: no
  * index is kept from a CQ to the next. */
-static int poll_awake(struct rt_poller *poller, int budget)
+static int round_poll_awake(struct rt_poller *poller, int budget)
 {
 	bool is_any_idle = false;
 	struct rt_cq *cq;
@@ -284,16 +288,16 @@ static int poll_awake(struct rt_poller *poller, int budget)
 		if (i == 0)
 			poller->cqs_first = at;
 		cq = poller->cqs[at++];
-		done += poll_one(poller, cq, budget - done);
+		done += round_poll_one(poller, cq, budget - done);
 		is_any_idle |= cq->empty_polls >= RT_CQS_EMPTY_POLLS;
 	}
 	if (is_any_idle)
-		rest_one(poller);
+		round_rest_one(poller);
 	return done;
 }
 
 /* Polls a batch of the next resting CQ; completions wake the CQ. */
-static int poll_resting(struct rt_poller *poller, int budget)
+static int round_poll_resting(struct rt_poller *poller, int budget)
 {
 	struct rt_cq *cq;
 	int done;
@@ -302,7 +306,7 @@ static int poll_resting(struct rt_poller *poller, int budget)
 	    poller->cqs_rested < poller->cqs_awake)
 		poller->cqs_rested = poller->cqs_awake;
 	cq = poller->cqs[poller->cqs_rested];
-	done = poll_one(poller, cq, budget);
+	done = round_poll_one(poller, cq, budget);
 	if (done > 0)
 		rt_cqs_wake_poller(poller, cq);
 	return done;
@@ -315,8 +319,8 @@ static int poll_resting(struct rt_poller *poller, int budget)
  * lane with room, on a CQ with routes and without waiting tasks.
  */
 static inline const struct rt_route_entry *
-usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
-	    const struct ibv_wc *wc)
+round_usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
+		  const struct ibv_wc *wc)
 {
 	const struct rt_route_entry *entry;
 
@@ -334,8 +338,8 @@ usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
 
 /* Delivers a completion straight into the ring, with the steps of
  * deliver_flush_once() in their order, up to the fence. */
-static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
-			       const struct rt_route_entry *entry)
+static inline void round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
+				     const struct rt_route_entry *entry)
 {
 	struct rpma_rt_completion item;
 	uint32_t ms = rt_poller_tick(poller);
@@ -358,7 +362,7 @@ static inline void deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 }
 
 /* Returns, after that fence, whether no consumer sleeps and no poster waits. */
-static inline bool is_silent(const struct rt_route_entry *entry)
+static inline bool round_is_silent(const struct rt_route_entry *entry)
 {
 	return !rt_bell_is_due(entry->lane->consumer) &&
 	       !rt_side_is_due(entry->side);
@@ -367,7 +371,7 @@ static inline bool is_silent(const struct rt_route_entry *entry)
 /* ------------------------------------------------------------ the round --- */
 
 /* Returns whether there is nothing to look for but completions. */
-static inline bool is_quiet(const struct rt_poller *poller)
+static inline bool round_is_quiet(const struct rt_poller *poller)
 {
 	return likely(poller->spilling == NULL && poller->leaving == NULL &&
 		      !poller->timed_out && rt_inbox_is_empty(&poller->inbox) &&
@@ -375,8 +379,8 @@ static inline bool is_quiet(const struct rt_poller *poller)
 }
 
 /* Does the rest of a round besides completions: spills, messages, tasks. */
-__attribute__((noinline)) static int do_others(struct rt_poller *poller,
-					       int done)
+__attribute__((noinline)) static int round_do_others(struct rt_poller *poller,
+						     int done)
 {
 	if (unlikely(poller->timed_out)) {
 		poller->timed_out = false;
@@ -397,91 +401,93 @@ __attribute__((noinline)) static int do_others(struct rt_poller *poller,
 	return done;
 }
 
-__attribute__((noinline)) static int end_batches(struct rt_poller *poller,
-						 int done)
+__attribute__((noinline)) static int round_end_batches(struct rt_poller *poller,
+						       int done)
 {
 	if (rt_deliver_is_due(poller))
 		rt_deliver_flush(poller);
-	return is_quiet(poller) ? done : do_others(poller, done);
+	return round_is_quiet(poller) ? done : round_do_others(poller, done);
 }
 
-__attribute__((noinline)) static int deliver_all(struct rt_poller *poller,
-						 struct rt_cq *cq, int n)
+__attribute__((noinline)) static int round_deliver_all(struct rt_poller *poller,
+						       struct rt_cq *cq, int n)
 {
-	return end_batches(poller, deliver_batch(poller, cq, n));
+	return round_end_batches(poller, round_deliver_batch(poller, cq, n));
 }
 
 /* Ends a round with a single completion, when a consumer or a poster waits. */
 __attribute__((noinline)) static int
-ring_one(struct rt_poller *poller, const struct rt_route_entry *entry)
+round_ring_one(struct rt_poller *poller, const struct rt_route_entry *entry)
 {
 	if (rt_deliver_ring(poller, entry->lane))
 		RT_STAT_ADD(poller, doorbells, 1);
 	if (rt_side_is_due(entry->side))
 		entry->side->ops->answer(entry->side, poller, RT_SIDE_ANSWERS);
-	return end_batches(poller, 1);
+	return round_end_batches(poller, 1);
 }
 
 /* Ends a round whose only CQ had n completions. A usual completion, alone, goes
  * a straight way; calls are the last step in each branch, so no register is
  * saved for a call. Not inlined: a round that finds nothing would save a
  * register more. */
-__attribute__((noinline)) static int end_single(struct rt_poller *poller,
-						struct rt_cq *cq, int n)
+__attribute__((noinline)) static int round_end_single(struct rt_poller *poller,
+						      struct rt_cq *cq, int n)
 {
 	const struct rt_route_entry *entry = NULL;
 
 	if (n == 1)
-		entry = usual_route(poller, cq, &poller->wcs[0]);
+		entry = round_usual_route(poller, cq, &poller->wcs[0]);
 	if (entry == NULL)
-		return deliver_all(poller, cq, n);
-	deliver_one(poller, cq, entry);
-	if (unlikely(!is_silent(entry)))
-		return ring_one(poller, entry);
-	return is_quiet(poller) ? 1 : do_others(poller, 1);
+		return round_deliver_all(poller, cq, n);
+	round_deliver_one(poller, cq, entry);
+	if (unlikely(!round_is_silent(entry)))
+		return round_ring_one(poller, entry);
+	return round_is_quiet(poller) ? 1 : round_do_others(poller, 1);
 }
 
 /* Ends a round that found no completion. */
-static inline int end_empty(struct rt_poller *poller)
+static inline int round_end_empty(struct rt_poller *poller)
 {
 	/* polls that found nothing wrote nothing */
 	assert(!rt_deliver_is_due(poller));
-	return is_quiet(poller) ? 0 : do_others(poller, 0);
+	return round_is_quiet(poller) ? 0 : round_do_others(poller, 0);
 }
 
 /* Runs a round with a single CQ awake, after the resting CQs had no
  * completions. */
-static int run_awake(struct rt_poller *poller, struct rt_cq *cq, int budget)
+static int round_run_awake(struct rt_poller *poller, struct rt_cq *cq,
+			   int budget)
 {
-	int n = poll_cq(poller, cq, budget);
+	int n = round_poll_cq(poller, cq, budget);
 
 	if (n > 0) {
 		cq->empty_polls = 0;
-		return end_single(poller, cq, n);
+		return round_end_single(poller, cq, n);
 	}
 	if (++cq->empty_polls >= RT_CQS_EMPTY_POLLS)
 		rt_cqs_rest_poller(poller, cq);
-	return end_empty(poller);
+	return round_end_empty(poller);
 }
 
 /* Runs a round of a poller with several CQs, or with an unusual CQ. */
-__attribute__((noinline)) static int run_any(struct rt_poller *poller,
-					     int budget)
+__attribute__((noinline)) static int round_run_any(struct rt_poller *poller,
+						   int budget)
 {
 	int done = 0;
 
 	/* first: CQs that are awake may use up each budget, but a resting CQ
 	 * does so only once, and is awake then */
 	if (poller->cqs_awake < poller->cqs_count)
-		done = poll_resting(poller, budget);
+		done = round_poll_resting(poller, budget);
 	if (done == 0 && poller->cqs_awake == 1 &&
 	    rt_round_is_usual(poller->cqs[0]))
-		return run_awake(poller, poller->cqs[0], budget);
-	done += poll_awake(poller, budget - done);
-	return done > 0 ? end_batches(poller, done) : end_empty(poller);
+		return round_run_awake(poller, poller->cqs[0], budget);
+	done += round_poll_awake(poller, budget - done);
+	return done > 0 ? round_end_batches(poller, done)
+			: round_end_empty(poller);
 }
 
-__attribute__((noinline)) static void read_clock(struct rt_poller *poller)
+__attribute__((noinline)) static void round_read_clock(struct rt_poller *poller)
 {
 	rt_poller_set_tick(poller, rt_now_ns());
 }
@@ -493,12 +499,13 @@ int rt_round_run(struct rt_poller *poller, int budget)
 
 	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
 		     0))
-		read_clock(poller);
+		round_read_clock(poller);
 	if (!rt_round_has_single(poller))
-		return run_any(poller, budget);
+		return round_run_any(poller, budget);
 	cq = poller->cqs[0];
-	n = poll_cq(poller, cq, budget);
-	return n > 0 ? end_single(poller, cq, n) : end_empty(poller);
+	n = round_poll_cq(poller, cq, budget);
+	return n > 0 ? round_end_single(poller, cq, n)
+		     : round_end_empty(poller);
 }
 
 void rt_round_take_over(struct rt_poller *poller)
@@ -509,8 +516,9 @@ void rt_round_take_over(struct rt_poller *poller)
 	if (left > 0) {
 		memmove(poller->wcs, &poller->wcs[poller->left_at],
 			(size_t)left * sizeof(poller->wcs[0]));
-		end_batches(poller,
-			    deliver_batch(poller, poller->cqs[0], left));
+		round_end_batches(
+			poller,
+			round_deliver_batch(poller, poller->cqs[0], left));
 	} else if (rt_deliver_is_due(poller)) {
 		rt_deliver_flush(poller);
 	}
