@@ -17,8 +17,10 @@
 
 #include "base/lock.h"
 
-#define LB_EXPORT    __attribute__((visibility("default")))
-#define LB_ALIGNED   alignas(LB_CACHE_LINE)
+#define LB_EXPORT  __attribute__((visibility("default")))
+#define LB_ALIGNED alignas(LB_CACHE_LINE)
+/* A function out of the way of functions that call it seldom. */
+#define LB_COLD	     __attribute__((noinline, cold))
 #define lb_likely(x) __builtin_expect(!!(x), 1)
 
 static inline void lb_cpu_relax(void)

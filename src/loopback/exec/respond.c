@@ -172,20 +172,26 @@ int lb_respond_complete(struct lb_work *w)
 }
 
 /*
- * Moves as much as the budget allows, to memory of the end that receives the
- * bytes: LB_EXEC_OK or LB_EXEC_AGAIN.
+ * The next slice is about to go to memory of the queue pair; with the first the
+ * request arrives.
  */
-static int move_slice(struct lb_work *w, const struct lb_qp *end,
-		      const struct lb_span *dst, const struct lb_span *src,
-		      uint64_t total)
+LB_COLD static void note_slice(const struct lb_work *w, const struct lb_qp *qp,
+			       const struct lb_span *dst)
+{
+	uint64_t done = w->peer->resp.done;
+
+	if (!done)
+		lb_power_arrive();
+	lb_power_deliver(qp->order, dst, done,
+			 lb_copy_piece(w->wqe->length - done, w->budget));
+}
+
+/* Move as much as the budget allows: LB_EXEC_OK or LB_EXEC_AGAIN. */
+static int move_slice(struct lb_work *w, const struct lb_span *dst,
+		      const struct lb_span *src, uint64_t total)
 {
 	struct lb_resp *resp = &w->peer->resp;
-	uint64_t n;
-
-	if (lb_power_is_on())
-		lb_power_deliver(end->order, dst, resp->done,
-				 lb_copy_piece(total - resp->done, w->budget));
-	n = lb_copy_slice(dst, src, total, resp->done, w->budget);
+	uint64_t n = lb_copy_slice(dst, src, total, resp->done, w->budget);
 
 	resp->done += n;
 	w->budget -= n < w->budget ? n : w->budget;
@@ -203,8 +209,10 @@ static int respond_send(struct lb_work *w)
 
 	ret = lb_copy_spans(resp->sge, resp->nsge, w->wqe->length,
 			    IBV_ACCESS_LOCAL_WRITE, pd, dst);
+	if (!ret && lb_power_is_on())
+		note_slice(w, peer, dst);
 	if (!ret)
-		return move_slice(w, peer, dst, w->local, w->wqe->length);
+		return move_slice(w, dst, w->local, w->wqe->length);
 	if (ret == ENOSPC) {
 		lb_respond_fail(w, IBV_WC_LOC_LEN_ERR);
 		return IBV_WC_REM_INV_REQ_ERR;
@@ -243,7 +251,9 @@ static int respond_write(struct lb_work *w)
 	if (w->wqe->opcode == IBV_WR_ATOMIC_WRITE &&
 	    ((w->wqe->remote_addr | (uintptr_t)remote[0].addr) & 7))
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
-	return move_slice(w, w->peer, remote, w->local, w->wqe->length);
+	if (lb_power_is_on())
+		note_slice(w, w->peer, remote);
+	return move_slice(w, remote, w->local, w->wqe->length);
 }
 
 /*
@@ -261,10 +271,13 @@ static int check_answer(struct lb_work *w)
 		       : 0;
 }
 
-/* The READ has read: what the queue pair wrote before persists. */
-static void note_read(const struct lb_work *w)
+/*
+ * A READ is about to read: what the queue pair wrote before persists, unless
+ * the READ reads no memory.
+ */
+LB_COLD static void note_read(const struct lb_work *w)
 {
-	if (lb_power_is_on() && w->wqe->length)
+	if (w->wqe->length)
 		lb_power_read(w->peer->order);
 }
 
@@ -278,10 +291,11 @@ static int respond_read(struct lb_work *w)
 		ret = check_answer(w);
 	if (ret)
 		return ret;
-	ret = move_slice(w, w->qp, w->local, remote, w->wqe->length);
-	if (ret == LB_EXEC_OK)
+	if (lb_power_is_on()) {
+		note_slice(w, w->qp, w->local);
 		note_read(w);
-	return ret;
+	}
+	return move_slice(w, w->local, remote, w->wqe->length);
 }
 
 static int check_counted(struct lb_work *w)
@@ -297,8 +311,10 @@ int lb_respond_reads(struct lb_work *w, struct lb_span remote[2])
 
 	if (!ret)
 		ret = check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
-	if (!ret)
+	if (!ret && lb_power_is_on()) {
+		lb_power_arrive();
 		note_read(w);
+	}
 	return ret;
 }
 
@@ -319,7 +335,7 @@ static int respond_atomic(struct lb_work *w)
 	if ((uintptr_t)word & 7)
 		return reject(w, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	if (lb_power_is_on())
-		lb_power_deliver(w->peer->order, remote, 0, sizeof(value));
+		note_slice(w, w->peer, remote);
 	/* acq_rel, both: pairs with whoever else works on the word */
 	if (wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		value = atomic_fetch_add_explicit(word, wqe->compare_add,
@@ -355,11 +371,14 @@ static uint32_t flush_rights(const struct lb_wqe *wqe)
 }
 
 /* What the queue pair wrote before to the range of the flush persists. */
-static void note_flush(const struct lb_work *w, const uint8_t *mem)
+LB_COLD static void note_flush(const struct lb_work *w, const uint8_t *mem)
 {
 	const struct lb_wqe *wqe = w->wqe;
 	const struct lb_mr_row *row = lb_mr_row_of(wqe->rkey);
 
+	lb_power_arrive();
+	if (!(wqe->flush_type & LB_FLUSH_PERSISTENT))
+		return;
 	if (wqe->flush_all)
 		lb_power_flush(w->peer->order, row->base, row->length);
 	else
@@ -387,7 +406,7 @@ static int respond_flush(struct lb_work *w)
 			 &user, &mem, &w->window))
 		return reject(w, IBV_EVENT_QP_ACCESS_ERR,
 			      IBV_WC_REM_ACCESS_ERR);
-	if (lb_power_is_on() && (wqe->flush_type & LB_FLUSH_PERSISTENT))
+	if (lb_power_is_on())
 		note_flush(w, mem);
 	return LB_EXEC_OK;
 }
@@ -434,8 +453,6 @@ int lb_respond_begin(struct lb_work *w)
 	resp->is_working = false; /* the message before may be cut off */
 	if (lb_respond_takes(w->wqe) && !lb_respond_take(w))
 		return LB_EXEC_RNR;
-	if (lb_power_is_on())
-		lb_power_arrive();
 	resp->is_working = true;
 	resp->done = 0;
 	return LB_EXEC_OK;

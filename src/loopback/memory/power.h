@@ -35,16 +35,16 @@ void lb_power_register(const void *region, const void *addr, size_t len,
 void lb_power_deregister(const void *region);
 
 /* A responder takes a request, or fails with the power here. */
-void lb_power_arrive(void);
+LB_COLD void lb_power_arrive(void);
 /*
  * Bytes are about to be delivered through a queue pair, which is named by its
  * order of creation: n bytes from offset from of the spans.
  */
-void lb_power_deliver(uint64_t qp, const struct lb_span *dst, uint64_t from,
-		      uint64_t n);
+LB_COLD void lb_power_deliver(uint64_t qp, const struct lb_span *dst,
+			      uint64_t from, uint64_t n);
 /* A READ arrived at the queue pair, and read memory. */
-void lb_power_read(uint64_t qp);
+LB_COLD void lb_power_read(uint64_t qp);
 /* A flush for persistence arrived at the queue pair. */
-void lb_power_flush(uint64_t qp, const void *addr, uint64_t len);
+LB_COLD void lb_power_flush(uint64_t qp, const void *addr, uint64_t len);
 
 #endif /* LB_MEMORY_POWER_H */
