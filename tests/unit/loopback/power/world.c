@@ -16,6 +16,14 @@
 
 #define MOST_SEEDS 64 /* the chance that an outcome never comes is 1 in 10^7 */
 
+#ifdef RPMA_HAVE_NATIVE_FLUSH
+#define FLUSH_ACCESS (IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT)
+#define NATIVE_OPS   (IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE)
+#else
+#define FLUSH_ACCESS 0
+#define NATIVE_OPS   0
+#endif
+
 #define ACCESS                                              \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -33,35 +41,6 @@ static const struct scenario *current;
 static struct world world; /* of this run */
 static char path[64];
 
-/* --- bytes */
-
-void world_fill(uint8_t *mem, uint32_t at, uint32_t len, unsigned version)
-{
-	for (uint32_t i = at; i < at + len; i++)
-		mem[i] = (uint8_t)(i * 7 + version * 64 + 1);
-}
-
-int world_judge(const uint8_t *file, uint32_t at, uint32_t len, unsigned before,
-		unsigned after)
-{
-	static uint8_t old[FILE_SIZE], new[FILE_SIZE];
-	unsigned olds = 0, news = 0;
-
-	world_fill(old, at, len, before);
-	world_fill(new, at, len, after);
-	for (uint32_t i = at, n; i < at + len; i += n) {
-		n = 8 - i % 8;
-		n = n < at + len - i ? n : at + len - i;
-		if (!memcmp(file + i, old + i, n))
-			olds++;
-		else if (!memcmp(file + i, new + i, n))
-			news++;
-		else
-			fail_msg("offset %u: half a word", i);
-	}
-	return olds && news ? TORN : olds ? LOST : THERE;
-}
-
 /* --- requests */
 
 void link_post(struct link *l, enum ibv_wr_opcode opcode, uint32_t at,
@@ -78,7 +57,7 @@ void link_post(struct link *l, enum ibv_wr_opcode opcode, uint32_t at,
 				 };
 
 	if (opcode != IBV_WR_RDMA_READ)
-		world_fill(l->end->buf, at, len, version);
+		bytes_fill(l->end->buf, at, len, version);
 	wr.wr.rdma.remote_addr = l->addr + at;
 	wr.wr.rdma.rkey = l->rkey;
 	assert_int_equal(ibv_post_send(l->end->qp, &wr, &bad), 0);
@@ -90,7 +69,7 @@ static uint64_t word_of(uint32_t at, unsigned version)
 	static uint8_t bytes[FILE_SIZE];
 	uint64_t word;
 
-	world_fill(bytes, at, sizeof(word), version);
+	bytes_fill(bytes, at, sizeof(word), version);
 	memcpy(&word, bytes + at, sizeof(word));
 	return word;
 }
@@ -128,19 +107,9 @@ void link_read(struct link *l, uint32_t len)
 
 /* --- the file */
 
-static void make_file(void)
-{
-	static uint8_t bytes[FILE_SIZE];
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	world_fill(bytes, 0, FILE_SIZE, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, FILE_SIZE), FILE_SIZE);
-	close(fd);
-}
-
 static void map_file(struct world *w)
 {
+	const int access = current->is_native ? ACCESS | FLUSH_ACCESS : ACCESS;
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	assert_true(fd >= 0);
@@ -151,20 +120,9 @@ static void map_file(struct world *w)
 	close(fd);
 	for (int i = 0; i < 2; i++) {
 		w->mr[i] =
-			ibv_reg_mr(w->other[i]->pd, w->file, FILE_SIZE, ACCESS);
+			ibv_reg_mr(w->other[i]->pd, w->file, FILE_SIZE, access);
 		assert_non_null(w->mr[i]);
 	}
-}
-
-static int judge_file(void)
-{
-	uint8_t bytes[FILE_SIZE];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(read(fd, bytes, FILE_SIZE), FILE_SIZE);
-	close(fd);
-	return current->judge(bytes);
 }
 
 /* The process has the device that fails with this seed. */
@@ -187,14 +145,17 @@ static void near_body(const struct two_process *self)
 	if (self->number)
 		return;
 	for (int i = 0; i < 2; i++) {
-		struct pair *pair = pair_new(0);
+		struct pair *pair = current->is_native ? pair_new_ex(NATIVE_OPS)
+						       : pair_new(0);
 
 		w->link[i].end = current->is_own ? &pair->b : &pair->a;
 		w->other[i] = &pair->b;
 		w->link[i].addr = (uintptr_t)pair->a.buf;
 		w->link[i].rkey = pair->a.mr->rkey;
-		world_fill(pair->a.buf, 0, FILE_SIZE, 1);
+		bytes_fill(pair->a.buf, 0, FILE_SIZE, 1);
 	}
+	if (current->is_native)
+		w->ex = ibv_qp_to_qp_ex(w->link[0].end->qp);
 	map_file(w);
 	for (int i = 0; i < 2 && !current->is_own; i++) {
 		w->link[i].addr = (uintptr_t)w->file;
@@ -225,7 +186,7 @@ static void far_body(const struct two_process *self)
 	for (int i = 0; i < 2; i++) {
 		meet_begin(&meets[i], self, &opts);
 		w->other[i] = w->link[i].end = &meets[i].end;
-		world_fill(meets[i].mem, 0, FILE_SIZE, 1);
+		bytes_fill(meets[i].mem, 0, FILE_SIZE, 1);
 	}
 	if (has_file) {
 		map_file(w);
@@ -253,12 +214,14 @@ static void far_body(const struct two_process *self)
 static int run_once(unsigned seed, two_body_fn *body)
 {
 	struct two_process p[2] = {{.signal = SIGKILL}, {.signal = 0}};
+	uint8_t bytes[FILE_SIZE];
 
-	make_file();
+	bytes_make_file(path);
 	set_environment(seed);
 	two_run(p, body);
 	assert_true(two_count(&p[0], "power failed") >= 1);
-	return judge_file();
+	bytes_read_file(path, bytes);
+	return current->judge(bytes);
 }
 
 static void expect(const struct scenario *scenario, int outcomes,

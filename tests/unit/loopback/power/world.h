@@ -14,17 +14,7 @@
 
 #include "../device/fixture.h"
 #include "../device/meet.h"
-
-#define FILE_SIZE 16384u
-#define RANGE	  256u /* bytes that most scenarios write */
-
-/* What a failure left of a range: a set. */
-enum {
-	LOST = 1,  /* the values before */
-	THERE = 2, /* the values written last */
-	TORN = 4,  /* some words of each */
-	ANY = LOST | THERE | TORN,
-};
+#include "bytes.h"
 
 /* A connection, as the scenario uses the connection. */
 struct link {
@@ -39,6 +29,7 @@ struct world {
 	uint8_t *file;
 	struct end *other[2]; /* ends in the process that mapped the file */
 	struct ibv_mr *mr[2]; /* regions of the file there */
+	struct ibv_qp_ex *ex; /* of link 0, of a native scenario */
 	const char *path;
 };
 
@@ -53,6 +44,7 @@ struct scenario {
 	 * of the other end, which has version 1 */
 	bool is_own;
 	bool is_near;	 /* runs within a process alone */
+	bool is_native;	 /* link 0 has native operations; only is_near */
 	bool is_unnamed; /* the file is no persistent memory */
 };
 
@@ -63,12 +55,6 @@ extern unsigned world_seeds;
  * and between two.
  */
 void world_expect(const struct scenario *scenario, int outcomes);
-
-/* The bytes of a version: 0 is in the file before the scenario. */
-void world_fill(uint8_t *mem, uint32_t at, uint32_t len, unsigned version);
-/* Returns what is left of a range in which a version followed another. */
-int world_judge(const uint8_t *file, uint32_t at, uint32_t len, unsigned before,
-		unsigned after);
 
 /* Requests of a connection, each completed with success. */
 void link_post(struct link *l, enum ibv_wr_opcode opcode, uint32_t at,

@@ -2,14 +2,15 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * power.c -- the rules of doc/protocols/power.md, by verbs: each scenario runs
- * with several seeds, within a process and between two, and all outcomes that a
- * rule allows have to come, and no other. Arguments: the number of seeds at
- * least, and a pattern of tests.
+ * delivery.c -- the rules of doc/protocols/power.md, by verbs: each scenario
+ * runs with several seeds, within a process and between two, and all outcomes
+ * that a rule allows have to come, and no other. Arguments: the number of seeds
+ * at least, and a pattern of tests.
  */
 
 #include "world.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,12 @@
 
 static int judge_range(const uint8_t *file)
 {
-	return world_judge(file, AT, RANGE, 0, 1);
+	return bytes_judge(file, AT, RANGE, 0, 1);
 }
 
 static int judge_word(const uint8_t *file)
 {
-	return world_judge(file, AT, 8, 0, 1);
+	return bytes_judge(file, AT, 8, 0, 1);
 }
 
 static void expect_range(void (*run)(struct world *w), int outcomes)
@@ -56,9 +57,9 @@ static void write_unaligned(struct world *w)
 
 static int judge_unaligned(const uint8_t *file)
 {
-	assert_int_equal(world_judge(file, 0, AT + 3, 0, 1), LOST);
-	assert_int_equal(world_judge(file, AT + 10, 100, 0, 1), LOST);
-	return world_judge(file, AT + 3, 7, 0, 1);
+	assert_int_equal(bytes_judge(file, 0, AT + 3, 0, 1), LOST);
+	assert_int_equal(bytes_judge(file, AT + 10, 100, 0, 1), LOST);
+	return bytes_judge(file, AT + 3, 7, 0, 1);
 }
 
 static void write__touches_nothing_beside(void **state)
@@ -92,7 +93,7 @@ static void write_twice(struct world *w)
 
 static int judge_twice(const uint8_t *file)
 {
-	return world_judge(file, AT, RANGE, 1, 2);
+	return bytes_judge(file, AT, RANGE, 1, 2);
 }
 
 static void write__over_flushed_bytes_never_loses_these(void **state)
@@ -157,7 +158,7 @@ static void read__of_nothing_does_not_help(void **state)
 
 static int judge_last(const uint8_t *file)
 {
-	return world_judge(file, AT, RANGE, 1, 2);
+	return bytes_judge(file, AT, RANGE, 1, 2);
 }
 
 static void overwrite_read_last(struct world *w)
@@ -294,6 +295,78 @@ static void read__brings_bytes_that_may_be_lost(void **state)
 	world_expect(&s, ANY);
 }
 
+static void fetch_word(struct world *w)
+{
+	const struct link *l = &w->link[0];
+	struct ibv_sge sge = {(uintptr_t)w->file + AT, 8, w->mr[0]->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = 1,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					 .send_flags = IBV_SEND_SIGNALED,
+				 };
+
+	wr.wr.atomic.remote_addr = l->addr + AT;
+	wr.wr.atomic.rkey = l->rkey;
+	assert_int_equal(ibv_post_send(l->end->qp, &wr, &bad), 0);
+	end_expect(l->end, 1, IBV_WC_SUCCESS);
+}
+
+static void atomic__brings_a_word_that_may_be_lost(void **state)
+{
+	const struct scenario s = {
+		.run = fetch_word, .judge = judge_word, .is_own = true};
+
+	(void)state;
+	world_expect(&s, LOST | THERE);
+}
+
+/* Over the first 40 bytes of the receive comes the header. */
+#define DATAGRAM_AT (AT - 40)
+
+static void datagram(struct world *w)
+{
+	struct end *from = w->link[0].end, *to = w->other[0];
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_sge sge[2] = {
+		{(uintptr_t)w->file + DATAGRAM_AT, RANGE + 40, w->mr[0]->lkey},
+		{(uintptr_t)from->buf + AT, RANGE, from->mr->lkey}};
+	struct ibv_recv_wr *bad_recv, recv = {.sg_list = sge, .num_sge = 1};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = 1,
+					 .sg_list = sge + 1,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_SEND,
+					 .send_flags = IBV_SEND_SIGNALED,
+				 };
+
+	end_swap_qp(from, IBV_QPT_UD);
+	end_swap_qp(to, IBV_QPT_UD);
+	end_to_rts(from, 0);
+	end_to_rts(to, 0);
+	assert_int_equal(ibv_post_recv(to->qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_query_gid(from->ctx, 1, 0, &attr.grh.dgid), 0);
+	wr.wr.ud.ah = ibv_create_ah(from->pd, &attr);
+	assert_non_null(wr.wr.ud.ah);
+	wr.wr.ud.remote_qpn = to->qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	bytes_fill(from->buf, AT, RANGE, 1);
+	assert_int_equal(ibv_post_send(from->qp, &wr, &bad), 0);
+	end_expect(from, 1, IBV_WC_SUCCESS);
+	while (ibv_poll_cq(to->cq, 1, &(struct ibv_wc){0}) == 0)
+		;
+}
+
+static void datagram__into_the_file_may_be_lost(void **state)
+{
+	const struct scenario s = {
+		.run = datagram, .judge = judge_range, .is_near = true};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
 static void fetch_sync(struct world *w)
 {
 	fetch(w);
@@ -328,7 +401,7 @@ static void msync__of_another_range_does_not_help(void **state)
 
 static void store_then_write(struct world *w)
 {
-	world_fill(w->file, AT, RANGE, 1);
+	bytes_fill(w->file, AT, RANGE, 1);
 	link_write(&w->link[0], AT, RANGE, 2);
 }
 
@@ -346,7 +419,7 @@ static void store__is_persistent_at_once(void **state)
 static int judge_moment(const uint8_t *file)
 {
 	/* the operation at which the power failed had no effect */
-	assert_int_equal(world_judge(file, 2 * AT, RANGE, 0, 1), LOST);
+	assert_int_equal(bytes_judge(file, 2 * AT, RANGE, 0, 1), LOST);
 	return judge_range(file);
 }
 
@@ -356,7 +429,7 @@ static void write_read_write(struct world *w)
 	struct ibv_sge sge = {(uintptr_t)l->end->buf, RANGE, l->end->mr->lkey};
 	struct ibv_send_wr *bad, wr[3] = {{0}};
 
-	world_fill(l->end->buf, AT, 2 * RANGE, 1);
+	bytes_fill(l->end->buf, AT, 2 * RANGE, 1);
 	for (int i = 0; i < 3; i++) {
 		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
 		wr[i].sg_list = &sge;
@@ -365,7 +438,7 @@ static void write_read_write(struct world *w)
 		wr[i].wr.rdma.rkey = l->rkey;
 		wr[i].wr.rdma.remote_addr = l->addr + AT;
 	}
-	world_fill(l->end->buf, AT, RANGE, 1);
+	bytes_fill(l->end->buf, AT, RANGE, 1);
 	memmove(l->end->buf, l->end->buf + AT, RANGE);
 	wr[1].opcode = IBV_WR_RDMA_READ;
 	wr[2].wr.rdma.remote_addr = l->addr + 2 * AT;
@@ -442,6 +515,45 @@ static void write__may_be_lost_after_the_file_has_grown(void **state)
 	world_expect(&s, ANY);
 }
 
+/* A thread that would notice restored words, and act. */
+#define MARK (2 * AT)
+
+static void *watch(void *arg)
+{
+	const struct world *w = arg;
+	uint8_t bytes[FILE_SIZE];
+
+	bytes_fill(bytes, AT, RANGE, 1);
+	while (!memcmp(w->file + AT, bytes + AT, RANGE))
+		/* what the compiler has read is read again */
+		__asm__ volatile("" ::: "memory");
+	bytes_fill(w->file, MARK, RANGE, 1);
+	return NULL;
+}
+
+static void write_watch(struct world *w)
+{
+	pthread_t thread;
+
+	link_write(&w->link[0], AT, RANGE, 1);
+	assert_int_equal(pthread_create(&thread, NULL, watch, w), 0);
+}
+
+static int judge_watched(const uint8_t *file)
+{
+	assert_int_equal(bytes_judge(file, MARK, RANGE, 0, 1), LOST);
+	return judge_range(file);
+}
+
+static void failure__is_noticed_by_no_thread(void **state)
+{
+	const struct scenario s = {
+		.run = write_watch, .judge = judge_watched, .is_near = true};
+
+	(void)state;
+	world_expect(&s, ANY);
+}
+
 /* A child has the file too, and none of the parent's volatile words. */
 static void write_fork(struct world *w)
 {
@@ -454,7 +566,7 @@ static void write_fork(struct world *w)
 		rpma_loopback_power_fail();
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	assert_int_equal(world_judge(w->file, AT, RANGE, 0, 1), THERE);
+	assert_int_equal(bytes_judge(w->file, AT, RANGE, 0, 1), THERE);
 }
 
 static void failure__of_a_child_leaves_its_parent(void **state)
@@ -486,6 +598,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(send__into_the_file_may_be_lost),
 		cmocka_unit_test(send__is_persistent_after_a_read),
 		cmocka_unit_test(read__brings_bytes_that_may_be_lost),
+		cmocka_unit_test(atomic__brings_a_word_that_may_be_lost),
+		cmocka_unit_test(datagram__into_the_file_may_be_lost),
 		cmocka_unit_test(msync__makes_delivered_bytes_persistent),
 		cmocka_unit_test(msync__of_another_range_does_not_help),
 		cmocka_unit_test(store__is_persistent_at_once),
@@ -494,6 +608,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(
 			write__may_be_lost_after_the_file_was_unmapped),
 		cmocka_unit_test(write__may_be_lost_after_the_file_has_grown),
+		cmocka_unit_test(failure__is_noticed_by_no_thread),
 		cmocka_unit_test(failure__of_a_child_leaves_its_parent),
 	};
 
