@@ -20,7 +20,7 @@
 
 #include <rpma_rt.h>
 
-#include "histogram.h"
+#include "../common/histogram.h"
 #include "options.h"
 #include "tally.h"
 

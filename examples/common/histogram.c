@@ -20,8 +20,7 @@ static unsigned bucket_of(uint64_t ns)
 	return (shift << HIST_SUB_BITS) + (unsigned)(ns >> shift);
 }
 
-/* Returns the largest value of a bucket. */
-static uint64_t top_of(unsigned bucket)
+uint64_t hist_top(unsigned bucket)
 {
 	if (bucket < 2 * SUB_COUNT)
 		return bucket;
@@ -60,7 +59,7 @@ void hist_subtract(struct hist_counts *counts, const struct hist_counts *before)
 	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
 		counts->count[i] -= before->count[i];
 		if (counts->count[i])
-			max = top_of(i);
+			max = hist_top(i);
 	}
 	if (max < counts->max)
 		counts->max = max;
@@ -78,8 +77,8 @@ uint64_t hist_percentile(const struct hist_counts *counts, unsigned per_mille)
 	for (unsigned i = 0; total && i < HIST_BUCKETS; i++) {
 		seen += counts->count[i];
 		if (seen >= wanted)
-			return top_of(i) < counts->max ? top_of(i)
-						       : counts->max;
+			return hist_top(i) < counts->max ? hist_top(i)
+							 : counts->max;
 	}
 	return counts->max;
 }

@@ -10,8 +10,8 @@
  * subtracted: an interval is the difference of two.
  */
 
-#ifndef ECHO_HISTOGRAM_H
-#define ECHO_HISTOGRAM_H
+#ifndef EXAMPLES_HISTOGRAM_H
+#define EXAMPLES_HISTOGRAM_H
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -30,6 +30,8 @@ struct hist_counts {
 	uint64_t max;
 };
 
+/* Returns the largest value of a bucket. */
+uint64_t hist_top(unsigned bucket);
 /* Adds a value. Thread: the writer. */
 void hist_add(struct histogram *hist, uint64_t ns);
 /* Adds the counts of hist to sum. Thread: any. */
@@ -42,4 +44,4 @@ void hist_subtract(struct hist_counts *counts,
  */
 uint64_t hist_percentile(const struct hist_counts *counts, unsigned per_mille);
 
-#endif /* ECHO_HISTOGRAM_H */
+#endif /* EXAMPLES_HISTOGRAM_H */
