@@ -11,13 +11,6 @@
 
 #define PAGE 4096
 
-int rt_check(const char *what, int ret)
-{
-	if (ret < 0)
-		fprintf(stderr, "%s: %s\n", what, rpma_rt_err_2str(ret));
-	return ret;
-}
-
 int both_usage(int argc, char **argv)
 {
 	if (argc == 2)

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include <rpma_rt.h>
+#include "try.h"
 
 #define MESSAGE 64 /* bytes */
 
@@ -38,12 +38,6 @@ struct both {
 	struct rpma_rt_pool *pool; /* source of the receives; NULL: the program
 				    * posts receives */
 };
-
-/*
- * Prints the name of the failed call on stderr if ret is negative; returns ret.
- */
-int rt_check(const char *what, int ret);
-#define TRY(call) rt_check(#call, call)
 
 /* Prints the usage unless the program has exactly one argument. */
 int both_usage(int argc, char **argv);

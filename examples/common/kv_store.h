@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * kv_store.h: values by key. A value lies in the arena, does not change, and is
+ * counted: a request writes a value to its client while another request
+ * replaces the value in the store. Thread: any; a bucket has one of LOCKS
+ * locks.
+ */
+
+#ifndef EXAMPLES_KV_STORE_H
+#define EXAMPLES_KV_STORE_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "arena.h"
+
+struct value {
+	struct arena *arena;
+	uint64_t offset;
+	uint32_t len;
+	atomic_uint refs;
+};
+
+struct entry {
+	struct entry *next;
+	struct value *value;
+	uint32_t key_len;
+	uint8_t key[];
+};
+
+#define STORE_LOCKS 64
+
+struct store {
+	struct arena *arena;
+	struct entry **buckets;
+	size_t bucket_count; /* a power of two */
+	pthread_mutex_t locks[STORE_LOCKS];
+};
+
+/* Makes a value of len bytes, to be filled; returns NULL without memory. */
+struct value *value_new(struct arena *arena, uint32_t len);
+static inline void *value_bytes(const struct value *value)
+{
+	return value->arena->memory + value->offset;
+}
+/* Drops a reference. */
+void value_unref(struct value *value);
+
+int store_open(struct store *store, struct arena *arena, size_t bucket_count);
+void store_close(struct store *store);
+/* Returns the value with a reference of the caller, or NULL. */
+struct value *store_get(struct store *store, const void *key, size_t len);
+/* Stores the value with the reference of the caller; returns false, and takes
+ * nothing, without memory. */
+bool store_put(struct store *store, const void *key, size_t len,
+	       struct value *value);
+/* Removes the value; returns false if there is none. */
+bool store_delete(struct store *store, const void *key, size_t len);
+
+/* Writes all values to the file, while no other thread uses the store, and
+ * reads all values of the file. Returns 0, or prints what failed and returns an
+ * errno. */
+int store_save(const struct store *store, const char *file);
+int store_load(struct store *store, const char *file);
+
+#endif /* EXAMPLES_KV_STORE_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * rendezvous.h: bytes too many for a message. A message carries an offer of
+ * registered memory; the other end reads the bytes from there, or writes the
+ * bytes there. Meant to be copied: needs rendezvous.c and frame.h.
+ *
+ *	offer: the length of a descriptor (1 byte), the descriptor, where in the
+ *	region (8 bytes)
+ *
+ * The end that offers leaves the memory alone until the answer has come, or
+ * the connection has ended.
+ */
+
+#ifndef EXAMPLES_RENDEZVOUS_H
+#define EXAMPLES_RENDEZVOUS_H
+
+#include <rpma_rt.h>
+
+#include "frame.h"
+
+/* the memory of an offer, as the other end sees the memory */
+struct offer {
+	struct rpma_mr_remote *mr; /* NULL: no offer */
+	uint64_t offset;
+};
+
+/* Writes an offer of the memory at the offset. */
+void offer_write(struct writer *writer, const struct rpma_mr_local *mr,
+		 uint64_t offset);
+/* Reads an offer of at least len bytes; returns false for any other bytes. */
+bool offer_read(struct reader *reader, uint64_t len, struct offer *offer);
+void offer_free(struct offer *offer);
+
+/* Reads len bytes of the offer. Returns 0; the read completes with context. */
+int offer_pull(struct rpma_rt_conn *conn, const struct offer *offer,
+	       struct rpma_mr_local *mr, uint64_t offset, size_t len,
+	       uint64_t context);
+/*
+ * Writes len bytes into the offer, and sends the first message_len bytes of the
+ * lease: the message arrives after the bytes. Returns 0: then both are posted,
+ * and the write completes with context; on failure neither is.
+ */
+int offer_push(struct rpma_rt_conn *conn, const struct offer *offer,
+	       const struct rpma_mr_local *mr, uint64_t offset, size_t len,
+	       uint64_t context, const struct rpma_rt_lease *lease,
+	       size_t message_len);
+
+#endif /* EXAMPLES_RENDEZVOUS_H */
