@@ -22,7 +22,7 @@ static uint32_t slots_of(uint32_t places)
 	return places < RT_FREELIST_MAX ? places : RT_FREELIST_MAX;
 }
 
-/* The ring of the line is in front. */
+/* Returns the bytes of the line's ring, which is in front. */
 static size_t ring_bytes(uint32_t slots)
 {
 	return whole_lines(rt_turn_line_size((uint16_t)slots) *
@@ -37,8 +37,8 @@ size_t rt_line_bytes(const struct rt_line_size *size)
 	       whole_lines((size_t)slots * size->stride);
 }
 
-/* calloc() knows which pages are zeroed already, and what calloc() returned
- * stands in front of the memory. */
+/* Uses calloc(), which knows which pages are zeroed already; the pointer that
+ * calloc() returned is stored in front of the memory. */
 void *rt_line_alloc(size_t bytes)
 {
 	char *whole = calloc(1, bytes + RT_CACHE_LINE);
@@ -90,8 +90,8 @@ uint32_t rt_line_limit(const struct rt_turn *turn, uint32_t posted,
 		       uint32_t retired)
 {
 	const struct rt_line *line = rt_line_of(turn);
-	/* work requests may leave the queue before the holder has stored that
-	 * they were posted */
+	/* work requests may leave the queue before the holder has stored the
+	 * count of posted work requests */
 	uint32_t out = posted - retired <= line->places ? posted - retired : 0;
 	uint32_t limit = line->places - out;
 
@@ -105,7 +105,7 @@ static void *behind(const void *slot, size_t size)
 	return (char *)(uintptr_t)slot + size;
 }
 
-/* Copies the bytes of all pieces: the memory is the caller's again. */
+/* Copies the bytes of all pieces, so that the memory is the caller's again. */
 static void put_inline(struct rt_line_send *slot, const struct ibv_send_wr *wr)
 {
 	char *to = (char *)&slot->data;
@@ -159,7 +159,7 @@ void rt_line_put_send(const struct rt_turn *turn, uint16_t at,
 	struct rt_line_send *slot = rt_line_slot(turn, at);
 	const struct ibv_send_wr *wr = &out->wr;
 
-	/* all but next, which other threads may look at */
+	/* every word but next, at which other threads may look */
 	slot->is_waited = 0;
 	slot->bytes = RT_LINE_NONE;
 	slot->length = 0;
@@ -172,7 +172,7 @@ void rt_line_put_send(const struct rt_turn *turn, uint16_t at,
 	slot->native = (uint8_t)out->native;
 	slot->native_arg = (uint8_t)out->native_arg;
 	slot->pieces = 0;
-	if (out->native != 0) /* a flush has a length, and no piece */
+	if (out->native != 0) /* a flush has a length and no piece */
 		slot->length = out->sge.length;
 	else
 		put_bytes(slot, wr);
@@ -238,7 +238,7 @@ void rt_line_put_recv(const struct rt_turn *turn, uint16_t at,
 	struct rt_line_recv *slot = rt_line_slot(turn, at);
 	const struct ibv_recv_wr *wr = &out->wr;
 
-	/* all but next, as above */
+	/* every word but next, as in rt_line_put_send() */
 	slot->is_waited = 0;
 	slot->pieces = (uint8_t)wr->num_sge;
 	slot->length = 0;

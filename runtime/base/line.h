@@ -3,10 +3,9 @@
 
 /*
  * line.h -- the slots of a turn: work requests that were published, or are
- * about to be, copied so that nothing of the caller's is needed any more but
- * the memory regions. A slot is its poster's until publication, then the
- * holder's. Made with the queue pair or the SRQ.
- * doc/protocols/ledger.md.
+ * about to be published, copied so that only the memory regions of the caller
+ * are still needed. A slot belongs to its poster until publication, then to the
+ * holder. Made with the queue pair or the SRQ. doc/protocols/ledger.md.
  */
 
 #ifndef RT_BASE_LINE_H
@@ -26,16 +25,16 @@
 
 /* where the bytes of a send are */
 enum rt_line_bytes {
-	RT_LINE_NONE,	/* it has none */
-	RT_LINE_PIECE,	/* one piece, named in the slot */
+	RT_LINE_NONE,	/* no bytes */
+	RT_LINE_PIECE,	/* a single piece, named in the slot */
 	RT_LINE_LIST,	/* several pieces, listed behind the slot */
 	RT_LINE_DATA,	/* inline: in the slot's data */
 	RT_LINE_BEHIND, /* inline: behind the slot */
 };
 
 struct rt_line_send {
-	_Atomic uint16_t next; /* of the free list, or of the turn */
-	uint8_t is_waited;     /* 1: by the future that wr_id names */
+	_Atomic uint16_t next; /* link of the free list or of the turn */
+	uint8_t is_waited;     /* 1: the future that wr_id names waits */
 	uint8_t bytes;	       /* enum rt_line_bytes */
 	uint32_t length;
 	uint64_t wr_id;
@@ -56,11 +55,11 @@ struct rt_line_send {
 _Static_assert(sizeof(struct rt_line_send) == 64, "a cache line");
 
 struct rt_line_recv {
-	_Atomic uint16_t next; /* as in a send, these two */
+	_Atomic uint16_t next; /* as in struct rt_line_send, these two */
 	uint8_t is_waited;
-	uint8_t pieces; /* of more than one the list is behind the slot */
+	uint8_t pieces; /* a list of several pieces is behind the slot */
 	uint32_t length;
-	uint64_t wr_id; /* an SRQ's: the context */
+	uint64_t wr_id; /* of an SRQ: the context */
 	uint64_t addr;
 	uint32_t lkey;
 };
@@ -69,11 +68,11 @@ _Static_assert(sizeof(struct rt_line_recv) == 32, "half a cache line");
 struct rt_line {
 	uint32_t places; /* of the queue and the line together */
 	uint16_t slots;
-	alignas(RT_CACHE_LINE) char memory[]; /* the turn's */
+	alignas(RT_CACHE_LINE) char memory[]; /* memory of the turn's slots */
 };
 
-/* Returns the places of a queue of that depth and its line; waiting: of the
- * configuration, 0 or RPMA_RT_NO_WAITING among others. */
+/* Returns the places of a queue of that depth and its line. waiting: from the
+ * configuration, may be 0 or RPMA_RT_NO_WAITING. */
 static inline uint32_t rt_line_places(uint32_t depth, uint32_t waiting)
 {
 	if (waiting == RPMA_RT_NO_WAITING)
@@ -81,21 +80,21 @@ static inline uint32_t rt_line_places(uint32_t depth, uint32_t waiting)
 	return depth + (waiting == 0 ? depth : waiting);
 }
 
-/* what a line is made for */
+/* size of a line */
 struct rt_line_size {
 	uint32_t places;
-	uint32_t stride; /* bytes of a slot, with what is behind the slot */
+	uint32_t stride; /* bytes of a slot and of the memory behind the slot */
 };
 
 /* Returns the bytes of a line, in whole cache lines. */
 size_t rt_line_bytes(const struct rt_line_size *size);
-/* Allocates zeroed memory that begins with a cache line. NULL: there is no
- * memory. Pages that are never written to stay unused. */
+/* Allocates zeroed memory that begins with a cache line. NULL: no memory. Pages
+ * without a write stay unused. */
 void *rt_line_alloc(size_t bytes);
 /* Frees the memory of rt_line_alloc(), or nothing for NULL. */
 void rt_line_release(void *memory);
-/* Makes the turn and its line in zeroed memory of so many bytes, which begins
- * with a cache line. The caller frees the memory when no thread uses the
+/* Makes the turn and its line in rt_line_bytes() bytes of zeroed memory, which
+ * begins with a cache line. The caller frees the memory when no thread uses the
  * turn. */
 void rt_line_init(struct rt_turn *turn, const struct rt_line_size *size,
 		  void *memory);
@@ -105,8 +104,8 @@ int rt_line_new(struct rt_turn *turn, const struct rt_line_size *size);
 /* Frees the line that rt_line_new() made. No thread uses the turn any more. */
 void rt_line_free(struct rt_turn *turn);
 
-/* Returns the bytes that go behind the slot of a work request with so many
- * pieces and inline bytes at most. */
+/* Returns the bytes behind the slot of a work request with at most max_sge
+ * pieces and max_inline inline bytes. */
 static inline uint32_t rt_line_behind(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t list = max_sge > 1 ? max_sge * 16 : 0;
@@ -128,19 +127,21 @@ static inline void *rt_line_slot(const struct rt_turn *turn, uint16_t slot)
 
 /*
  * Returns how many slots may be in use, unless work requests leave the queue
- * meanwhile. posted: so many were given to the device in all, as the holder
- * has stored it; retired: so many have left the queue.
+ * meanwhile. posted: number of work requests ever given to the device, as
+ * stored by the holder; retired: number of work requests that have left the
+ * queue.
  */
 uint32_t rt_line_limit(const struct rt_turn *turn, uint32_t posted,
 		       uint32_t retired);
-/* May work requests stand in line beyond a queue of that size? */
+/* Returns whether work requests may stand in line beyond a queue of that
+ * depth. */
 static inline bool rt_line_waits(const struct rt_turn *turn, uint32_t depth)
 {
 	return rt_line_of(turn)->places > depth;
 }
 
-/* Takes count slots within that limit: the number of the first of a chain; 0:
- * there are not so many. */
+/* Takes count slots within the limit. Returns the first slot of a chain; 0:
+ * there are too few slots. */
 static inline uint16_t rt_line_take(struct rt_turn *turn, uint32_t count,
 				    uint32_t limit)
 {
@@ -149,14 +150,15 @@ static inline uint16_t rt_line_take(struct rt_turn *turn, uint32_t count,
 						(uint16_t)limit);
 }
 
-/* Copies a prepared work request into a slot that the caller took; the caller
- * adds what only the ledger needs. */
+/* Copy a prepared work request into a slot that the caller took; the caller
+ * adds the words for the ledger. */
 void rt_line_put_send(const struct rt_turn *turn, uint16_t slot,
 		      const struct rpma_send_wr *wr);
 void rt_line_put_recv(const struct rt_turn *turn, uint16_t slot,
 		      const struct rpma_recv_wr *wr);
-/* The holder: makes a work request of what is in the slot, which stays in use
- * until the device has the work request: lists and inline bytes are there. */
+/* Make a work request of a slot, for the holder. The slot stays in use until
+ * the device has the work request, because lists and inline bytes are in the
+ * slot. */
 void rt_line_get_send(const struct rt_turn *turn, uint16_t slot,
 		      struct rpma_send_wr *wr);
 void rt_line_get_recv(const struct rt_turn *turn, uint16_t slot,

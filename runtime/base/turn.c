@@ -26,7 +26,7 @@ static uint16_t used_of(uint64_t word)
 	return (uint16_t)(word >> USED_SHIFT);
 }
 
-/* The word behind word, with the next tag. */
+/* Returns the word after `word`, with the next tag. */
 static uint64_t word_of(uint64_t word, uint16_t used, uint16_t first)
 {
 	return ((word >> TAG_SHIFT) + 1) << TAG_SHIFT |
@@ -44,8 +44,9 @@ void rt_freelist_init(struct rt_freelist *list, void *memory, uint32_t stride,
 	atomic_store_explicit(&list->word, slots > 0, memory_order_relaxed);
 }
 
-/* The number behind count free slots, *bottom being the last of them. A slot
- * that is taken meanwhile has any number there: then the tag is another. */
+/* Returns the number behind count free slots; *bottom: the last of these slots.
+ * The link of a slot that is taken meanwhile may be any number: then the tag
+ * has changed. */
 static uint16_t walk(const struct rt_freelist *list, uint16_t from,
 		     uint16_t count, uint16_t *bottom)
 {
@@ -65,14 +66,14 @@ uint16_t rt_freelist_take(struct rt_freelist *list, uint16_t count,
 	uint64_t word;
 	uint64_t to;
 
-	/* acquire [FREE-1]: pairs with rt_freelist_give() */
+	/* acquire [FREE-1]: pairs with the release in rt_freelist_give() */
 	word = atomic_load_explicit(&list->word, memory_order_acquire);
 	do {
 		if ((uint32_t)used_of(word) + count > limit)
 			return 0;
 		next = walk(list, first_of(word), count, &bottom);
 		to = word_of(word, (uint16_t)(used_of(word) + count), next);
-		/* acquire: as above */
+		/* acquire [FREE-1]: as for the load above */
 	} while (!atomic_compare_exchange_weak_explicit(&list->word, &word, to,
 							memory_order_acquire,
 							memory_order_acquire));
@@ -86,13 +87,14 @@ void rt_freelist_give(struct rt_freelist *list, uint16_t top, uint16_t bottom,
 	uint64_t word;
 	uint64_t to;
 
-	/* relaxed: the exchange looks again */
+	/* relaxed: the compare-and-swap looks again */
 	word = atomic_load_explicit(&list->word, memory_order_relaxed);
 	do {
 		rt_freelist_link(list, bottom, first_of(word));
 		to = word_of(word, (uint16_t)(used_of(word) - count), top);
-		/* release [FREE-1]: contents were read, the chain is linked;
-		 * relaxed: looked at again */
+		/* release [FREE-1]: pairs with the acquires in
+		 * rt_freelist_take(): contents were read, and the chain is
+		 * linked; relaxed: the word is read again */
 	} while (!atomic_compare_exchange_weak_explicit(&list->word, &word, to,
 							memory_order_release,
 							memory_order_relaxed));
@@ -100,7 +102,7 @@ void rt_freelist_give(struct rt_freelist *list, uint16_t top, uint16_t bottom,
 
 /* ----------------------------------------------------------------- turn --- */
 
-/* of rt_turn_await() */
+/* steps of rt_turn_await() */
 #define LOOKS	 100
 #define YIELDS	 100
 #define SLEEP_NS 50000
@@ -157,8 +159,10 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 							  << RT_TURN_TOP_SHIFT;
 		if (!(word & (RT_TURN_HELD | RT_TURN_PAUSED)))
 			to = (to | RT_TURN_HELD) & ~(uint64_t)RT_TURN_WAITS;
-		/* release [TURN-4]: the slots, to the holder that gathers
-		 * them; acquire [TURN-1]: as a holder; or as a look */
+		/* release [TURN-4]: pairs with the acquire in rt_turn_gather():
+		 * the slots; acquire [TURN-1]: pairs with the release in
+		 * give_back(), because the caller may become the holder;
+		 * acquire of a failure: as in rt_turn_look() */
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_acq_rel,
 							memory_order_acquire));
@@ -168,7 +172,8 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 
 /* ----------------------------------------------------------- the holder --- */
 
-/* The newest is on top, and goes to the end of the line. */
+/* Appends a chain to the line. The newest slot is on top, and goes to the end
+ * of the line. */
 static void line_up(struct rt_turn *turn, uint16_t top)
 {
 	uint16_t *line = turn->line;
@@ -192,11 +197,12 @@ void rt_turn_gather(struct rt_turn *turn)
 {
 	uint64_t word;
 
-	/* relaxed: the exchange has the chain */
+	/* relaxed: the exchange below brings the chain */
 	word = atomic_load_explicit(&turn->word, memory_order_relaxed);
 	if (top_of(word) == 0)
 		return;
-	/* acquire [TURN-4]: the slots and their chain */
+	/* acquire [TURN-4]: pairs with the release in rt_turn_publish(): the
+	 * slots and the chain */
 	word = atomic_fetch_and_explicit(&turn->word, ~RT_TURN_TOP_MASK,
 					 memory_order_acquire);
 	line_up(turn, top_of(word));
@@ -209,14 +215,15 @@ void rt_turn_cut_line(struct rt_turn *turn, uint32_t place, uint16_t count)
 	uint16_t older;
 	uint32_t i;
 
-	/* the newest is on top: a chain that was published whole stays */
+	/* the newest slot is on top: a chain that was published whole stays
+	 * linked */
 	for (i = 1; i < count; i++) {
 		older = top;
 		top = rt_turn_at(turn, place + i);
 		if (rt_freelist_next(&turn->free, top) != older)
 			rt_freelist_link(&turn->free, top, older);
 	}
-	/* those in front of the place move up */
+	/* slots in front of the place move up */
 	for (i = place; i > 0; i--)
 		turn->line[(turn->head + i - 1 + count) & turn->mask] =
 			rt_turn_at(turn, i - 1);
@@ -241,8 +248,8 @@ static bool may_post_now(const struct rt_turn *turn)
 		atomic_load_explicit(&turn->word, memory_order_relaxed));
 }
 
-/* While the right is held, so that the poller knows of a line before the poller
- * can find the right free [TURN-2]. */
+/* Tells the poller whether there is a line, while the right is held: the poller
+ * knows of a line before the poller can find the right free [TURN-2]. */
 static void say_line(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		     void *arg)
 {
@@ -253,11 +260,11 @@ static void say_line(struct rt_turn *turn, const struct rt_turn_ops *ops,
 	turn->is_said = waits;
 }
 
-/* By one exchange, unless more was published that the holder is to post: false.
- * *word: what is left there. */
+/* Gives the right back by a single exchange. Returns false if more was
+ * published that the holder has to post. *word: the word that is left. */
 static bool give_back(struct rt_turn *turn, bool goes_on, uint64_t *word)
 {
-	/* relaxed: the exchange looks again */
+	/* relaxed: the compare-and-swap looks again */
 	uint64_t is = atomic_load_explicit(&turn->word, memory_order_relaxed);
 
 	do {
@@ -266,25 +273,26 @@ static bool give_back(struct rt_turn *turn, bool goes_on, uint64_t *word)
 		*word = is & ~(uint64_t)RT_TURN_HELD;
 		if (rt_turn_length(turn) > 0)
 			*word |= RT_TURN_WAITS;
-		/* release [TURN-1]: the ledger and the line; relaxed: the word
-		 * is looked at again */
+		/* release [TURN-1]: publishes ledger and line to the next
+		 * holder; relaxed: the word is read again */
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &is, *word,
 							memory_order_release,
 							memory_order_relaxed));
 	return true;
 }
 
-/* Room that came while the right was held: nobody else would see it. */
+/* Takes the right again if room came while the right was held: no other thread
+ * would see the room. */
 static bool take_again(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		       void *arg, uint32_t needs, uint64_t word)
 {
 	if (needs == 0 || !may_post(word))
 		return false;
 	/* pairs with the fence of the poller's batch [TURN-2]: either the
-	 * poller sees that something waits, or this look the room */
+	 * poller sees that the line waits, or this look sees the room */
 	rt_fence_dekker();
-	/* acquire [TURN-1]: as a holder. If the word is another, a thread that
-	 * took the right, or ended a pause, has seen to it */
+	/* acquire [TURN-1]: as a new holder. If the word has changed, a thread
+	 * that took the right, or ended a pause, looks after the line */
 	return ops->has_room(turn, needs, arg) &&
 	       atomic_compare_exchange_strong_explicit(
 		       &turn->word, &word,
@@ -297,8 +305,8 @@ static bool is_waiting(uint64_t word)
 	return (word & RT_TURN_WAITS) || top_of(word) != 0;
 }
 
-/* What waits for room is the poller's when room comes; once nothing waits, a
- * drain goes on. */
+/* Returns whether a drain may go on: nothing waits any more. A line that waits
+ * for room is posted by the poller when room comes. */
 static bool is_through(uint64_t word)
 {
 	return (word & RT_TURN_DRAINED) && !is_waiting(word);
@@ -340,14 +348,16 @@ bool rt_turn_let_go(struct rt_turn *turn)
 
 static bool take(struct rt_turn *turn, bool only_waiting)
 {
-	/* relaxed: the exchange orders it, the fence that it is seen */
+	/* relaxed: the exchange orders; the caller's fence makes the word
+	 * visible */
 	uint64_t word = atomic_load_explicit(&turn->word, memory_order_relaxed);
 
 	do {
 		if ((word & RT_TURN_HELD) || !may_post(word) ||
 		    (only_waiting && !is_waiting(word)))
 			return false;
-		/* acquire [TURN-1]: as a holder; relaxed: looked at again */
+		/* acquire [TURN-1]: pairs with the release in give_back();
+		 * relaxed: the word is read again */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&turn->word, &word,
 		(word | RT_TURN_HELD) & ~(uint64_t)RT_TURN_WAITS,
@@ -374,11 +384,11 @@ bool rt_turn_is_through(const struct rt_turn *turn)
 
 /* --------------------------------------------------- the control thread --- */
 
-/* Returns the word before. */
+/* Sets bits; returns the former word. */
 static uint64_t set(struct rt_turn *turn, uint64_t bits)
 {
-	/* acquire-release: what was done before it, to those that see it; the
-	 * ledger, of a holder that has left [TURN-1] */
+	/* acq_rel [TURN-1]: publishes earlier writes to threads that see the
+	 * bits, and sees the ledger of a holder that has left */
 	return atomic_fetch_or_explicit(&turn->word, bits,
 					memory_order_acq_rel);
 }
@@ -409,7 +419,8 @@ void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
 	const struct timespec nap = {.tv_nsec = SLEEP_NS};
 	uint32_t looks = 0;
 
-	/* acquire [TURN-1]: ledger and line, of the thread that has left */
+	/* acquire [TURN-1]: pairs with the release in give_back() of the thread
+	 * that has left: ledger and line */
 	while (rt_turn_look(turn) & bits) {
 		if (++looks < LOOKS)
 			rt_cpu_relax();
@@ -422,26 +433,27 @@ void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
 
 void rt_turn_move_routes(struct rt_turn *turn)
 {
-	/* release: pairs with rt_turn_look(): the routes; acquire [TURN-4]:
-	 * what was published of the generation before is gathered after this */
+	/* release: pairs with the acquire in rt_turn_look(): the routes;
+	 * acquire [TURN-4]: work requests published in the former generation
+	 * are gathered after this */
 	atomic_fetch_add_explicit(&turn->word, RT_TURN_GENERATION,
 				  memory_order_acq_rel);
 }
 
 bool rt_turn_resume(struct rt_turn *turn)
 {
-	/* relaxed: the exchange looks again */
+	/* relaxed: the compare-and-swap looks again */
 	uint64_t word = atomic_load_explicit(&turn->word, memory_order_relaxed);
 	uint64_t to;
 
 	do {
 		to = word & ~(uint64_t)RT_TURN_PAUSED;
-		/* the caller may have gathered what was published; a closed
-		 * line may be the poller's by now */
+		/* the caller may have gathered the stack; the line of a closed
+		 * turn may belong to the poller by now */
 		if (!(word & RT_TURN_CLOSED) && rt_turn_length(turn) > 0)
 			to |= RT_TURN_WAITS;
-		/* release [TURN-1]: the line; relaxed: the word is looked at
-		 * again */
+		/* release [TURN-1]: publishes the line; relaxed: the word is
+		 * read again */
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_release,
 							memory_order_relaxed));

@@ -2,9 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * hold.c -- posts what stands in line; closes and pauses a gate; see hold.h,
- * gate.h. Inside are ledger and verb only, and no call sleeps there but the
- * verb.
+ * hold.c -- posts the line; closes and pauses a gate; see hold.h, gate.h. With
+ * the right only ledger and verb are used, and only the verb may sleep.
  */
 
 #include "conn/hold.h"
@@ -45,7 +44,8 @@ bool rt_gate_resume(struct rt_gate *gate)
 void rt_look_send(struct rpma_rt_conn *conn)
 {
 	/* acq_rel: pairs with the exchange in rt_answer_look(): either that
-	 * sees what this thread left, or this thread sends the message again */
+	 * exchange sees what this thread left, or this thread sends the message
+	 * again */
 	if (atomic_exchange_explicit(&conn->look_sent, true,
 				     memory_order_acq_rel))
 		return;
@@ -54,13 +54,15 @@ void rt_look_send(struct rpma_rt_conn *conn)
 	rt_inbox_push_mt(&conn->poller->inbox, &conn->look_msg);
 }
 
-/* a thread's hold of the right */
+/* a hold of the right by a thread */
 struct rt_hold {
 	struct rpma_rt_conn *conn;
 	enum rpma_rt_side side;
-	bool is_refused;  /* by the device: the connection closes */
-	bool is_log_held; /* librpma may log inside the verb */
-	bool has_places;  /* slots of the line were given back */
+	/* the device refused a work request: the connection closes */
+	bool is_refused;
+	/* librpma may log inside the verb, so the log is held */
+	bool is_log_held;
+	bool has_places; /* slots of the line were given back */
 };
 
 /* ------------------------------------------------------------- the line --- */
@@ -75,7 +77,7 @@ static struct rt_ledger *ledger_of(const struct rt_hold *hold)
 	return &gate_of(hold)->ledger;
 }
 
-/* what the holder has to know of a slot, of either kind */
+/* the words of a slot that the holder needs, for sends and receives */
 struct rt_line_head {
 	uint64_t wr_id;
 	bool is_waited;
@@ -83,7 +85,8 @@ struct rt_line_head {
 	uint8_t link;
 };
 
-/* Returns what both kinds of slots say, of the slot at that place in line. */
+/* Returns the words of a slot of either kind, of the slot at that place in
+ * line. */
 static inline struct rt_line_head head_of(const struct rt_hold *hold,
 					  uint32_t place)
 {
@@ -102,8 +105,8 @@ static inline struct rt_line_head head_of(const struct rt_hold *hold,
 				     .link = send->link};
 }
 
-/* Returns how many the link is that begins at that place, 1 for one alone;
- * *last: the last of the link. */
+/* Returns the length of the link that begins at the place, 1 without a link;
+ * *last: the link's last slot. */
 static inline uint32_t link_length(const struct rt_hold *hold, uint32_t place,
 				   struct rt_line_head *last)
 {
@@ -115,7 +118,8 @@ static inline uint32_t link_length(const struct rt_hold *hold, uint32_t place,
 	return length;
 }
 
-/* False: its future was cancelled meanwhile, so it is not posted. */
+/* Takes the future off the line. Returns false if the future was cancelled
+ * meanwhile, so that the work request is not posted. */
 static bool claim(const struct rt_line_head *last)
 {
 	return !last->is_waited || rt_future_leave_line(rt_future_of_cookie(
@@ -128,7 +132,7 @@ static bool is_cancelled(const struct rt_line_head *last)
 					  rt_wr_id_cookie(last->wr_id)));
 }
 
-/* Notes a link of that length, or one alone. */
+/* Appends the entries of a link of that length, or of a single work request. */
 static inline void append(const struct rt_hold *hold, uint32_t place,
 			  uint32_t length, uint32_t tick,
 			  struct rt_ledger_pen *pen)
@@ -147,9 +151,10 @@ static inline void append(const struct rt_hold *hold, uint32_t place,
 }
 
 /*
- * Notes as many from the front as are posted next: links whole, as far as the
- * queue has room. Returns how many; 0: there is no room, or the front was
- * cancelled: then *cancelled is its length.
+ * Appends entries for as many work requests at the front as are posted next:
+ * whole links, as far as the queue has room. Returns their number; 0: there is
+ * no room, or the front was cancelled, and *cancelled is the length of the
+ * cancelled link.
  */
 static uint32_t append_run(const struct rt_hold *hold, uint32_t *cancelled)
 {
@@ -188,8 +193,9 @@ static bool is_signaled(const struct rt_hold *hold, uint32_t at)
 	return ledger->entries[at & ledger->mask].signaled;
 }
 
-/* librpma's, for native operations; the log's function is the program's, and
- * may post itself, so what librpma logs is kept until nothing is held. */
+/* Gives a chain with native operations to librpma. The log's function is the
+ * program's, and may post itself, so messages of librpma are kept until nothing
+ * is held. */
 static uint32_t give_native(struct rt_hold *hold, struct rpma_send_wr *chain,
 			    uint32_t n)
 {
@@ -213,8 +219,9 @@ static uint32_t give_native(struct rt_hold *hold, struct rpma_send_wr *chain,
 	return bad != NULL ? (uint32_t)(bad - chain) : 0;
 }
 
-/* Returns how many of n, from that place of the line on, the device took: all,
- * or the device refused one. entry: of the first in the ledger. */
+/* Posts n work requests of the line from the place on. Returns how many the
+ * device took; fewer than n: the device refused a work request. entry: index of
+ * the first entry in the ledger. */
 static uint32_t post_sends(struct rt_hold *hold, uint32_t place, uint32_t entry,
 			   uint32_t n)
 {
@@ -246,7 +253,8 @@ static uint32_t post_recvs(const struct rt_hold *hold, uint32_t place,
 	return (uint32_t)rt_hold_give_recvs(hold->conn, chain, (int)n);
 }
 
-/* Gives the first count of the line, which are noted, to the device. */
+/* Gives the first `count` work requests of the line, which are appended, to the
+ * device. */
 static void post_run(struct rt_hold *hold, uint32_t count)
 {
 	struct rt_ledger *ledger = ledger_of(hold);
@@ -283,8 +291,9 @@ static uint32_t post(struct rt_turn *turn, void *arg)
 	}
 	if (cancelled > 0)
 		rt_turn_leave_line(turn, (uint16_t)cancelled);
-	/* the device may have completed what was posted before its slots were
-	 * given back: then no completion tells who was refused meanwhile */
+	/* the device may have completed what was posted before the slots were
+	 * given back: then no completion tells a thread that was refused
+	 * meanwhile */
 	hold->has_places |= count + cancelled > 0;
 	return count + cancelled;
 }
@@ -303,7 +312,8 @@ static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
 	const struct rt_ledger *ledger = ledger_of(hold);
 
 	(void)turn;
-	/* acquire [LEDGER-1]; relaxed: at least what this thread stored */
+	/* acquire [LEDGER-1]: pairs with the release in rt_side_publish();
+	 * relaxed: this thread sees its own store at least */
 	return ledger->depth - (atomic_load_explicit(&ledger->posted,
 						     memory_order_relaxed) -
 				atomic_load_explicit(
@@ -338,13 +348,14 @@ bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	uint32_t place;
 	bool is_found;
 
-	/* acquire [LEDGER-1]: as a holder */
+	/* acquire [LEDGER-1]: pairs with the release in rt_side_publish() */
 	rt_ledger_reap(ledger, atomic_load_explicit(&conn->side[side].retired,
 						    memory_order_acquire));
 	is_found = rt_ledger_find_last(ledger, route, retired);
 	rt_turn_gather(turn);
-	/* one that is cancelled before it is posted makes those behind retire
-	 * earlier: then the number comes back late */
+	/* if a work request in front is cancelled before the post, the work
+	 * requests behind retire earlier than counted: then the number comes
+	 * back late, never early */
 	for (place = 0; place < rt_turn_length(turn); place++) {
 		head = head_of(&hold, place);
 		index++;
@@ -369,7 +380,7 @@ bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	while (rt_turn_length(turn) > 0) {
 		head = head_of(&hold, 0);
 		rt_turn_leave_line(turn, 1);
-		/* a part has the outcome of its link's last */
+		/* a part has the outcome of its link's last work request */
 		if (head.link & RT_LINK_PART || !claim(&head))
 			continue;
 		*entry = (struct rt_ledger_entry){.wr_id = head.wr_id,
@@ -381,7 +392,8 @@ bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 /* ---------------------------------------------------------- the right --- */
 
-/* A verb refused a work request that had room. */
+/* Closes the connection: a verb refused a work request for which there was
+ * room. */
 static void give_up(struct rpma_rt_conn *conn)
 {
 	char name[RPMA_RT_NAME_MAX + 1];
@@ -396,7 +408,7 @@ static void give_up(struct rpma_rt_conn *conn)
 	rt_conn_close_for(conn, RT_CTL_REFUSED);
 }
 
-/* The right is given back; is_left: the poller goes on. */
+/* Ends a hold, when the right is given back. is_left: the poller goes on. */
 static void finish(const struct rt_hold *hold, bool is_left)
 {
 	if (hold->is_log_held)
@@ -436,7 +448,7 @@ void rt_hold_refused(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		hold_on(&hold);
 }
 
-/* Takes what was cancelled out of the line; returns how many. */
+/* Takes cancelled work requests out of the line; returns their number. */
 static uint32_t sweep(const struct rt_hold *hold)
 {
 	struct rt_turn *turn = &gate_of(hold)->turn;
@@ -452,7 +464,7 @@ static uint32_t sweep(const struct rt_hold *hold)
 			place += length;
 			continue;
 		}
-		claim(&last); /* off the line */
+		claim(&last); /* takes the future off the line */
 		rt_turn_cut_line(turn, place, (uint16_t)length);
 		swept += length;
 	}
@@ -479,8 +491,8 @@ void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 
 void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	/* pairs with the one in rt_post_refuse() [LEDGER-2]: either this look
-	 * sees what that thread wants, or that thread the places */
+	/* pairs with the fence in post_refuse() [LEDGER-2]: either this look
+	 * sees what the refused thread wants, or that thread sees the places */
 	rt_fence_dekker();
 	if (rt_side_wants(&conn->side[side], RT_WANT_CREDIT))
 		rt_look_send(conn);

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.h -- shared by posting sends and posting receives of a connection: what
- * a call checks first, routes and futures, the call that posts alone.
+ * post.h -- shared by posting sends and posting receives of a connection: the
+ * first checks of a call, routes and futures, the call that posts alone.
  * doc/protocols/ledger.md.
  */
 
@@ -29,16 +29,17 @@ static inline struct rpma_rt_conn *rt_post_conn(const struct rt_post *post)
 	return post->object;
 }
 
-/* Receives are an SRQ's, or a pool's: RPMA_E_INVAL, logged. */
+/* Refuses a post of receives that an SRQ or a pool supplies. Returns
+ * RPMA_E_INVAL, logged. */
 int rt_post_refuse_recv(const struct rpma_rt_conn *conn);
 
-/* Is there something to post, and something to post it to? The beginning of
- * each call. */
+/* Returns whether there is something to post, and a connection. Begins each
+ * call. */
 static inline bool rt_post_has_some(const struct rpma_rt_conn *conn,
 				    const void *wr, int count)
 {
 	rt_want_none();
-	/* each by itself: as one condition they cost more */
+	/* each condition by itself, because a single condition costs more */
 	if (__builtin_expect(conn == NULL, 0))
 		return false;
 	if (__builtin_expect(wr == NULL, 0))
@@ -46,7 +47,8 @@ static inline bool rt_post_has_some(const struct rpma_rt_conn *conn,
 	return __builtin_expect(count > 0, 1);
 }
 
-/* Was the runtime made in this process, and may that side be posted to? */
+/* Checks that the runtime was made in this process, and that the side may be
+ * posted to. */
 static inline int rt_post_check(struct rpma_rt_conn *conn,
 				enum rpma_rt_side which)
 {
@@ -55,19 +57,20 @@ static inline int rt_post_check(struct rpma_rt_conn *conn,
 	if (which == RPMA_RT_RECV_SIDE &&
 	    __builtin_expect(conn->receives != RT_RECEIVES_OWN, 0))
 		return rt_post_refuse_recv(conn);
-	/* relaxed: a set_queue() from here on leaves ROUTE_CLOSED; whoever
-	 * posts orders the two */
+	/* relaxed: a later set_queue() leaves ROUTE_CLOSED; the program orders
+	 * post and set_queue() */
 	if (__builtin_expect(!(atomic_load_explicit(&conn->reached,
 						    memory_order_relaxed) &
 			       RT_REACHED_POST),
 			     0))
-		/* relaxed: likewise */
+		/* relaxed: as above */
 		atomic_fetch_or_explicit(&conn->reached, RT_REACHED_POST,
 					 memory_order_relaxed);
 	return 0;
 }
 
-/* A call that posts nothing: 0 for a count of 0; else what is wrong, logged. */
+/* Ends a call that posts nothing: returns 0 for a count of 0; otherwise logs
+ * what is wrong and returns the error. */
 static inline int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr,
 				  int count, enum rpma_rt_side which)
 {
@@ -76,8 +79,9 @@ static inline int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr,
 	return rt_post_check(conn, which);
 }
 
-/* Is the route's consumer behind? A function never is. The lane may be of a
- * route of before, and its queue deleted: lanes are never freed. */
+/* Returns whether the route's consumer is behind; false for a function. The
+ * lane may be the route's former lane, and its queue deleted: lanes are never
+ * freed. */
 static inline bool rt_post_is_behind(const struct rpma_rt_route *route)
 {
 	const struct rt_lane *lane = rt_route_lane(route);
@@ -85,8 +89,8 @@ static inline bool rt_post_is_behind(const struct rpma_rt_route *route)
 	return lane != NULL && rt_lane_is_backlogged(lane);
 }
 
-/* May a work request name that route? NULL: the connection's own, if it has a
- * queue. */
+/* Returns whether a work request may name the route. NULL: the connection's own
+ * route, if the connection has a queue. */
 static inline bool rt_post_is_route(const struct rpma_rt_conn *conn,
 				    const struct rpma_rt_route *route,
 				    enum rpma_rt_side side)
@@ -110,8 +114,8 @@ rt_post_route(const struct rpma_rt_conn *conn,
 
 /* -------------------------------------------------------------- futures --- */
 
-/* Takes a slot of that side, which *future names from here on. False: all are
- * held. */
+/* Takes a slot of the side, which *future names from here on. Returns false if
+ * all slots are held. */
 static inline bool rt_post_name_future(const struct rpma_rt_conn *conn,
 				       enum rpma_rt_side side, uint64_t context,
 				       struct rpma_rt_future *future)
@@ -125,7 +129,8 @@ static inline bool rt_post_name_future(const struct rpma_rt_conn *conn,
 	return true;
 }
 
-/* Takes a slot likewise, or says why not in the refusal. */
+/* Takes a slot as rt_post_name_future() does; without a slot notes the
+ * refusal. */
 static inline bool rt_post_take_future(struct rt_post *post, uint64_t context,
 				       struct rpma_rt_future *future)
 {
@@ -138,16 +143,17 @@ static inline bool rt_post_take_future(struct rt_post *post, uint64_t context,
 	return false;
 }
 
-/* Gives the slot of a future back that was not posted. */
+/* Gives back the slot of a future whose work request was not posted. */
 static inline void rt_post_return_future(struct rpma_rt_future *future)
 {
-	if (future->opaque[0] == 0) /* two of the call named it */
+	/* two work requests of the call named the future */
+	if (future->opaque[0] == 0)
 		return;
 	rt_future_return(rt_future_slot(future));
 	*future = (struct rpma_rt_future){{0, 0}};
 }
 
-/* Returns the wr_id of a work request with that future. */
+/* Returns the wr_id of a work request with the future. */
 static inline uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
 {
 	const struct rt_future *slot = rt_future_slot(future);
@@ -159,14 +165,14 @@ static inline uint64_t rt_post_future_wr_id(const struct rpma_rt_future *future)
 
 extern const struct rt_post_object_ops rt_post_side_ops;
 
-/* After the slots were taken: is the side still what it was? 0; RT_POST_STALE;
- * RPMA_RT_E_CLOSED */
+/* Looks again after slots were taken: may the side still be posted to? Returns
+ * 0; RPMA_RT_E_CLOSED; RT_POST_STALE: the generation has changed */
 static inline int rt_post_look_again(const struct rt_post *post, uint64_t seen)
 {
 	uint64_t word;
 
-	/* pairs with the one of control_is_pinned() in control.c: either that
-	 * sees the slots, or this the closed side [LINE-1] */
+	/* pairs with the fence in control_is_pinned(), control.c: either that
+	 * look sees the slots, or this look sees the closed side [LINE-1] */
 	rt_fence_dekker();
 	word = rt_turn_look(post->turn);
 	if (word & (RT_TURN_CLOSED | RT_TURN_DRAINED))
@@ -179,9 +185,10 @@ static inline int rt_post_look_again(const struct rt_post *post, uint64_t seen)
 /* --------------------------------------------------------------- alone --- */
 
 /*
- * rt_post_ops.alone of a side. give() appends those before end, as far as they
- * are ready, and gives them to the device; false: the device refused one. Those
- * that were appended are done in either case.
+ * Does rt_post_ops.alone for a side. give() appends the work requests before
+ * `end`, as far as they are ready, and gives them to the device; returns false
+ * if the device refused a work request. The appended work requests are done in
+ * either case.
  */
 __attribute__((always_inline)) static inline int
 rt_post_alone(struct rt_post *post, const struct rt_post_ops *ops,
@@ -206,41 +213,43 @@ rt_post_alone(struct rt_post *post, const struct rt_post_ops *ops,
 	}
 	rt_hold_show_posted(conn, side);
 	rt_hold_leave(conn, side, seen);
-	if (unlikely(post->error)) /* another thread may miss its futures */
+	/* another thread may have missed the futures that came back */
+	if (unlikely(post->error))
 		rt_hold_tell_places(conn, side);
 	return post->error;
 }
 
 /* ----------------------------------------------------- the straight way --- */
 
-/* What a straight way is made of. wrs: the caller's work requests, of the kind
- * of the side; chain: librpma's, of which the verb alone is filled in. */
+/* The functions of a straight way. wrs: the caller's work requests, of the kind
+ * of the side; chain: librpma's work requests, filled in for the verb only. */
 struct rt_straight {
-	/* Fills the chain in and links it. Returns how many routes the work
-	 * requests have; 0: one of them is to be posted another way. */
+	/* fills the chain in and links the chain. Returns how many routes the
+	 * work requests have; 0: a work request has to be posted in another
+	 * way */
 	int (*fill)(const struct rpma_rt_conn *conn, const void *wrs, int count,
 		    void *chain);
-	/* With the right to post: may all of them be posted now? Takes the
-	 * futures, all or none. */
+	/* returns, with the right to post, whether all work requests may be
+	 * posted now. Takes all futures, or no future */
 	bool (*is_ready)(const struct rpma_rt_conn *conn, const void *wrs,
 			 int count, int routes, void *chain);
 	void (*note)(struct rpma_rt_conn *conn, const void *wrs, int count,
 		     void *chain);
-	/* Returns how many the device took. */
+	/* returns how many work requests the device took */
 	int (*give)(struct rpma_rt_conn *conn, void *chain, int count);
 };
 
-/* Posts the work requests of a call, as many as the chain holds, alone. Each
- * caller has the code in line, generated for the side, for what is the same in
- * the whole call, and for a count of 1. False: nothing is posted, and the call
- * is to be made another way. */
+/* Posts the work requests of a call alone, as many as the chain holds. The code
+ * is inlined into each caller, and so generated for the side, for everything
+ * that is constant in the whole call, and for a count of 1. Returns false if
+ * nothing is posted: the call has to be made in another way. */
 __attribute__((always_inline)) static inline bool
 rt_post_straight(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		 const void *wrs, int count, void *chain,
 		 const struct rt_straight *straight)
 {
 	struct rt_gate *gate = &conn->gate[side];
-	/* before the routes are looked at */
+	/* the word is read before the routes are looked at */
 	uint64_t seen = rt_turn_look(&gate->turn);
 	int routes;
 	int taken;

@@ -469,7 +469,7 @@ static int resolve_take_next(struct rt_resolve *resolve)
 	return resolve_addr_text(info, setup->addr, setup->port);
 }
 
-/* Does another device than the connection's lead to the address? */
+/* Returns whether the address leads to another device than the connection's. */
 static bool resolve_is_elsewhere(const struct rpma_rt_conn *conn)
 {
 	struct rdma_cm_id *id;
