@@ -306,6 +306,58 @@ static void establish__by_hand(void **state)
 	fx_expect(l->server.cq, 1, IBV_WC_WR_FLUSH_ERR);
 }
 
+/* Moves a QP made by hand as far as the id says. */
+static void move_by_hand(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR,
+						   IBV_QPS_RTS};
+
+	for (unsigned i = 0; i < FX_COUNT(states); ++i) {
+		struct ibv_qp_attr attr = {.qp_state = states[i]};
+		int mask;
+
+		assert_int_equal(rdma_init_qp_attr(id, &attr, &mask), 0);
+		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
+	}
+}
+
+/*
+ * A server that manages its QP itself moves the QP to RTS before the accept,
+ * and the first message of the server arrives.
+ */
+static void accept__behind_a_move_to_rts_by_hand(void **state)
+{
+	struct cm_link *l = cm_link_init();
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.cap = {4, 4, 1, 1, 0}};
+	struct rdma_conn_param param = cm_param(NULL, 0);
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr = {.wr_id = 2,
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IBV_WR_SEND,
+				       .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+
+	(void)state;
+	cm_post_recv(&l->client, 1);
+	cm_request(l, NULL, 0);
+	init.send_cq = init.recv_cq = fx_cq(8, NULL, NULL);
+	l->server.pd = fx_pd();
+	mr = fx_mr(l->server.pd, 64, FX_ALL_ACCESS);
+	qp = fx_qp(l->server.pd, &init);
+	move_by_hand(l->server.id, qp);
+	param.qp_num = qp->qp_num;
+	assert_int_equal(rdma_accept(l->server.id, &param), 0);
+	cm_established(l);
+	sge = (struct ibv_sge){(uintptr_t)mr->addr, 8, mr->lkey};
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	fx_expect(l->client.cq, 1, IBV_WC_SUCCESS);
+	fx_expect(init.send_cq, 2, IBV_WC_SUCCESS);
+	cm_hang_up(l);
+}
+
 /* Without a channel every step ends before its call returns. */
 static void synchronous_ids__connect(void **state)
 {
@@ -387,6 +439,7 @@ int main(int argc, char **argv)
 		FX_TEST(recv__before_accept_gets_the_first_message),
 		FX_TEST(qp_states__follow_the_connection),
 		FX_TEST(establish__by_hand),
+		FX_TEST(accept__behind_a_move_to_rts_by_hand),
 		FX_TEST(synchronous_ids__connect),
 		FX_TEST(get_cm_event__nonblocking_EAGAIN),
 		FX_TEST(getaddrinfo__resolves_and_creates),

@@ -226,6 +226,38 @@ static void damaged_qp__refused(void **state)
 	wire_check(w);
 }
 
+static int undo_mw(void *p)
+{
+	return ibv_dealloc_mw(p);
+}
+
+/* The bind may stand in the queue, and is executed by nobody. */
+static void damaged_qp__bind_refused(void **state)
+{
+	struct wire_opts opts = WIRE_DEFAULTS;
+	struct ibv_mw_bind bind = {.wr_id = 1};
+	struct ibv_mw *mw;
+	struct wire *w;
+
+	(void)state;
+	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW,
+		"the device has no memory windows of type 1");
+	opts.mr_access |= IBV_ACCESS_MW_BIND;
+	w = wire_new_at(&opts, false, true);
+	mw = ibv_alloc_mw(w->a.pd, IBV_MW_TYPE_1);
+	assert_non_null(mw);
+	fx_keep(mw, undo_mw);
+	bind.bind_info = (struct ibv_mw_bind_info){
+		.mr = w->a.mr,
+		.addr = (uintptr_t)w->a.buf,
+		.length = 64,
+		.mw_access_flags = IBV_ACCESS_REMOTE_READ,
+	};
+	w->a.qp->handle ^= DAMAGE;
+	assert_refused(ibv_bind_mw(w->a.qp, mw, &bind));
+	w->a.qp->handle ^= DAMAGE;
+}
+
 static void damaged_srq__refused(void **state)
 {
 	struct ibv_srq *srq = fx_srq(fx_pd(), 4);
@@ -301,6 +333,7 @@ int main(int argc, char **argv)
 		FX_TEST(damaged_mr__refused),
 		FX_TEST(damaged_cq__refused),
 		FX_TEST(damaged_qp__refused),
+		FX_TEST(damaged_qp__bind_refused),
 		FX_TEST(damaged_srq__refused),
 		FX_TEST(damaged_cq__arm_refused),
 		FX_TEST(damaged_pd__says_so_in_errno),

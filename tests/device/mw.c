@@ -690,6 +690,39 @@ static void zero_based_region__counts_from_0(void **state)
 	refuses(w, mr->rkey, (uintptr_t)w->b.buf + 16);
 }
 
+/* The right of local writes, which programs pass on, opens nothing. */
+static void bind__with_the_right_of_local_writes_TAKEN(void **state)
+{
+	struct wire *w = bindable();
+	struct ibv_mw_bind_info info = info_of(&w->b);
+	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_1);
+
+	(void)state;
+	info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+	bind1(&w->b, mw, &info);
+	assert_int_equal(use(&w->a, IBV_WR_RDMA_READ, mw->rkey, info.addr),
+			 IBV_WC_SUCCESS);
+	assert_int_equal(use(&w->a, IBV_WR_RDMA_WRITE, mw->rkey, info.addr),
+			 IBV_WC_REM_ACCESS_ERR);
+}
+
+/* The program chose the rkey of a type 2 window, and writes it down itself. */
+static void bind__type_2_by_a_post_leaves_the_handle_alone(void **state)
+{
+	struct wire *w = bindable();
+	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = {.wr_id = 40, .opcode = IBV_WR_BIND_MW};
+	uint32_t rkey = mw->rkey;
+
+	(void)state;
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(rkey);
+	wr.bind_mw.bind_info = info_of(&w->b);
+	assert_int_equal(post(&w->b, &wr), 0);
+	local_op_works(&w->b, 40, IBV_WC_BIND_MW);
+	assert_int_equal(mw->rkey, rkey);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -726,6 +759,8 @@ int main(int argc, char **argv)
 		FX_TEST(wr__bind_then_local_inv),
 		FX_TEST(wr__send_inv),
 		FX_TEST(zero_based_region__counts_from_0),
+		FX_TEST(bind__with_the_right_of_local_writes_TAKEN),
+		FX_TEST(bind__type_2_by_a_post_leaves_the_handle_alone),
 	};
 
 	return fx_main(argc, argv, "mw", tests, FX_COUNT(tests));

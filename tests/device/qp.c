@@ -128,6 +128,24 @@ static void create_qp__at_limits(void **state)
 	fx_qp(pd, &attr);
 }
 
+/* A granted inline length is a promise, also where none was asked for. */
+static void create_qp__inline_as_granted(void **state)
+{
+	struct wire *w = wire_new(NULL);
+	struct op op = {.code = IBV_WR_SEND,
+			.id = 1,
+			.flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE};
+
+	(void)state;
+	assert_true(w->a.cap.max_inline_data >= 16);
+	op.len = w->a.cap.max_inline_data;
+	assert_int_equal(wire_recv(&w->b, 2, 0, op.len), 0);
+	assert_int_equal(wire_post(&w->a, &op), 0);
+	fx_expect(w->a.scq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(fx_expect(w->b.rcq, 2, IBV_WC_SUCCESS).byte_len,
+			 op.len);
+}
+
 static void create_qp__unknown_type_refused(void **state)
 {
 	struct ibv_pd *pd = fx_pd();
@@ -397,6 +415,7 @@ int main(int argc, char **argv)
 		FX_TEST(create_qp__beyond_limits_refused),
 		FX_TEST(create_qp__with_srq_receive_limits_IGNORED),
 		FX_TEST(create_qp__at_limits),
+		FX_TEST(create_qp__inline_as_granted),
 		FX_TEST(create_qp__unknown_type_refused),
 		FX_TEST(post_send__full_ENOMEM),
 		FX_TEST(post_send__again_after_full),

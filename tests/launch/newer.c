@@ -152,6 +152,24 @@ static void call_verbs(struct ibv_context *context, struct ibv_pd *pd,
 	     "ibv_rereg_mr");
 }
 
+/* Calls that the device refuses for their values. */
+static void call_wrongly(struct ibv_context *context, struct ibv_pd *pd,
+			 struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+					.send_cq = qp->send_cq,
+					.recv_cq = qp->recv_cq,
+					.cap = {1000000, 1, 1, 1, 0}};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+	need(!CALL(ibv_create_qp, pd, &init, 0, 0, 0) && errno == EINVAL,
+	     "ibv_create_qp of a million requests");
+	need(!CALL(ibv_create_cq, context, 0, 0, 0, 0) && errno == EINVAL,
+	     "ibv_create_cq of no entries");
+	need((int)CALL(ibv_modify_qp, qp, &attr, IBV_QP_STATE, 0, 0) == EINVAL,
+	     "ibv_modify_qp from RESET to RTS");
+}
+
 #define USER 18 /* RDMA_CM_EVENT_USER */
 
 static void call_cm(void)
@@ -200,6 +218,7 @@ int main(void)
 	init.recv_cq = init.send_cq;
 	qp = (void *)CALL(ibv_create_qp, pd, &init, 0, 0, 0);
 	call_verbs(context, pd, qp);
+	call_wrongly(context, pd, qp);
 	call_cm();
 	need(!CALL(ibv_destroy_qp, qp, 0, 0, 0, 0), "ibv_destroy_qp");
 	need(!CALL(ibv_destroy_cq, init.send_cq, 0, 0, 0, 0), "ibv_destroy_cq");

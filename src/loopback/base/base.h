@@ -38,12 +38,19 @@ static inline uint32_t lb_pow2(uint32_t n)
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
-/* What a verb returns: err, which is in errno too if it is not 0. */
-static inline int lb_error(int err)
+/* Prints the failure of a call, if the log level is 2; changes errno. */
+void lb_log_failure(const char *verb, int err);
+
+static inline int lb_error_of(const char *verb, int err)
 {
-	if (err)
-		errno = err;
+	if (lb_likely(!err))
+		return 0;
+	lb_log_failure(verb, err);
+	errno = err;
 	return err;
 }
+
+/* What a verb returns: err, which is in errno too, and logged, if not 0. */
+#define lb_error(err) lb_error_of(__func__, err)
 
 #endif /* LB_BASE_BASE_H */

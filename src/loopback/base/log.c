@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "base/cancel.h"
@@ -54,6 +55,12 @@ int lb_log_refuse(int err, const char *fmt, ...)
 	say("refused: ", fmt, ap);
 	va_end(ap);
 	return err;
+}
+
+void lb_log_failure(const char *verb, int err)
+{
+	if (err != EAGAIN) /* nothing is there yet */
+		lb_log(2, "%s() fails: %s", verb, strerror(err));
 }
 
 int lb_log_refuse_verb(const char *verb)

@@ -19,7 +19,8 @@
 #define SECTION	  0x0a0d0d0au
 #define INTERFACE 1u
 #define PACKET	  6u
-#define ETHERNET  1u /* the type of the link */
+#define ETHERNET  1u	/* the type of the link */
+#define FILES_MAX 9999u /* with the same pid */
 
 _Atomic bool lb_file_wanted;
 
@@ -49,6 +50,28 @@ struct packet_head {
 	uint32_t captured, original;
 };
 
+/*
+ * Opens name.PID.pcapng, or where that is another's name.PID.2.pcapng, and so
+ * on: processes of two containers may have the same pid and directory. No file
+ * and no link that exists is followed.
+ */
+static int open_new(char *name, size_t size)
+{
+	unsigned n;
+	int file;
+
+	snprintf(name, size, "%s.%d.pcapng", base, (int)getpid());
+	for (n = 2;; n++) {
+		file = open(name,
+			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
+				    O_APPEND | O_CLOEXEC,
+			    0666);
+		if (file >= 0 || errno != EEXIST || n > FILES_MAX)
+			return file;
+		snprintf(name, size, "%s.%d.%u.pcapng", base, (int)getpid(), n);
+	}
+}
+
 /* name.PID.pcapng, with what stands before the first packet. */
 static int create(void)
 {
@@ -67,9 +90,7 @@ static int create(void)
 	};
 	char name[PATH_MAX + 32];
 
-	snprintf(name, sizeof(name), "%s.%d.pcapng", base, (int)getpid());
-	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC,
-		  0666);
+	fd = open_new(name, sizeof(name));
 	if (fd >= 0 && write(fd, &head, sizeof(head)) == sizeof(head))
 		return 0;
 	fprintf(stderr, "loopback: RPMA_LOOPBACK_PCAP: %s: %s\n", name,

@@ -34,6 +34,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "base/base.h"
 #include "base/list.h"
 #include "base/opener.h"
 
@@ -293,10 +294,6 @@ static inline bool lb_cm_id_is_ud(const struct lb_cm_id *id)
 }
 
 /* As every rdma_* function reports an error. */
-static inline int lb_cm_err(int err)
-{
-	errno = err;
-	return -1;
-}
+#define lb_cm_err(err) (lb_error_of(__func__, err), -1)
 
 #endif /* LB_CM_H */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "base/random.h"
 #include "cm/cm.h"
 #include "cm/dev.h"
 #include "cm/event.h"
@@ -47,6 +46,10 @@ static bool is_valid(const struct lb_cm_id *id,
 	return true;
 }
 
+/*
+ * The PSN is as old as the identifier: the program may move a queue pair to RTS
+ * before it accepts.
+ */
 static void params_from(struct lb_cm_params *params, const struct lb_cm_id *id,
 			const struct rdma_conn_param *param)
 {
@@ -65,7 +68,7 @@ static void params_from(struct lb_cm_params *params, const struct lb_cm_id *id,
 		params->qp_num = qp->qp_num;
 		params->srq = qp->srq != NULL;
 	}
-	params->psn = (uint32_t)lb_random() & 0xffffff;
+	params->psn = id->mine.psn;
 }
 
 /* false: more than fits */

@@ -18,6 +18,7 @@
 #include "base/hook.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "cm/cm.h"
 #include "fault/fault.h"
 #include "rpma_loopback.h"
@@ -96,6 +97,7 @@ struct lb_cm_id *lb_cm_id_new(enum rdma_port_space ps, enum ibv_qp_type type)
 	id->id.qp_type = type;
 	id->ps = ps;
 	id->dev = -1;
+	id->mine.psn = (uint32_t)lb_random() & 0xffffff;
 	lb_list_init(&id->channel_node);
 	lb_list_init(&id->unread);
 	lb_list_init(&id->unacked);

@@ -204,7 +204,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 	if (!err)
 		return &ch->ibv;
 	free(ch);
-	errno = err;
+	lb_error_of("ibv_create_comp_channel", err);
 	return NULL;
 }
 

@@ -361,9 +361,15 @@ struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 	int err = lb_fault_errno("ibv_create_cq");
 
 	if (!err && (cqe < 1 || cqe > LB_MAX_CQE))
-		err = EINVAL;
+		err = lb_log_refuse(EINVAL,
+				    "ibv_create_cq(): cqe %d: the device has 1 "
+				    "to %d",
+				    cqe, LB_MAX_CQE);
 	if (!err && (vector < 0 || vector >= LB_COMP_VECTORS))
-		err = EINVAL;
+		err = lb_log_refuse(EINVAL,
+				    "ibv_create_cq(): comp_vector %d: the "
+				    "device has %d vectors",
+				    vector, LB_COMP_VECTORS);
 	if (!err && !(cq = lb_zalloc(sizeof(*cq))))
 		err = ENOMEM;
 	if (!err && !(cq->ring = ring_new((uint32_t)cqe, 0)))
@@ -390,7 +396,7 @@ struct lb_cq *lb_cq_new(struct ibv_context *context, int cqe, void *cq_context,
 	if (cq)
 		ring_free(cq->ring, (uint32_t)cqe);
 	free(cq);
-	errno = err;
+	lb_error_of("ibv_create_cq", err);
 	return NULL;
 }
 

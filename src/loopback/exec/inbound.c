@@ -317,7 +317,10 @@ static void request_of(struct inbound *in)
 static void deliver(struct inbound *in)
 {
 	const struct lb_record *record = in->record;
-	struct lb_datagram datagram = {.qkey = record->key};
+	struct lb_datagram datagram = {
+		.qkey = record->key,
+		.traffic_class = (uint8_t)record->psn,
+	};
 
 	memset(&in->wqe, 0, sizeof(in->wqe));
 	in->wqe.opcode = record->flags & LB_RECORD_IMM ? IBV_WR_SEND_WITH_IMM

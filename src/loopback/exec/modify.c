@@ -279,31 +279,53 @@ static const struct transition *transition_of(enum ibv_qp_type type,
 
 /* --- values */
 
+/* An attribute of a mask, with the asked value and the limits. */
+struct value {
+	int bit;
+	const char *name;
+	int asked, least, most;
+};
+
 static int check_values(const struct lb_qp *qp, const struct ibv_qp_attr *attr,
 			int mask)
 {
-	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
-		return EINVAL;
-	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index >= LB_MAX_PKEYS)
-		return EINVAL;
-	if ((mask & IBV_QP_PATH_MTU) &&
-	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > LB_MTU))
-		return EINVAL;
-	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
-	    attr->max_rd_atomic > LB_MAX_RD_ATOM)
-		return EINVAL;
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
-	    attr->max_dest_rd_atomic > LB_MAX_RD_ATOM)
-		return EINVAL;
-	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > MAX_RNR_CODE)
-		return EINVAL;
-	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > MAX_TIMEOUT)
-		return EINVAL;
-	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > MAX_RETRY)
-		return EINVAL;
-	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > MAX_RETRY)
-		return EINVAL;
-	return mask & IBV_QP_AV ? lb_ah_check(&attr->ah_attr, qp->dev) : 0;
+	const struct value values[] = {
+		{IBV_QP_PORT, "port_num", attr->port_num, 1, 1},
+		{IBV_QP_PKEY_INDEX, "pkey_index", attr->pkey_index, 0,
+		 LB_MAX_PKEYS - 1},
+		{IBV_QP_PATH_MTU, "path_mtu", (int)attr->path_mtu, IBV_MTU_256,
+		 LB_MTU},
+		{IBV_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic", attr->max_rd_atomic,
+		 0, LB_MAX_RD_ATOM},
+		{IBV_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic",
+		 attr->max_dest_rd_atomic, 0, LB_MAX_RD_ATOM},
+		{IBV_QP_MIN_RNR_TIMER, "min_rnr_timer", attr->min_rnr_timer, 0,
+		 MAX_RNR_CODE},
+		{IBV_QP_TIMEOUT, "timeout", attr->timeout, 0, MAX_TIMEOUT},
+		{IBV_QP_RETRY_CNT, "retry_cnt", attr->retry_cnt, 0, MAX_RETRY},
+		{IBV_QP_RNR_RETRY, "rnr_retry", attr->rnr_retry, 0, MAX_RETRY},
+	};
+	size_t i;
+	int err;
+
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		const struct value *v = &values[i];
+
+		if ((mask & v->bit) &&
+		    (v->asked < v->least || v->asked > v->most))
+			return lb_log_refuse(
+				EINVAL,
+				"ibv_modify_qp(): %s %d: the device has %d to "
+				"%d",
+				v->name, v->asked, v->least, v->most);
+	}
+	err = mask & IBV_QP_AV ? lb_ah_check(&attr->ah_attr, qp->dev) : 0;
+	if (err)
+		lb_log_refuse(err,
+			      "ibv_modify_qp(): the address leads nowhere,"
+			      " or sgid_index %u has no address",
+			      attr->ah_attr.grh.sgid_index);
+	return err;
 }
 
 static int check_transition(enum ibv_qp_type type, enum ibv_qp_state from,
@@ -313,14 +335,27 @@ static int check_transition(enum ibv_qp_type type, enum ibv_qp_state from,
 	const struct transition *t;
 
 	if ((unsigned)to >= STATES)
-		return EINVAL;
+		return lb_log_refuse(EINVAL, "ibv_modify_qp(): no state %d",
+				     to);
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
-		return EINVAL;
+		return lb_log_refuse(EINVAL,
+				     "ibv_modify_qp(): cur_qp_state %d: the "
+				     "queue pair is in state %d",
+				     attr->cur_qp_state, from);
 	t = transition_of(type, from, to);
 	mask &= ~(IBV_QP_STATE);
-	if (!t->legal || (mask & t->must) != t->must ||
-	    (mask & ~(t->must | t->may)))
-		return EINVAL;
+	if (!t->legal)
+		return lb_log_refuse(EINVAL,
+				     "ibv_modify_qp(): no way from state %d to "
+				     "state %d",
+				     from, to);
+	if ((mask & t->must) != t->must || (mask & ~(t->must | t->may)))
+		return lb_log_refuse(EINVAL,
+				     "ibv_modify_qp(): from state %d to state "
+				     "%d: the mask lacks %#x, and has %#x too "
+				     "many",
+				     from, to, t->must & ~mask,
+				     mask & ~(t->must | t->may));
 	return 0;
 }
 

@@ -61,7 +61,11 @@ static int set_inline(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
 	for (i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
 	if (length > qp->cap.max_inline_data)
-		return EINVAL;
+		return lb_log_refuse(EINVAL,
+				     "ibv_post_send(): %llu bytes inline: the "
+				     "queue pair has max_inline_data %u",
+				     (unsigned long long)length,
+				     qp->cap.max_inline_data);
 	for (i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
@@ -97,13 +101,29 @@ static void set_no_sges(struct lb_wqe *wqe)
 	wqe->length = 0;
 }
 
+/*
+ * Sets the fields of a datagram. Operations on memory of the peer fail when
+ * executed, as on other devices.
+ */
 static int set_datagram(struct lb_wqe *wqe, const struct ibv_send_wr *wr,
 			const struct lb_qp *qp)
 {
-	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		return lb_ah_set(wqe, qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+				 wr->wr.ud.remote_qkey);
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->opcode = IBV_WR_SEND;
+		wqe->route.device = LB_NO_ROUTE;
+		return 0;
+	default:
 		return EINVAL;
-	return lb_ah_set(wqe, qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
-			 wr->wr.ud.remote_qkey);
+	}
 }
 
 /*
@@ -177,9 +197,16 @@ static int enqueue(struct lb_qp *qp, const struct ibv_send_wr *wr)
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge ||
 	    (wr->send_flags & ~(unsigned)KNOWN_FLAGS))
-		return EINVAL;
+		return lb_log_refuse(EINVAL,
+				     "ibv_post_send(): %d pieces, send_flags "
+				     "%#x: the queue pair has %u pieces",
+				     wr->num_sge, wr->send_flags,
+				     qp->cap.max_send_sge);
 	if (!lb_sq_has_room(qp, qp->sq_tail))
-		return ENOMEM;
+		return lb_log_refuse(ENOMEM,
+				     "ibv_post_send(): all %u places of the "
+				     "send queue are taken: poll completions",
+				     qp->cap.max_send_wr);
 	wqe = lb_sq_slot(qp, qp->sq_tail);
 	err = set_operation(wqe, wr, qp);
 	if (err)
@@ -254,6 +281,9 @@ int lb_post_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
 		};
 	int err = lb_fault_errno("ibv_bind_mw");
 
+	if (!err &&
+	    (!lb_object_check(qp, LB_QP) || !lb_object_check(mw, LB_MW)))
+		err = errno;
 	if (!err && (ask->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED))
 		err = EINVAL; /* of a type 1 window */
 	if (!err)

@@ -85,7 +85,8 @@ void lb_ud_deliver(struct lb_work *w, const struct lb_datagram *datagram)
 		return;
 	if (lb_power_is_on())
 		lb_power_arrive();
-	lb_ah_header(grh, &datagram->from, &datagram->to, w->wqe->length);
+	lb_ah_header(grh, &datagram->from, &datagram->to,
+		     datagram->traffic_class, w->wqe->length);
 	err = fill(w, grh);
 	if (err)
 		lb_respond_fail(w, err == ENOSPC ? IBV_WC_LOC_LEN_ERR
@@ -102,6 +103,7 @@ static void deliver(struct lb_work *w)
 		.from = *lb_gid_at(w->qp->dev, w->wqe->route.sgid),
 		.to = dgid_of(w->wqe),
 		.qkey = qkey_of(w),
+		.traffic_class = w->wqe->route.traffic_class,
 	};
 
 	lb_ud_deliver(w, &datagram);
@@ -149,6 +151,7 @@ static struct lb_record record_of(const struct lb_work *w)
 		.code = wqe->route.device,
 		.from = w->from,
 		.to = wqe->rkey,
+		.psn = wqe->route.traffic_class,
 		.total = wqe->length,
 		.key = qkey_of(w),
 		.imm = wqe->imm,
@@ -264,6 +267,8 @@ static int to_group(struct lb_work *w)
 
 int lb_ud_execute(struct lb_work *w)
 {
+	if (!lb_likely(w->wqe->route.device != LB_NO_ROUTE))
+		return IBV_WC_LOC_QP_OP_ERR;
 	if (w->wqe->length > LB_MTU_BYTES)
 		return IBV_WC_LOC_LEN_ERR;
 	/* without an address: removed after the handle was made */

@@ -24,6 +24,7 @@ struct lb_datagram {
 	union ibv_gid from;
 	union ibv_gid to;
 	uint32_t qkey;
+	uint8_t traffic_class;
 };
 /* To the peer, which is the one meant; its rq.pop held. */
 void lb_ud_deliver(struct lb_work *w, const struct lb_datagram *datagram);

@@ -172,16 +172,32 @@ static int populate(const void *addr, size_t length, int access)
 
 int lb_mr_check(const void *addr, size_t length, int access)
 {
+	int err;
+
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return EINVAL;
 	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
-		return EOPNOTSUPP;
+		return lb_log_refuse(EOPNOTSUPP,
+				     "ibv_reg_mr(): access %#x: the device has "
+				     "neither ON_DEMAND nor HUGETLB",
+				     access);
 	if (access & ~KNOWN_RIGHTS)
-		return EINVAL;
+		return lb_log_refuse(EINVAL,
+				     "ibv_reg_mr(): access %#x: %#x is unknown",
+				     access, access & ~KNOWN_RIGHTS);
 	if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
-		return EINVAL;
-	return length ? populate(addr, length, access) : 0;
+		return lb_log_refuse(EINVAL,
+				     "ibv_reg_mr(): access %#x: remote writes "
+				     "need LOCAL_WRITE too",
+				     access);
+	err = length ? populate(addr, length, access) : 0;
+	if (err)
+		lb_log_refuse(err,
+			      "ibv_reg_mr(): %zu bytes at %p are not all "
+			      "mapped, or not writable",
+			      length, addr);
+	return err;
 }
 
 /* Memory is used for as many rows as there have been at once, and a few. */
@@ -279,7 +295,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	if (!err)
 		return &mr->ibv;
 	free(mr);
-	errno = err;
+	lb_error_of("ibv_reg_mr", err);
 	return NULL;
 }
 

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "base/hook.h"
 #include "base/lock.h"
 #include "base/newer.h"
@@ -29,9 +30,11 @@
 
 #define KEY_MASK 0xffu /* the part of an rkey chosen by the application */
 
-#define WINDOW_RIGHTS                                       \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | LB_ACCESS_FLUSH)
+/* a window opens memory to others: the right of local writes has no effect */
+#define WINDOW_RIGHTS                                        \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |  \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_ZERO_BASED | LB_ACCESS_FLUSH)
 #define REMOTE_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* --- the work requests; sq.lock held */
@@ -238,7 +241,7 @@ struct ibv_mw *lb_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!err)
 		return &mw->ibv;
 	free(mw);
-	errno = err;
+	lb_error_of("ibv_alloc_mw", err);
 	return NULL;
 }
 

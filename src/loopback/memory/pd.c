@@ -53,7 +53,7 @@ static struct lb_pd *pd_new(struct ibv_context *context, struct ibv_pd *parent,
 	if (!err)
 		return pd;
 	free(pd);
-	errno = err;
+	lb_error_of("ibv_alloc_pd", err);
 	return NULL;
 }
 

@@ -64,13 +64,15 @@ static void set_checksum(uint8_t *ip)
 }
 
 void lb_ah_header(uint8_t grh[LB_GRH], const union ibv_gid *from,
-		  const union ibv_gid *to, uint32_t length)
+		  const union ibv_gid *to, uint8_t traffic_class,
+		  uint32_t length)
 {
 	uint8_t *ip = grh + IPV4;
 
 	memset(grh, 0, LB_GRH);
 	if (!is_v4(from) || !is_v4(to)) {
-		grh[0] = 0x60;
+		grh[0] = 0x60 | traffic_class >> 4;
+		grh[1] = (uint8_t)(traffic_class << 4);
 		put16(grh + 4, length + EXTRA);
 		grh[6] = UDP;
 		grh[7] = HOPS;
@@ -79,6 +81,7 @@ void lb_ah_header(uint8_t grh[LB_GRH], const union ibv_gid *from,
 		return;
 	}
 	ip[0] = 0x45;
+	ip[1] = traffic_class;
 	put16(ip + 2, length + EXTRA + 20);
 	ip[8] = HOPS;
 	ip[9] = UDP;
@@ -103,6 +106,15 @@ static void read_header(const struct ibv_grh *grh, union ibv_gid *from,
 	*to = *from;
 	memcpy(from->raw + 12, bytes + IPV4 + 12, 4);
 	memcpy(to->raw + 12, bytes + IPV4 + 16, 4);
+}
+
+static uint8_t traffic_class_in(const struct ibv_grh *grh)
+{
+	const uint8_t *bytes = (const uint8_t *)grh;
+
+	if (bytes[IPV4] == 0x45)
+		return bytes[IPV4 + 1];
+	return (uint8_t)(bytes[0] << 4 | bytes[1] >> 4);
 }
 
 /* The GID's index in the table of dev; 0 if it is only routed there. */
@@ -147,6 +159,7 @@ static int set_route(struct lb_route *route, const struct ibv_ah_attr *attr,
 	if (err)
 		return err;
 	route->sgid = attr->grh.sgid_index;
+	route->traffic_class = attr->grh.traffic_class;
 	memcpy(route->dgid, attr->grh.dgid.raw, sizeof(route->dgid));
 	route->is_multicast = lb_mcast_is(&attr->grh.dgid);
 	if (route->is_multicast)
@@ -200,7 +213,7 @@ LB_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 	if (!err)
 		return &ah->ibv;
 	free(ah);
-	errno = err;
+	lb_error_of("ibv_create_ah", err);
 	return NULL;
 }
 
@@ -242,6 +255,7 @@ LB_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 	read_header(grh, &attr->grh.dgid, &own);
 	attr->grh.sgid_index = index_of(lb_device_of(context), &own);
 	attr->grh.hop_limit = 0xff;
+	attr->grh.traffic_class = traffic_class_in(grh);
 	return 0;
 }
 
@@ -263,14 +277,17 @@ int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ibv,
 {
 	const struct lb_ah *ah = (const struct lb_ah *)ibv;
 
-	if (!ah || ah->magic != LB_AH || ah->pd != qp->pd) {
-		lb_log_misuse(
-			"datagram by an address handle that is none, or of "
-			"another protection domain than its QP");
+	if (!ah || ah->magic != LB_AH) {
+		lb_log_misuse("datagram by an address handle that is none");
 		return EINVAL;
 	}
 	wqe->rkey = qpn;
 	wqe->qkey = qkey;
 	wqe->route = ah->route;
+	if (!lb_likely(ah->pd == qp->pd)) {
+		lb_log_misuse("datagram by an address handle of another "
+			      "protection domain than its QP");
+		wqe->route.device = LB_NO_ROUTE;
+	}
 	return 0;
 }

@@ -31,10 +31,15 @@ struct lb_ah {
 
 /* Checks that dev reaches the address. Returns 0 or an errno. */
 int lb_ah_check(const struct ibv_ah_attr *attr, const struct lb_device *dev);
-/* Send wqe to the queue pair qpn behind ah. 0 or EINVAL. */
+/*
+ * Sends wqe to the queue pair qpn behind ah. Returns 0, or EINVAL if ah is no
+ * handle. A handle of another protection domain makes the request fail when
+ * executed.
+ */
 int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ah,
 	      uint32_t qpn, uint32_t qkey);
 void lb_ah_header(uint8_t grh[LB_GRH], const union ibv_gid *from,
-		  const union ibv_gid *to, uint32_t length);
+		  const union ibv_gid *to, uint8_t traffic_class,
+		  uint32_t length);
 
 #endif /* LB_QP_AH_H */

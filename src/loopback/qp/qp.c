@@ -114,20 +114,34 @@ static void slot_give(struct lb_qp *qp)
 
 /* --- creation */
 
+static bool is_too_much(const char *what, uint32_t asked, uint32_t limit)
+{
+	if (asked <= limit)
+		return false;
+	lb_log_refuse(EINVAL, "ibv_create_qp(): %s %u: the device has %u", what,
+		      asked, limit);
+	return true;
+}
+
 static int check_caps(const struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp_cap *cap = &init->cap;
 
 	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC &&
 	    init->qp_type != IBV_QPT_UD)
-		return EOPNOTSUPP;
-	if (cap->max_send_wr > LB_MAX_QP_WR || cap->max_send_sge > LB_MAX_SGE)
-		return EINVAL;
+		return lb_log_refuse(EOPNOTSUPP,
+				     "ibv_create_qp(): type %d: the device has "
+				     "RC, UC and UD",
+				     init->qp_type);
 	/* with an SRQ there are no receives of its own */
-	if (!init->srq &&
-	    (cap->max_recv_wr > LB_MAX_QP_WR || cap->max_recv_sge > LB_MAX_SGE))
+	if (is_too_much("max_send_wr", cap->max_send_wr, LB_MAX_QP_WR) ||
+	    is_too_much("max_send_sge", cap->max_send_sge, LB_MAX_SGE) ||
+	    (!init->srq &&
+	     (is_too_much("max_recv_wr", cap->max_recv_wr, LB_MAX_QP_WR) ||
+	      is_too_much("max_recv_sge", cap->max_recv_sge, LB_MAX_SGE))) ||
+	    is_too_much("max_inline_data", cap->max_inline_data, LB_MAX_INLINE))
 		return EINVAL;
-	return cap->max_inline_data > LB_MAX_INLINE ? EINVAL : 0;
+	return 0;
 }
 
 static uint32_t sq_stride_of(const struct ibv_qp_cap *cap)
@@ -142,6 +156,14 @@ static uint32_t sq_stride_of(const struct ibv_qp_cap *cap)
 		stride = sizeof(struct lb_wqe);
 	return (uint32_t)((stride + LB_CACHE_LINE - 1) &
 			  ~(size_t)(LB_CACHE_LINE - 1));
+}
+
+/* Returns how many bytes of inline data fit where the pieces stand. */
+static uint32_t inline_room(const struct ibv_qp_cap *cap)
+{
+	size_t room = sq_stride_of(cap) - offsetof(struct lb_wqe, sge);
+
+	return room < LB_MAX_INLINE ? (uint32_t)room : LB_MAX_INLINE;
 }
 
 /*
@@ -344,6 +366,8 @@ struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
 		handle->init = *init;
 		if (!init->cap.max_send_sge)
 			handle->init.cap.max_send_sge = 1;
+		handle->init.cap.max_inline_data =
+			inline_room(&handle->init.cap);
 		pthread_mutex_init(&handle->ibv.mutex, NULL);
 		pthread_cond_init(&handle->ibv.cond, NULL);
 		pthread_mutex_lock(&lb.big);
@@ -353,7 +377,7 @@ struct lb_qp_handle *lb_qp_new(struct ibv_pd *pd,
 	if (!err)
 		return handle;
 	free(handle);
-	errno = err;
+	lb_error_of("ibv_create_qp", err);
 	return NULL;
 }
 

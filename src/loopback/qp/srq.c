@@ -150,7 +150,7 @@ LB_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	if (srq)
 		free(srq->rq.slots);
 	free(srq);
-	errno = err;
+	lb_error_of("ibv_create_srq", err);
 	return NULL;
 }
 

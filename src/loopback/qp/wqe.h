@@ -15,11 +15,14 @@
 
 #include "base/newer.h"
 
+#define LB_NO_ROUTE 255 /* the datagram fails when executed */
+
 /* Where a datagram goes, as its address handle says. */
 struct lb_route {
 	uint8_t sgid; /* index in the table of the sender's device */
 	bool is_multicast;
-	uint8_t device;	  /* index, unless it is multicast */
+	uint8_t device; /* index, unless it is multicast; or LB_NO_ROUTE */
+	uint8_t traffic_class;
 	uint8_t dgid[16]; /* of bytes, for a work request has room for those */
 };
 

@@ -128,7 +128,7 @@ LB_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (!err)
 		return &ctx->vctx.context;
 	context_delete(ctx);
-	errno = err;
+	lb_error_of("ibv_open_device", err);
 	return NULL;
 }
 

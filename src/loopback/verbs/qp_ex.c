@@ -72,7 +72,7 @@ struct ibv_qp *lb_qp_ex_create(struct ibv_context *context,
 		  (attr->send_ops_flags & ~send_ops_of(attr->qp_type))))
 		err = EOPNOTSUPP;
 	if (err) {
-		errno = err;
+		lb_error_of("ibv_create_qp_ex", err);
 		return NULL;
 	}
 	handle = lb_qp_new(attr->pd, &init);

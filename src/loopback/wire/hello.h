@@ -15,7 +15,7 @@
 enum {
 	LB_HELLO_MAGIC = 0x77617063,
 	/* of layout, records and this: one number, see wire.md */
-	LB_HELLO_VERSION = 3,
+	LB_HELLO_VERSION = 4,
 };
 
 enum lb_hello_kind {

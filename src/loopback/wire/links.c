@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/zalloc.h"
 #include "wire/parts.h"
 
@@ -61,6 +62,28 @@ static struct lb_link *add(struct lb_nic *nic)
 	return link;
 }
 
+/*
+ * Prints, once, why the process makes no further link: queue pairs and
+ * identifiers of the program refer to links to processes that have ended.
+ * nic->lock held.
+ */
+static void say_full(struct lb_nic *nic)
+{
+	static bool is_said;
+
+	if (is_said)
+		return;
+	is_said = true;
+	if (lb_links_count(nic) < LB_PARTS_LINKS)
+		lb_log(0, "no memory for a link to another process");
+	else
+		lb_log(0,
+		       "no link to a further process: the program has queue "
+		       "pairs or identifiers of %d processes, most of which "
+		       "have ended. Destroy them",
+		       LB_PARTS_LINKS);
+}
+
 /* nic->lock held */
 static struct lb_link *renew(struct lb_nic *nic, unsigned number)
 {
@@ -68,8 +91,10 @@ static struct lb_link *renew(struct lb_nic *nic, unsigned number)
 
 	if (!link)
 		link = add(nic);
-	if (!link)
+	if (!link) {
+		say_full(nic);
 		return NULL;
+	}
 	lb_link_reset(link, number);
 	nic->current[number] = lb_link_get(link);
 	return link;

@@ -80,7 +80,14 @@ static void draw_number(struct lb_nic *nic)
 /* Said when another process is wanted for the first time. nic->lock. */
 static void say_nameless(struct lb_nic *nic)
 {
-	if (nic->nameless)
+	if (nic->nameless == EADDRINUSE)
+		lb_log(0,
+		       "all %d numbers of processes in this network namespace "
+		       "are taken: this process reaches no other process. "
+		       "Start the processes that belong together with a number "
+		       "of their own, rpma-loopback --network",
+		       LB_PARTS_NUMBERS);
+	else if (nic->nameless)
 		lb_log(0,
 		       "no name for process %u (%s): it reaches no other "
 		       "process",

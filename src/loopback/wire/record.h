@@ -68,7 +68,8 @@ struct lb_record {
 	uint8_t code;	/* see the types */
 	uint32_t from;	/* the sender's queue pair */
 	uint32_t to;	/* the receiver's; 0 of MULTICAST */
-	uint32_t psn;	/* of the first packet; echoed by answers */
+	uint32_t psn;	/* of the first packet; echoed by answers; of
+			 * datagrams the traffic class */
 	uint32_t total; /* length of the whole message, or see the types */
 	uint32_t key;	/* rkey, or Q_Key of datagrams */
 	uint32_t imm;

@@ -140,15 +140,39 @@ bool lb_socket_is_held(int probe, const char *name)
 	return !connect(probe, (struct sockaddr *)&sun, length);
 }
 
+/*
+ * Returns the effective user of a process now, or the user given: a daemon
+ * listens as root, and calls setuid() afterwards.
+ */
+static uid_t user_now(pid_t pid, uid_t uid)
+{
+	char name[32], line[128];
+	unsigned real, effective;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	file = pid > 0 ? fopen(name, "re") : NULL;
+	if (!file)
+		return uid;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
+			uid = effective;
+	}
+	fclose(file);
+	return uid;
+}
+
 int lb_socket_peer(int fd, pid_t *pid, uid_t *uid)
 {
+	LB_NOT_CANCELLED;
 	struct ucred cred;
 	socklen_t length = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length))
 		return errno;
 	*pid = cred.pid;
-	*uid = cred.uid;
+	/* the credentials of listen() or connect() */
+	*uid = cred.uid == geteuid() ? cred.uid : user_now(cred.pid, cred.uid);
 	return 0;
 }
 
