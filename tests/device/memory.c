@@ -2,13 +2,14 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * Registration, and protection at both ends: a key opens its own bytes, in
- * its own domain, for the access it was registered with, until it is
+ * Registration, and protection at both ends: a key opens the bytes of a region,
+ * in the domain of the region, for the registered access, until the region is
  * deregistered, and nothing else.
  */
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "wire.h"
 
 #define OURS   0xa5
@@ -84,7 +85,7 @@ static void assert_in_error(struct ibv_qp *qp)
 	} while (attr.qp_state != IBV_QPS_ERR);
 }
 
-/* One WR on a new connection must fail so, and change no byte. */
+/* A WR on a new connection must fail so, and change no byte. */
 static void fails(const struct wire_opts *opts, const struct op *op,
 		  spoil spoiler, enum ibv_wc_status status)
 {
@@ -108,7 +109,7 @@ static void fails(const struct wire_opts *opts, const struct op *op,
 	fx_release(mark);
 }
 
-/* Atomics that change nothing: the device may find out after the other end. */
+/* Atomics without a change: the device may find out after the other end. */
 static void fails_locally(spoil spoiler)
 {
 	struct op add = add_op;
@@ -449,7 +450,7 @@ static void both_keys_wrong(struct wire *w, struct ibv_send_wr *wr,
 	wrong_rkey(w, wr, sge);
 }
 
-/* The bytes come back before it is known where they go. */
+/* The bytes come back before the device knows the destination. */
 static void rkey__with_a_bad_lkey_REM_ACCESS_ERR(void **state)
 {
 	(void)state;
@@ -514,7 +515,7 @@ static void dereg_mr__of_another_region_harms_nothing(void **state)
 	assert_int_equal(w->b.buf[128], 77);
 }
 
-/* A name for the domain, as the manual has it. */
+/* A name for the domain, as in the manual. */
 static struct ibv_pd *parent_of(struct ibv_pd *pd)
 {
 	struct ibv_parent_domain_init_attr attr = {.pd = pd};
@@ -572,6 +573,112 @@ static void dealloc_pd__with_a_parent_domain_EBUSY(void **state)
 	assert_int_equal(fx_destroy(pd), 0);
 }
 
+/* --- memory unmapped by the program, and deregistered afterwards */
+
+#define GONE_LEN (4u * FX_BUF)
+/* where the kernel puts nothing by itself: no thread gets the addresses */
+#define GONE_AT ((void *)0x7e9000000000)
+
+/* A region of b whose memory is unmapped, as free() does. */
+static struct ibv_mr *gone(const struct wire *w)
+{
+	void *at = mmap(GONE_AT, GONE_LEN, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	assert_ptr_equal(at, GONE_AT);
+	mr = fx_mr_at(w->b.pd, at, GONE_LEN, FX_ALL_ACCESS);
+	assert_int_equal(munmap(at, GONE_LEN), 0);
+	return mr;
+}
+
+static enum ibv_wc_status unless_it_stays(enum ibv_wc_status status)
+{
+	return dut.traits->unmapped_memory_stays ? IBV_WC_SUCCESS : status;
+}
+
+/* The device leaves no memory where the program has none. */
+static void deregister_gone(struct ibv_mr *mr)
+{
+	void *at = mr->addr;
+	unsigned char pages[GONE_LEN / 4096 + 1];
+
+	errno = 0;
+	assert_int_equal(mincore(at, GONE_LEN, pages), -1);
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(fx_destroy(mr), 0);
+}
+
+/* The owner lives, and the peer learns of the end of the memory. */
+static void unmapped__remote_access_survived(void **state)
+{
+	const struct op ops[] = {write_op, read_op, add_op, swap_op};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * FX_COUNT(ops); ++i) {
+		struct op op = ops[i / 2];
+		size_t mark = fx_mark();
+		struct wire *w = wire_new(NULL);
+		struct ibv_mr *mr = gone(w);
+		struct ibv_send_wr wr;
+		struct ibv_send_wr *bad;
+		struct ibv_sge sge;
+
+		if (i < 4 && i & 1) /* over pages */
+			op.len = FX_BUF - op.at;
+		wire_wr(&w->a, &op, &wr, &sge);
+		set_rkey(&wr, mr->rkey);
+		set_raddr(&wr, (uint8_t *)mr->addr + 4096 + 64);
+		assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), 0);
+		fx_expect(w->a.scq, op.id,
+			  unless_it_stays(IBV_WC_REM_ACCESS_ERR));
+		deregister_gone(mr);
+		fx_release(mark);
+	}
+}
+
+static void unmapped__receive_survived(void **state)
+{
+	struct wire *w = wire_new(NULL);
+	struct ibv_mr *mr = gone(w);
+	struct ibv_sge sge = {(uintptr_t)mr->addr, FX_BUF, mr->lkey};
+	struct ibv_recv_wr *bad,
+		wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1};
+
+	(void)state;
+	assert_int_equal(ibv_post_recv(w->b.qp, &wr, &bad), 0);
+	assert_int_equal(wire_post(&w->a, &send_op), 0);
+	fx_expect(w->a.scq, send_op.id, unless_it_stays(IBV_WC_REM_OP_ERR));
+	fx_expect(w->b.rcq, 1, unless_it_stays(IBV_WC_LOC_PROT_ERR));
+	deregister_gone(mr);
+}
+
+/* As the source of a SEND and a WRITE, and where a READ goes. */
+static void unmapped__own_access_survived(void **state)
+{
+	const struct op ops[] = {send_op, write_op, read_op, add_op};
+
+	(void)state;
+	for (unsigned i = 0; i < FX_COUNT(ops); ++i) {
+		size_t mark = fx_mark();
+		struct wire *w = wire_new(NULL);
+		struct ibv_mr *mr = gone(w);
+		struct ibv_send_wr wr;
+		struct ibv_send_wr *bad;
+		struct ibv_sge sge;
+
+		assert_int_equal(wire_recv(&w->a, 1, 0, FX_BUF), 0);
+		wire_wr(&w->b, &ops[i], &wr, &sge);
+		sge.addr = (uintptr_t)mr->addr + 64;
+		sge.lkey = mr->lkey;
+		assert_int_equal(ibv_post_send(w->b.qp, &wr, &bad), 0);
+		fx_expect(w->b.scq, ops[i].id,
+			  unless_it_stays(IBV_WC_LOC_PROT_ERR));
+		deregister_gone(mr);
+		fx_release(mark);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -601,6 +708,9 @@ int main(int argc, char **argv)
 		FX_TEST(dereg_mr__of_another_region_harms_nothing),
 		FX_TEST(parent_domain__has_the_keys_of_its_domain),
 		FX_TEST(dealloc_pd__with_a_parent_domain_EBUSY),
+		FX_TEST(unmapped__remote_access_survived),
+		FX_TEST(unmapped__receive_survived),
+		FX_TEST(unmapped__own_access_survived),
 	};
 
 	return fx_main(argc, argv, "memory", tests, FX_COUNT(tests));

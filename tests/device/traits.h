@@ -70,6 +70,9 @@ struct traits {
 	bool flush_is_counted;
 	/* a change of the table of GIDs raises GID_CHANGE */
 	bool gid_event;
+	/* memory that the program unmapped before ibv_dereg_mr() is still
+	 * there, for the device */
+	bool unmapped_memory_stays;
 	/* errno when there can be no more objects of a kind */
 	int full;
 	/* status of a WR that may not read its own bytes */

@@ -137,6 +137,7 @@ int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg,
 	int err;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV); /* memory/lost.c */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	if (!thread) {

@@ -25,6 +25,7 @@
 #include "fault/fault.h"
 #include "memory/barrier.h"
 #include "memory/copy.h"
+#include "memory/lost.h"
 #include "memory/power.h"
 #include "object/limits.h"
 #include "qp/flush.h"
@@ -258,6 +259,13 @@ static int execute_local(struct lb_work *w)
 	return LB_EXEC_OK;
 }
 
+/* Returns 0, or the status of a message that the program has unmapped. */
+static int check_memory(const struct lb_work *w)
+{
+	lb_lost_touch_ends(w->local);
+	return lb_lost_is() && lb_lost_take(w->local) ? IBV_WC_LOC_PROT_ERR : 0;
+}
+
 /* Sends a part, or as much as possible now. */
 static int go_on(struct lb_work *w)
 {
@@ -285,6 +293,8 @@ static int go_on(struct lb_work *w)
 		return execute_local(w);
 	w->local[0].len = 0;
 	ret = lb_exec_check(w);
+	if (!ret)
+		ret = check_memory(w);
 	if (ret) /* earlier requests come to their end first */
 		return is_alone ? ret : LB_EXEC_WAIT;
 	return send_part(w);
@@ -410,7 +420,8 @@ static int take_bytes(struct lb_work *w, const struct lb_span *bytes,
 	if (lb_power_is_on())
 		lb_power_deliver(w->qp->order, w->local, offset, n);
 	lb_copy_slice(w->local, src, wqe->length, offset, n);
-	return LB_EXEC_OK;
+	return lb_lost_is() && lb_lost_take(w->local) ? IBV_WC_LOC_PROT_ERR
+						      : LB_EXEC_OK;
 }
 
 /* The part behind acked was executed: 0 or a status of the requester's. */

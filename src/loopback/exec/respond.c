@@ -19,6 +19,7 @@
 #include "cq/cq.h"
 #include "exec/work.h"
 #include "memory/copy.h"
+#include "memory/lost.h"
 #include "memory/mr.h"
 #include "memory/mw.h"
 #include "memory/power.h"
@@ -172,6 +173,22 @@ int lb_respond_complete(struct lb_work *w)
 }
 
 /*
+ * Ends a request whose access met memory unmapped by the program: of this side,
+ * the responder's, or of the requester.
+ */
+static int lose(struct lb_work *w, const struct lb_span *ours)
+{
+	if (!lb_lost_take(ours) && w->qp)
+		return IBV_WC_LOC_PROT_ERR;
+	if (lb_respond_takes(w->wqe) &&
+	    w->wqe->opcode != IBV_WR_RDMA_WRITE_WITH_IMM) {
+		lb_respond_fail(w, IBV_WC_LOC_PROT_ERR);
+		return IBV_WC_REM_OP_ERR;
+	}
+	return refuse(w, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+}
+
+/*
  * The next slice is about to go to memory of the queue pair; with the first the
  * request arrives.
  */
@@ -186,13 +203,18 @@ LB_COLD static void note_slice(const struct lb_work *w, const struct lb_qp *qp,
 			 lb_copy_piece(w->wqe->length - done, w->budget));
 }
 
-/* Move as much as the budget allows: LB_EXEC_OK or LB_EXEC_AGAIN. */
+/*
+ * Moves as much as the budget allows between the responder's memory, dst or
+ * src, and the requester's: LB_EXEC_OK, LB_EXEC_AGAIN, or the status.
+ */
 static int move_slice(struct lb_work *w, const struct lb_span *dst,
 		      const struct lb_span *src, uint64_t total)
 {
 	struct lb_resp *resp = &w->peer->resp;
 	uint64_t n = lb_copy_slice(dst, src, total, resp->done, w->budget);
 
+	if (lb_lost_is())
+		return lose(w, dst == w->local ? src : dst);
 	resp->done += n;
 	w->budget -= n < w->budget ? n : w->budget;
 	w->moved += n;
@@ -311,11 +333,14 @@ int lb_respond_reads(struct lb_work *w, struct lb_span remote[2])
 
 	if (!ret)
 		ret = check_remote(w, IBV_ACCESS_REMOTE_READ, remote);
-	if (!ret && lb_power_is_on()) {
+	if (ret)
+		return ret;
+	if (lb_power_is_on()) {
 		lb_power_arrive();
 		note_read(w);
 	}
-	return ret;
+	lb_lost_touch(remote);
+	return lb_lost_is() ? lose(w, remote) : 0;
 }
 
 static int respond_atomic(struct lb_work *w)
@@ -346,6 +371,8 @@ static int respond_atomic(struct lb_work *w)
 							memory_order_acq_rel,
 							memory_order_acquire);
 	}
+	if (lb_lost_is())
+		return lose(w, remote);
 	ret = check_answer(w);
 	if (ret) /* the effects at the peer stay, as on a wire */
 		return ret;
@@ -355,6 +382,8 @@ static int respond_atomic(struct lb_work *w)
 	if (lb_power_is_on() && w->qp)
 		lb_power_deliver(w->qp->order, w->local, 0, sizeof(value));
 	lb_copy_move(w->local, 0, old, 0, sizeof(value), true);
+	if (lb_lost_is())
+		return lose(w, remote);
 	w->moved += sizeof(value);
 	return LB_EXEC_OK;
 }

@@ -18,6 +18,7 @@
 #include "exec/respond.h"
 #include "exec/work.h"
 #include "memory/copy.h"
+#include "memory/lost.h"
 #include "memory/power.h"
 #include "object/device.h"
 #include "object/limits.h"
@@ -65,7 +66,7 @@ static int fill(struct lb_work *w, uint8_t grh[LB_GRH])
 	if (lb_power_is_on())
 		lb_power_deliver(peer->order, dst, 0, length);
 	lb_copy_move(dst, 0, src, 0, length, true);
-	return 0;
+	return lb_lost_is() && lb_lost_take(dst) ? EFAULT : 0;
 }
 
 static union ibv_gid dgid_of(const struct lb_wqe *wqe)

@@ -2,10 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * barrier.c -- waits for every thread that may still use a key that was taken
- * away. Each thread that executes has a word, odd while it may hold a key. The
- * thread that took a key away waits for the words that are odd, so the wait is
- * as long as the list of threads, however many queue pairs there are.
+ * barrier.c -- waits for every thread that may still use a key taken away. Each
+ * executing thread has a word, odd while the thread may hold a key. The thread
+ * that took a key away waits for the odd words, so the wait is as long as the
+ * list of threads, however many queue pairs there are.
  * doc/protocols/loopback.md, [BARRIER].
  */
 
@@ -35,7 +35,7 @@ static pthread_key_t at_exit;
 
 /* --- the list */
 
-/* The thread ends; it calls no verb, or comes back here after one. */
+/* The thread ends, and calls no verb, or joins the list again with a verb. */
 static void leave_list(void *arg)
 {
 	struct lb_executor *self = arg;
@@ -53,7 +53,7 @@ void lb_barrier_join(struct lb_executor *self)
 	lb_list_push(&executors, &self->node);
 	pthread_mutex_unlock(&lock);
 	self->is_listed = true;
-	/* without it the list would keep a thread's memory after its end */
+	/* or the list would keep the memory of a thread that has ended */
 	if (pthread_setspecific(at_exit, self)) {
 		lb_log(0, "no memory to see the end of a thread");
 		abort();
@@ -67,7 +67,7 @@ void lb_barrier_fork(enum lb_fork_step step)
 		return;
 	}
 	if (step == LB_FORK_CHILD) {
-		/* the other threads are the parent's, and so is their memory */
+		/* other threads, and their memory, belong to the parent */
 		lb_list_init(&executors);
 		lb_list_init(&lb_barrier_executor.node);
 		if (lb_barrier_executor.is_listed)
@@ -83,7 +83,7 @@ void lb_barrier_start(void)
 		abort();
 	}
 #ifdef __SANITIZE_THREAD__
-	lb_barrier_is_heavy = true; /* it cannot see the system call */
+	lb_barrier_is_heavy = true; /* TSan does not see the system call */
 #else
 	lb_barrier_is_heavy =
 		syscall(SYS_membarrier,
@@ -91,9 +91,16 @@ void lb_barrier_start(void)
 #endif
 }
 
+void lb_barrier_forget_lost(struct lb_executor *self)
+{
+	self->lost_from = self->lost_to = 0;
+	/* relaxed: read by this thread */
+	atomic_store_explicit(&self->is_lost, false, memory_order_relaxed);
+}
+
 /* --- the wait */
 
-/* Makes every executor have a fence: its word is seen, or it sees no key. */
+/* Gives each executor a fence: the word is seen, or the key is seen to be 0. */
 static void fence(void)
 {
 	if (!lb_barrier_is_heavy &&

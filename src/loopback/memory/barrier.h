@@ -20,6 +20,9 @@
 struct lb_executor {
 	_Atomic uint32_t word; /* odd: the thread may hold a key */
 	bool is_listed;
+	/* by the handler of lost.c, in this thread: */
+	_Atomic bool is_lost;	      /* an access met unmapped memory */
+	uintptr_t lost_from, lost_to; /* empty pages in place of the memory */
 	struct lb_list node;
 };
 extern _Thread_local struct lb_executor lb_barrier_executor;
@@ -28,6 +31,8 @@ extern bool lb_barrier_is_heavy;
 void lb_barrier_start(void);
 void lb_barrier_fork(enum lb_fork_step step);
 void lb_barrier_join(struct lb_executor *self);
+/* Forgets unmapped memory that nothing else looked at: the pages stay. */
+void lb_barrier_forget_lost(struct lb_executor *self);
 /* Returns when nobody holds a key that was taken away before the call. */
 void lb_barrier_wait(void);
 
@@ -69,6 +74,10 @@ static inline void lb_barrier_leave(struct lb_executor *self)
 	/* relaxed: only this thread writes it */
 	uint32_t word = atomic_load_explicit(&self->word, memory_order_relaxed);
 
+	/* relaxed: written by this thread */
+	if (!lb_likely(!atomic_load_explicit(&self->is_lost,
+					     memory_order_relaxed)))
+		lb_barrier_forget_lost(self);
 	/* release: pairs with the acquire in lb_barrier_wait() */
 	atomic_store_explicit(&self->word, word + 1, memory_order_release);
 }

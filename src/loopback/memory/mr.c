@@ -28,6 +28,7 @@
 #include "base/random.h"
 #include "fault/fault.h"
 #include "memory/barrier.h"
+#include "memory/lost.h"
 #include "memory/pd.h"
 #include "memory/power.h"
 #include "object/limits.h"
@@ -239,6 +240,26 @@ static void row_publish(struct lb_mr_row *row)
 	atomic_store_explicit(&row->rkey, key, memory_order_release);
 }
 
+static bool find_region(const void *addr, struct lb_lost_region *region)
+{
+	uint32_t i;
+
+	for (i = 1; i < LB_ROWS; i++) {
+		const struct lb_mr_row *row = &lb_mr_rows[i];
+
+		/* acquire: pairs with the release in row_publish() */
+		region->lkey =
+			atomic_load_explicit(&row->lkey, memory_order_acquire);
+		if (!region->lkey ||
+		    (uintptr_t)addr - (uintptr_t)row->base >= row->length)
+			continue;
+		region->base = row->base;
+		region->length = row->length;
+		return true;
+	}
+	return false;
+}
+
 static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 		     size_t length, uint64_t iova, int access)
 {
@@ -256,6 +277,7 @@ static int mr_attach(struct lb_mr *mr, struct ibv_pd *ibv_pd, void *addr,
 		return err;
 	}
 	pd->refs++;
+	lb_lost_watch(find_region);
 	row->pd = lb_pd_root(ibv_pd);
 	row->base = addr;
 	row->length = length;

@@ -168,9 +168,9 @@ static void hello__of_another_version_REFUSED(void **state)
 	} newer = {LB_HELLO_MAGIC, 9, 108, {0}};
 
 	(void)state;
-	hello.version = 4;
+	hello.version = LB_HELLO_VERSION + 1;
 	refused(&hello, sizeof(hello), -1, LB_HELLO_VERSIONS,
-		"has version 4 of the wire, this one");
+		"of the wire, this one");
 	/* of a length unknown to this version */
 	refused(&newer, 80, -1, LB_HELLO_VERSIONS, "has version 9 of the wire");
 }
