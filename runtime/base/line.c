@@ -12,29 +12,29 @@
 
 /* ----------------------------------------------------------- the memory --- */
 
-static size_t whole_lines(size_t bytes)
+static size_t line_whole_lines(size_t bytes)
 {
 	return (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
 }
 
-static uint32_t slots_of(uint32_t places)
+static uint32_t line_slots_of(uint32_t places)
 {
 	return places < RT_FREELIST_MAX ? places : RT_FREELIST_MAX;
 }
 
 /* Returns the bytes of the line's ring, which is in front. */
-static size_t ring_bytes(uint32_t slots)
+static size_t line_ring_bytes(uint32_t slots)
 {
-	return whole_lines(rt_turn_line_size((uint16_t)slots) *
-			   sizeof(uint16_t));
+	return line_whole_lines(rt_turn_line_size((uint16_t)slots) *
+				sizeof(uint16_t));
 }
 
 size_t rt_line_bytes(const struct rt_line_size *size)
 {
-	uint32_t slots = slots_of(size->places);
+	uint32_t slots = line_slots_of(size->places);
 
-	return ring_bytes(slots) + sizeof(struct rt_line) +
-	       whole_lines((size_t)slots * size->stride);
+	return line_ring_bytes(slots) + sizeof(struct rt_line) +
+	       line_whole_lines((size_t)slots * size->stride);
 }
 
 /* Uses calloc(), which knows which pages are zeroed already; the pointer that
@@ -61,9 +61,10 @@ void rt_line_release(void *memory)
 void rt_line_init(struct rt_turn *turn, const struct rt_line_size *size,
 		  void *memory)
 {
-	uint32_t slots = slots_of(size->places);
+	uint32_t slots = line_slots_of(size->places);
 	struct rt_line *line =
-		(struct rt_line *)(void *)((char *)memory + ring_bytes(slots));
+		(struct rt_line *)(void *)((char *)memory +
+					   line_ring_bytes(slots));
 
 	line->places = size->places;
 	line->slots = (uint16_t)slots;
@@ -100,13 +101,14 @@ uint32_t rt_line_limit(const struct rt_turn *turn, uint32_t posted,
 
 /* ---------------------------------------------------------------- sends --- */
 
-static void *behind(const void *slot, size_t size)
+static void *line_behind(const void *slot, size_t size)
 {
 	return (char *)(uintptr_t)slot + size;
 }
 
 /* Copies the bytes of all pieces, so that the memory is the caller's again. */
-static void put_inline(struct rt_line_send *slot, const struct ibv_send_wr *wr)
+static void line_put_inline(struct rt_line_send *slot,
+			    const struct ibv_send_wr *wr)
 {
 	char *to = (char *)&slot->data;
 	uint32_t length = 0;
@@ -117,7 +119,7 @@ static void put_inline(struct rt_line_send *slot, const struct ibv_send_wr *wr)
 	slot->bytes = RT_LINE_DATA;
 	if (length > sizeof(slot->data)) {
 		slot->bytes = RT_LINE_BEHIND;
-		to = behind(slot, sizeof(*slot));
+		to = line_behind(slot, sizeof(*slot));
 	}
 	slot->length = length;
 	for (i = 0; i < wr->num_sge; i++) {
@@ -127,14 +129,15 @@ static void put_inline(struct rt_line_send *slot, const struct ibv_send_wr *wr)
 	}
 }
 
-static void put_bytes(struct rt_line_send *slot, const struct ibv_send_wr *wr)
+static void line_put_bytes(struct rt_line_send *slot,
+			   const struct ibv_send_wr *wr)
 {
 	slot->pieces = (uint8_t)wr->num_sge;
 	if (wr->num_sge == 0)
 		return;
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		slot->pieces = 1;
-		put_inline(slot, wr);
+		line_put_inline(slot, wr);
 	} else if (wr->num_sge == 1) {
 		slot->bytes = RT_LINE_PIECE;
 		slot->addr = wr->sg_list->addr;
@@ -142,12 +145,12 @@ static void put_bytes(struct rt_line_send *slot, const struct ibv_send_wr *wr)
 		slot->lkey = wr->sg_list->lkey;
 	} else {
 		slot->bytes = RT_LINE_LIST;
-		memcpy(behind(slot, sizeof(*slot)), wr->sg_list,
+		memcpy(line_behind(slot, sizeof(*slot)), wr->sg_list,
 		       (size_t)wr->num_sge * sizeof(*wr->sg_list));
 	}
 }
 
-static bool is_atomic(unsigned opcode)
+static bool line_is_atomic(unsigned opcode)
 {
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 	       opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -175,8 +178,8 @@ void rt_line_put_send(const struct rt_turn *turn, uint16_t at,
 	if (out->native != 0) /* a flush has a length and no piece */
 		slot->length = out->sge.length;
 	else
-		put_bytes(slot, wr);
-	if (is_atomic(wr->opcode)) {
+		line_put_bytes(slot, wr);
+	if (line_is_atomic(wr->opcode)) {
 		slot->remote_addr = wr->wr.atomic.remote_addr;
 		slot->rkey = wr->wr.atomic.rkey;
 		slot->data = wr->wr.atomic.compare_add;
@@ -188,7 +191,8 @@ void rt_line_put_send(const struct rt_turn *turn, uint16_t at,
 	slot->swap = wr->imm_data;
 }
 
-static void get_bytes(const struct rt_line_send *slot, struct rpma_send_wr *out)
+static void line_get_bytes(const struct rt_line_send *slot,
+			   struct rpma_send_wr *out)
 {
 	out->wr.sg_list = &out->sge;
 	out->wr.num_sge = slot->pieces;
@@ -196,9 +200,9 @@ static void get_bytes(const struct rt_line_send *slot, struct rpma_send_wr *out)
 	if (slot->bytes == RT_LINE_DATA)
 		out->sge.addr = (uintptr_t)&out->data;
 	else if (slot->bytes == RT_LINE_BEHIND)
-		out->sge.addr = (uintptr_t)behind(slot, sizeof(*slot));
+		out->sge.addr = (uintptr_t)line_behind(slot, sizeof(*slot));
 	else if (slot->bytes == RT_LINE_LIST)
-		out->wr.sg_list = behind(slot, sizeof(*slot));
+		out->wr.sg_list = line_behind(slot, sizeof(*slot));
 	else if (slot->bytes == RT_LINE_NONE)
 		out->wr.sg_list = NULL;
 }
@@ -217,8 +221,8 @@ void rt_line_get_send(const struct rt_turn *turn, uint16_t at,
 		.native = slot->native,
 		.native_arg = slot->native_arg,
 	};
-	get_bytes(slot, out);
-	if (is_atomic(slot->opcode)) {
+	line_get_bytes(slot, out);
+	if (line_is_atomic(slot->opcode)) {
 		wr->wr.atomic.remote_addr = slot->remote_addr;
 		wr->wr.atomic.rkey = slot->rkey;
 		wr->wr.atomic.compare_add = slot->data;
@@ -248,7 +252,7 @@ void rt_line_put_recv(const struct rt_turn *turn, uint16_t at,
 		slot->length = wr->sg_list->length;
 		slot->lkey = wr->sg_list->lkey;
 	} else if (wr->num_sge > 1) {
-		memcpy(behind(slot, sizeof(*slot)), wr->sg_list,
+		memcpy(line_behind(slot, sizeof(*slot)), wr->sg_list,
 		       (size_t)wr->num_sge * sizeof(*wr->sg_list));
 	}
 }
@@ -265,5 +269,5 @@ void rt_line_get_recv(const struct rt_turn *turn, uint16_t at,
 	if (slot->pieces == 1)
 		out->wr.sg_list = &out->sge;
 	else if (slot->pieces > 1)
-		out->wr.sg_list = behind(slot, sizeof(*slot));
+		out->wr.sg_list = line_behind(slot, sizeof(*slot));
 }

@@ -16,18 +16,18 @@
 #define USED_SHIFT 16
 #define TAG_SHIFT  32
 
-static uint16_t first_of(uint64_t word)
+static uint16_t freelist_first_of(uint64_t word)
 {
 	return (uint16_t)(word & FIRST_MASK);
 }
 
-static uint16_t used_of(uint64_t word)
+static uint16_t freelist_used_of(uint64_t word)
 {
 	return (uint16_t)(word >> USED_SHIFT);
 }
 
 /* Returns the word after `word`, with the next tag. */
-static uint64_t word_of(uint64_t word, uint16_t used, uint16_t first)
+static uint64_t freelist_word_of(uint64_t word, uint16_t used, uint16_t first)
 {
 	return ((word >> TAG_SHIFT) + 1) << TAG_SHIFT |
 	       (uint64_t)used << USED_SHIFT | first;
@@ -47,8 +47,8 @@ void rt_freelist_init(struct rt_freelist *list, void *memory, uint32_t stride,
 /* Returns the number behind count free slots; *bottom: the last of these slots.
  * The link of a slot that is taken meanwhile may be any number: then the tag
  * has changed. */
-static uint16_t walk(const struct rt_freelist *list, uint16_t from,
-		     uint16_t count, uint16_t *bottom)
+static uint16_t freelist_walk(const struct rt_freelist *list, uint16_t from,
+			      uint16_t count, uint16_t *bottom)
 {
 	*bottom = 0;
 	while (count-- > 0 && from != 0) {
@@ -69,16 +69,18 @@ uint16_t rt_freelist_take(struct rt_freelist *list, uint16_t count,
 	/* acquire [FREE-1]: pairs with the release in rt_freelist_give() */
 	word = atomic_load_explicit(&list->word, memory_order_acquire);
 	do {
-		if ((uint32_t)used_of(word) + count > limit)
+		if ((uint32_t)freelist_used_of(word) + count > limit)
 			return 0;
-		next = walk(list, first_of(word), count, &bottom);
-		to = word_of(word, (uint16_t)(used_of(word) + count), next);
+		next = freelist_walk(list, freelist_first_of(word), count,
+				     &bottom);
+		to = freelist_word_of(
+			word, (uint16_t)(freelist_used_of(word) + count), next);
 		/* acquire [FREE-1]: as for the load above */
 	} while (!atomic_compare_exchange_weak_explicit(&list->word, &word, to,
 							memory_order_acquire,
 							memory_order_acquire));
 	rt_freelist_link(list, bottom, 0);
-	return first_of(word);
+	return freelist_first_of(word);
 }
 
 void rt_freelist_give(struct rt_freelist *list, uint16_t top, uint16_t bottom,
@@ -90,8 +92,9 @@ void rt_freelist_give(struct rt_freelist *list, uint16_t top, uint16_t bottom,
 	/* relaxed: the compare-and-swap looks again */
 	word = atomic_load_explicit(&list->word, memory_order_relaxed);
 	do {
-		rt_freelist_link(list, bottom, first_of(word));
-		to = word_of(word, (uint16_t)(used_of(word) - count), top);
+		rt_freelist_link(list, bottom, freelist_first_of(word));
+		to = freelist_word_of(
+			word, (uint16_t)(freelist_used_of(word) - count), top);
 		/* release [FREE-1]: pairs with the acquires in
 		 * rt_freelist_take(): contents were read, and the chain is
 		 * linked; relaxed: the word is read again */
@@ -107,12 +110,12 @@ void rt_freelist_give(struct rt_freelist *list, uint16_t top, uint16_t bottom,
 #define YIELDS	 100
 #define SLEEP_NS 50000
 
-static uint16_t top_of(uint64_t word)
+static uint16_t turn_top_of(uint64_t word)
 {
 	return (uint16_t)((word & RT_TURN_TOP_MASK) >> RT_TURN_TOP_SHIFT);
 }
 
-static bool is_same_generation(uint64_t a, uint64_t b)
+static bool turn_is_same_generation(uint64_t a, uint64_t b)
 {
 	return a / RT_TURN_GENERATION == b / RT_TURN_GENERATION;
 }
@@ -152,16 +155,16 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 			return RT_TURN_REFUSED;
 		if (!(word & RT_TURN_OPEN))
 			return RT_TURN_NOT_YET;
-		if (!is_same_generation(word, seen))
+		if (!turn_is_same_generation(word, seen))
 			return RT_TURN_STALE;
-		rt_freelist_link(&turn->free, bottom, top_of(word));
+		rt_freelist_link(&turn->free, bottom, turn_top_of(word));
 		to = (word & ~RT_TURN_TOP_MASK) | (uint64_t)top
 							  << RT_TURN_TOP_SHIFT;
 		if (!(word & (RT_TURN_HELD | RT_TURN_PAUSED)))
 			to = (to | RT_TURN_HELD) & ~(uint64_t)RT_TURN_WAITS;
 		/* release [TURN-4]: pairs with the acquire in rt_turn_gather():
 		 * the slots; acquire [TURN-1]: pairs with the release in
-		 * give_back(), because the caller may become the holder;
+		 * turn_give_back(), because the caller may become the holder;
 		 * acquire of a failure: as in rt_turn_look() */
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_acq_rel,
@@ -174,7 +177,7 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 
 /* Appends a chain to the line. The newest slot is on top, and goes to the end
  * of the line. */
-static void line_up(struct rt_turn *turn, uint16_t top)
+static void turn_line_up(struct rt_turn *turn, uint16_t top)
 {
 	uint16_t *line = turn->line;
 	uint16_t first = turn->tail;
@@ -199,13 +202,13 @@ void rt_turn_gather(struct rt_turn *turn)
 
 	/* relaxed: the exchange below brings the chain */
 	word = atomic_load_explicit(&turn->word, memory_order_relaxed);
-	if (top_of(word) == 0)
+	if (turn_top_of(word) == 0)
 		return;
 	/* acquire [TURN-4]: pairs with the release in rt_turn_publish(): the
 	 * slots and the chain */
 	word = atomic_fetch_and_explicit(&turn->word, ~RT_TURN_TOP_MASK,
 					 memory_order_acquire);
-	line_up(turn, top_of(word));
+	turn_line_up(turn, turn_top_of(word));
 }
 
 void rt_turn_cut_line(struct rt_turn *turn, uint32_t place, uint16_t count)
@@ -236,22 +239,22 @@ void rt_turn_leave_line(struct rt_turn *turn, uint16_t count)
 	rt_turn_cut_line(turn, 0, count);
 }
 
-static bool may_post(uint64_t word)
+static bool turn_may_post(uint64_t word)
 {
 	return !(word & (RT_TURN_CLOSED | RT_TURN_PAUSED));
 }
 
-static bool may_post_now(const struct rt_turn *turn)
+static bool turn_may_post_now(const struct rt_turn *turn)
 {
 	/* relaxed: a close or pause waits until the right is given back */
-	return may_post(
+	return turn_may_post(
 		atomic_load_explicit(&turn->word, memory_order_relaxed));
 }
 
 /* Tells the poller whether there is a line, while the right is held: the poller
  * knows of a line before the poller can find the right free [TURN-2]. */
-static void say_line(struct rt_turn *turn, const struct rt_turn_ops *ops,
-		     void *arg)
+static void turn_say_line(struct rt_turn *turn, const struct rt_turn_ops *ops,
+			  void *arg)
 {
 	bool waits = rt_turn_length(turn) > 0;
 
@@ -262,13 +265,13 @@ static void say_line(struct rt_turn *turn, const struct rt_turn_ops *ops,
 
 /* Gives the right back by a single exchange. Returns false if more was
  * published that the holder has to post. *word: the word that is left. */
-static bool give_back(struct rt_turn *turn, bool goes_on, uint64_t *word)
+static bool turn_give_back(struct rt_turn *turn, bool goes_on, uint64_t *word)
 {
 	/* relaxed: the compare-and-swap looks again */
 	uint64_t is = atomic_load_explicit(&turn->word, memory_order_relaxed);
 
 	do {
-		if (goes_on && may_post(is) && top_of(is) != 0)
+		if (goes_on && turn_may_post(is) && turn_top_of(is) != 0)
 			return false;
 		*word = is & ~(uint64_t)RT_TURN_HELD;
 		if (rt_turn_length(turn) > 0)
@@ -283,10 +286,10 @@ static bool give_back(struct rt_turn *turn, bool goes_on, uint64_t *word)
 
 /* Takes the right again if room came while the right was held: no other thread
  * would see the room. */
-static bool take_again(struct rt_turn *turn, const struct rt_turn_ops *ops,
-		       void *arg, uint32_t needs, uint64_t word)
+static bool turn_take_again(struct rt_turn *turn, const struct rt_turn_ops *ops,
+			    void *arg, uint32_t needs, uint64_t word)
 {
-	if (needs == 0 || !may_post(word))
+	if (needs == 0 || !turn_may_post(word))
 		return false;
 	/* pairs with the fence of the poller's batch [TURN-2]: either the
 	 * poller sees that the line waits, or this look sees the room */
@@ -300,16 +303,16 @@ static bool take_again(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		       memory_order_acquire, memory_order_relaxed);
 }
 
-static bool is_waiting(uint64_t word)
+static bool turn_is_waiting(uint64_t word)
 {
-	return (word & RT_TURN_WAITS) || top_of(word) != 0;
+	return (word & RT_TURN_WAITS) || turn_top_of(word) != 0;
 }
 
 /* Returns whether a drain may go on: nothing waits any more. A line that waits
  * for room is posted by the poller when room comes. */
-static bool is_through(uint64_t word)
+static bool turn_is_through(uint64_t word)
 {
-	return (word & RT_TURN_DRAINED) && !is_waiting(word);
+	return (word & RT_TURN_DRAINED) && !turn_is_waiting(word);
 }
 
 bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
@@ -324,39 +327,39 @@ bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 			rt_turn_gather(turn);
 			for (n = 1; n > 0 && budget > 0 &&
 				    rt_turn_length(turn) > 0 &&
-				    may_post_now(turn);) {
+				    turn_may_post_now(turn);) {
 				n = ops->post(turn, arg);
 				budget -= n < budget ? n : budget;
 			}
 			needs = rt_turn_length(turn) > 0 ? ops->needs(turn, arg)
 							 : 0;
-			say_line(turn, ops, arg);
-		} while (!give_back(turn, budget > 0, &word));
-	} while (budget > 0 && take_again(turn, ops, arg, needs, word));
-	return is_through(word) || (budget == 0 && is_waiting(word));
+			turn_say_line(turn, ops, arg);
+		} while (!turn_give_back(turn, budget > 0, &word));
+	} while (budget > 0 && turn_take_again(turn, ops, arg, needs, word));
+	return turn_is_through(word) || (budget == 0 && turn_is_waiting(word));
 }
 
 bool rt_turn_let_go(struct rt_turn *turn)
 {
 	uint64_t word;
 
-	give_back(turn, false, &word);
-	return is_through(word) || is_waiting(word);
+	turn_give_back(turn, false, &word);
+	return turn_is_through(word) || turn_is_waiting(word);
 }
 
 /* ----------------------------------------------------------- the poller --- */
 
-static bool take(struct rt_turn *turn, bool only_waiting)
+static bool turn_take(struct rt_turn *turn, bool only_waiting)
 {
 	/* relaxed: the exchange orders; the caller's fence makes the word
 	 * visible */
 	uint64_t word = atomic_load_explicit(&turn->word, memory_order_relaxed);
 
 	do {
-		if ((word & RT_TURN_HELD) || !may_post(word) ||
-		    (only_waiting && !is_waiting(word)))
+		if ((word & RT_TURN_HELD) || !turn_may_post(word) ||
+		    (only_waiting && !turn_is_waiting(word)))
 			return false;
-		/* acquire [TURN-1]: pairs with the release in give_back();
+		/* acquire [TURN-1]: pairs with the release in turn_give_back();
 		 * relaxed: the word is read again */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&turn->word, &word,
@@ -367,25 +370,25 @@ static bool take(struct rt_turn *turn, bool only_waiting)
 
 bool rt_turn_take_waiting(struct rt_turn *turn)
 {
-	return take(turn, true);
+	return turn_take(turn, true);
 }
 
 bool rt_turn_try_take(struct rt_turn *turn)
 {
-	return take(turn, false);
+	return turn_take(turn, false);
 }
 
 bool rt_turn_is_through(const struct rt_turn *turn)
 {
 	uint64_t word = rt_turn_look(turn);
 
-	return is_through(word) && !(word & RT_TURN_HELD);
+	return turn_is_through(word) && !(word & RT_TURN_HELD);
 }
 
 /* --------------------------------------------------- the control thread --- */
 
 /* Sets bits; returns the former word. */
-static uint64_t set(struct rt_turn *turn, uint64_t bits)
+static uint64_t turn_set(struct rt_turn *turn, uint64_t bits)
 {
 	/* acq_rel [TURN-1]: publishes earlier writes to threads that see the
 	 * bits, and sees the ledger of a holder that has left */
@@ -395,22 +398,22 @@ static uint64_t set(struct rt_turn *turn, uint64_t bits)
 
 void rt_turn_open(struct rt_turn *turn)
 {
-	set(turn, RT_TURN_OPEN);
+	turn_set(turn, RT_TURN_OPEN);
 }
 
 bool rt_turn_pause(struct rt_turn *turn)
 {
-	return !(set(turn, RT_TURN_PAUSED) & RT_TURN_PAUSED);
+	return !(turn_set(turn, RT_TURN_PAUSED) & RT_TURN_PAUSED);
 }
 
 void rt_turn_drain(struct rt_turn *turn)
 {
-	set(turn, RT_TURN_DRAINED);
+	turn_set(turn, RT_TURN_DRAINED);
 }
 
 void rt_turn_close(struct rt_turn *turn)
 {
-	set(turn, RT_TURN_CLOSED);
+	turn_set(turn, RT_TURN_CLOSED);
 }
 
 void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
@@ -419,8 +422,8 @@ void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
 	const struct timespec nap = {.tv_nsec = SLEEP_NS};
 	uint32_t looks = 0;
 
-	/* acquire [TURN-1]: pairs with the release in give_back() of the thread
-	 * that has left: ledger and line */
+	/* acquire [TURN-1]: pairs with the release in turn_give_back() of the
+	 * thread that has left: ledger and line */
 	while (rt_turn_look(turn) & bits) {
 		if (++looks < LOOKS)
 			rt_cpu_relax();
@@ -457,5 +460,5 @@ bool rt_turn_resume(struct rt_turn *turn)
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_release,
 							memory_order_relaxed));
-	return is_waiting(to);
+	return turn_is_waiting(to);
 }

@@ -67,14 +67,14 @@ struct rt_hold {
 
 /* ------------------------------------------------------------- the line --- */
 
-static struct rt_gate *gate_of(const struct rt_hold *hold)
+static struct rt_gate *hold_gate_of(const struct rt_hold *hold)
 {
 	return &hold->conn->gate[hold->side];
 }
 
-static struct rt_ledger *ledger_of(const struct rt_hold *hold)
+static struct rt_ledger *hold_ledger_of(const struct rt_hold *hold)
 {
-	return &gate_of(hold)->ledger;
+	return &hold_gate_of(hold)->ledger;
 }
 
 /* the words of a slot that the holder needs, for sends and receives */
@@ -87,10 +87,10 @@ struct rt_line_head {
 
 /* Returns the words of a slot of either kind, of the slot at that place in
  * line. */
-static inline struct rt_line_head head_of(const struct rt_hold *hold,
-					  uint32_t place)
+static inline struct rt_line_head hold_head_of(const struct rt_hold *hold,
+					       uint32_t place)
 {
-	const struct rt_turn *turn = &gate_of(hold)->turn;
+	const struct rt_turn *turn = &hold_gate_of(hold)->turn;
 	const void *slot = rt_line_slot(turn, rt_turn_at(turn, place));
 	const struct rt_line_recv *recv = slot;
 	const struct rt_line_send *send = slot;
@@ -107,45 +107,46 @@ static inline struct rt_line_head head_of(const struct rt_hold *hold,
 
 /* Returns the length of the link that begins at the place, 1 without a link;
  * *last: the link's last slot. */
-static inline uint32_t link_length(const struct rt_hold *hold, uint32_t place,
-				   struct rt_line_head *last)
+static inline uint32_t hold_link_length(const struct rt_hold *hold,
+					uint32_t place,
+					struct rt_line_head *last)
 {
 	uint32_t length = 1;
 
-	*last = head_of(hold, place);
+	*last = hold_head_of(hold, place);
 	while (unlikely(last->link & RT_LINK_GOES_ON))
-		*last = head_of(hold, place + length++);
+		*last = hold_head_of(hold, place + length++);
 	return length;
 }
 
 /* Takes the future off the line. Returns false if the future was cancelled
  * meanwhile, so that the work request is not posted. */
-static bool claim(const struct rt_line_head *last)
+static bool hold_claim(const struct rt_line_head *last)
 {
 	return !last->is_waited || rt_future_leave_line(rt_future_of_cookie(
 					   rt_wr_id_cookie(last->wr_id)));
 }
 
-static bool is_cancelled(const struct rt_line_head *last)
+static bool hold_is_cancelled(const struct rt_line_head *last)
 {
 	return last->is_waited && !rt_future_is_in_line(rt_future_of_cookie(
 					  rt_wr_id_cookie(last->wr_id)));
 }
 
 /* Appends the entries of a link of that length, or of a single work request. */
-static inline void append(const struct rt_hold *hold, uint32_t place,
-			  uint32_t length, uint32_t tick,
-			  struct rt_ledger_pen *pen)
+static inline void hold_append(const struct rt_hold *hold, uint32_t place,
+			       uint32_t length, uint32_t tick,
+			       struct rt_ledger_pen *pen)
 {
 	struct rt_line_head head;
 
 	for (; length > 0; length--, place++) {
-		head = head_of(hold, place);
+		head = hold_head_of(hold, place);
 		rt_hold_append(pen, head.wr_id, head.completes, tick);
 		if (likely(head.link == 0))
 			continue;
 		rt_hold_end_row(hold->conn, hold->side, pen);
-		rt_ledger_link(ledger_of(hold), head.link);
+		rt_ledger_link(hold_ledger_of(hold), head.link);
 		*pen = rt_hold_begin_row(hold->conn, hold->side);
 	}
 }
@@ -156,10 +157,10 @@ static inline void append(const struct rt_hold *hold, uint32_t place,
  * no room, or the front was cancelled, and *cancelled is the length of the
  * cancelled link.
  */
-static uint32_t append_run(const struct rt_hold *hold, uint32_t *cancelled)
+static uint32_t hold_append_run(const struct rt_hold *hold, uint32_t *cancelled)
 {
 	uint32_t tick = rt_poller_date(hold->conn->poller);
-	uint32_t end = rt_turn_length(&gate_of(hold)->turn);
+	uint32_t end = rt_turn_length(&hold_gate_of(hold)->turn);
 	struct rt_line_head last;
 	struct rt_ledger_pen pen;
 	uint32_t count = 0;
@@ -168,17 +169,17 @@ static uint32_t append_run(const struct rt_hold *hold, uint32_t *cancelled)
 
 	*cancelled = 0;
 	rt_hold_has_room(hold->conn, hold->side, end); /* or as much as is */
-	room = rt_ledger_room(ledger_of(hold));
+	room = rt_ledger_room(hold_ledger_of(hold));
 	pen = rt_hold_begin_row(hold->conn, hold->side);
 	for (; count < end && count < RT_POST_CHUNK; count += length) {
-		length = link_length(hold, count, &last);
+		length = hold_link_length(hold, count, &last);
 		if (length > room - count)
 			break;
-		if (!claim(&last)) {
+		if (!hold_claim(&last)) {
 			*cancelled = length;
 			break;
 		}
-		append(hold, count, length, tick, &pen);
+		hold_append(hold, count, length, tick, &pen);
 	}
 	rt_hold_end_row(hold->conn, hold->side, &pen);
 	return count;
@@ -186,9 +187,9 @@ static uint32_t append_run(const struct rt_hold *hold, uint32_t *cancelled)
 
 /* ------------------------------------------------------------- the verb --- */
 
-static bool is_signaled(const struct rt_hold *hold, uint32_t at)
+static bool hold_is_signaled(const struct rt_hold *hold, uint32_t at)
 {
-	const struct rt_ledger *ledger = ledger_of(hold);
+	const struct rt_ledger *ledger = hold_ledger_of(hold);
 
 	return ledger->entries[at & ledger->mask].signaled;
 }
@@ -196,8 +197,8 @@ static bool is_signaled(const struct rt_hold *hold, uint32_t at)
 /* Gives a chain with native operations to librpma. The log's function is the
  * program's, and may post itself, so messages of librpma are kept until nothing
  * is held. */
-static uint32_t give_native(struct rt_hold *hold, struct rpma_send_wr *chain,
-			    uint32_t n)
+static uint32_t hold_give_native(struct rt_hold *hold,
+				 struct rpma_send_wr *chain, uint32_t n)
 {
 	RT_NOT_CANCELLED;
 	struct rpma_rt_conn *conn = hold->conn;
@@ -222,29 +223,29 @@ static uint32_t give_native(struct rt_hold *hold, struct rpma_send_wr *chain,
 /* Posts n work requests of the line from the place on. Returns how many the
  * device took; fewer than n: the device refused a work request. entry: index of
  * the first entry in the ledger. */
-static uint32_t post_sends(struct rt_hold *hold, uint32_t place, uint32_t entry,
-			   uint32_t n)
+static uint32_t hold_post_sends(struct rt_hold *hold, uint32_t place,
+				uint32_t entry, uint32_t n)
 {
-	const struct rt_turn *turn = &gate_of(hold)->turn;
+	const struct rt_turn *turn = &hold_gate_of(hold)->turn;
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 	bool has_native = false;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
 		rt_line_get_send(turn, rt_turn_at(turn, place + i), &chain[i]);
-		if (is_signaled(hold, entry + i))
+		if (hold_is_signaled(hold, entry + i))
 			chain[i].wr.send_flags |= IBV_SEND_SIGNALED;
 		has_native |= chain[i].native != 0;
 	}
-	return has_native ? give_native(hold, chain, n)
+	return has_native ? hold_give_native(hold, chain, n)
 			  : (uint32_t)rt_hold_give_sends(hold->conn, chain,
 							 (int)n);
 }
 
-static uint32_t post_recvs(const struct rt_hold *hold, uint32_t place,
-			   uint32_t n)
+static uint32_t hold_post_recvs(const struct rt_hold *hold, uint32_t place,
+				uint32_t n)
 {
-	const struct rt_turn *turn = &gate_of(hold)->turn;
+	const struct rt_turn *turn = &hold_gate_of(hold)->turn;
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 	uint32_t i;
 
@@ -255,9 +256,9 @@ static uint32_t post_recvs(const struct rt_hold *hold, uint32_t place,
 
 /* Gives the first `count` work requests of the line, which are appended, to the
  * device. */
-static void post_run(struct rt_hold *hold, uint32_t count)
+static void hold_post_run(struct rt_hold *hold, uint32_t count)
 {
-	struct rt_ledger *ledger = ledger_of(hold);
+	struct rt_ledger *ledger = hold_ledger_of(hold);
 	uint32_t done = 0;
 	uint32_t taken;
 	uint32_t n;
@@ -265,27 +266,28 @@ static void post_run(struct rt_hold *hold, uint32_t count)
 	while (done < count) {
 		n = count - done < RT_POST_CHUNK ? count - done : RT_POST_CHUNK;
 		taken = hold->side == RPMA_RT_SEND_SIDE
-				? post_sends(hold, done,
-					     ledger->tail - count + done, n)
-				: post_recvs(hold, done, n);
+				? hold_post_sends(hold, done,
+						  ledger->tail - count + done,
+						  n)
+				: hold_post_recvs(hold, done, n);
 		done += taken;
 		if (taken < n) {
 			hold->is_refused = true;
 			rt_ledger_refuse(ledger, count - done);
-			rt_turn_close(&gate_of(hold)->turn);
+			rt_turn_close(&hold_gate_of(hold)->turn);
 			return;
 		}
 	}
 }
 
-static uint32_t post(struct rt_turn *turn, void *arg)
+static uint32_t hold_post(struct rt_turn *turn, void *arg)
 {
 	struct rt_hold *hold = arg;
 	uint32_t cancelled;
-	uint32_t count = append_run(hold, &cancelled);
+	uint32_t count = hold_append_run(hold, &cancelled);
 
 	if (count > 0) {
-		post_run(hold, count);
+		hold_post_run(hold, count);
 		rt_turn_leave_line(turn, (uint16_t)count);
 		rt_hold_show_posted(hold->conn, hold->side);
 	}
@@ -298,18 +300,18 @@ static uint32_t post(struct rt_turn *turn, void *arg)
 	return count + cancelled;
 }
 
-static uint32_t needs(struct rt_turn *turn, void *arg)
+static uint32_t hold_needs(struct rt_turn *turn, void *arg)
 {
 	struct rt_line_head last;
 
 	(void)turn;
-	return link_length(arg, 0, &last);
+	return hold_link_length(arg, 0, &last);
 }
 
-static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
+static bool hold_has_room(struct rt_turn *turn, uint32_t count, void *arg)
 {
 	const struct rt_hold *hold = arg;
-	const struct rt_ledger *ledger = ledger_of(hold);
+	const struct rt_ledger *ledger = hold_ledger_of(hold);
 
 	(void)turn;
 	/* acquire [LEDGER-1]: pairs with the release in rt_side_publish();
@@ -322,7 +324,7 @@ static bool has_room(struct rt_turn *turn, uint32_t count, void *arg)
 	       count;
 }
 
-static void say(struct rt_turn *turn, bool waits, void *arg)
+static void hold_say(struct rt_turn *turn, bool waits, void *arg)
 {
 	const struct rt_hold *hold = arg;
 
@@ -331,10 +333,10 @@ static void say(struct rt_turn *turn, bool waits, void *arg)
 }
 
 static const struct rt_turn_ops ops = {
-	.post = post,
-	.needs = needs,
-	.has_room = has_room,
-	.say = say,
+	.post = hold_post,
+	.needs = hold_needs,
+	.has_room = hold_has_room,
+	.say = hold_say,
 };
 
 bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
@@ -357,7 +359,7 @@ bool rt_hold_find_last(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	 * requests behind retire earlier than counted: then the number comes
 	 * back late, never early */
 	for (place = 0; place < rt_turn_length(turn); place++) {
-		head = head_of(&hold, place);
+		head = hold_head_of(&hold, place);
 		index++;
 		if (rt_wr_id_route(head.wr_id) != route)
 			continue;
@@ -378,10 +380,10 @@ bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 	rt_turn_gather(turn);
 	while (rt_turn_length(turn) > 0) {
-		head = head_of(&hold, 0);
+		head = hold_head_of(&hold, 0);
 		rt_turn_leave_line(turn, 1);
 		/* a part has the outcome of its link's last work request */
-		if (head.link & RT_LINK_PART || !claim(&head))
+		if (head.link & RT_LINK_PART || !hold_claim(&head))
 			continue;
 		*entry = (struct rt_ledger_entry){.wr_id = head.wr_id,
 						  .opcode = head.completes};
@@ -394,7 +396,7 @@ bool rt_hold_take_unposted(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 /* Closes the connection: a verb refused a work request for which there was
  * room. */
-static void give_up(struct rpma_rt_conn *conn)
+static void hold_give_up(struct rpma_rt_conn *conn)
 {
 	char name[RPMA_RT_NAME_MAX + 1];
 	char words[RT_FAILURE_WORDS];
@@ -409,7 +411,7 @@ static void give_up(struct rpma_rt_conn *conn)
 }
 
 /* Ends a hold, when the right is given back. is_left: the poller goes on. */
-static void finish(const struct rt_hold *hold, bool is_left)
+static void hold_finish(const struct rt_hold *hold, bool is_left)
 {
 	if (hold->is_log_held)
 		rpma_log_release();
@@ -418,14 +420,15 @@ static void finish(const struct rt_hold *hold, bool is_left)
 	if (hold->has_places)
 		rt_hold_tell_places(hold->conn, hold->side);
 	if (hold->is_refused)
-		give_up(hold->conn);
+		hold_give_up(hold->conn);
 }
 
 static void hold_on(struct rt_hold *hold)
 {
 	uint32_t budget = rt_post_budget(hold->conn->poller->threaded);
 
-	finish(hold, rt_turn_hold(&gate_of(hold)->turn, &ops, hold, budget));
+	hold_finish(hold, rt_turn_hold(&hold_gate_of(hold)->turn, &ops, hold,
+				       budget));
 }
 
 void rt_hold_published(struct rpma_rt_conn *conn, enum rpma_rt_side side)
@@ -443,15 +446,15 @@ void rt_hold_refused(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	rt_turn_close(&conn->gate[side].turn);
 	rt_hold_show_posted(conn, side);
 	if (rt_turn_leave_alone(&conn->gate[side].turn, seen))
-		finish(&hold, false);
+		hold_finish(&hold, false);
 	else
 		hold_on(&hold);
 }
 
 /* Takes cancelled work requests out of the line; returns their number. */
-static uint32_t sweep(const struct rt_hold *hold)
+static uint32_t hold_sweep(const struct rt_hold *hold)
 {
-	struct rt_turn *turn = &gate_of(hold)->turn;
+	struct rt_turn *turn = &hold_gate_of(hold)->turn;
 	struct rt_line_head last;
 	uint32_t place = 0;
 	uint32_t swept = 0;
@@ -459,12 +462,12 @@ static uint32_t sweep(const struct rt_hold *hold)
 
 	rt_turn_gather(turn);
 	while (place < rt_turn_length(turn)) {
-		length = link_length(hold, place, &last);
-		if (!is_cancelled(&last)) {
+		length = hold_link_length(hold, place, &last);
+		if (!hold_is_cancelled(&last)) {
 			place += length;
 			continue;
 		}
-		claim(&last); /* takes the future off the line */
+		hold_claim(&last); /* takes the future off the line */
 		rt_turn_cut_line(turn, place, (uint16_t)length);
 		swept += length;
 	}
@@ -478,7 +481,7 @@ bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 	if (!rt_hold_has_cancelled(conn, side) ||
 	    !rt_turn_try_take(&conn->gate[side].turn))
 		return false;
-	hold.has_places = sweep(&hold) > 0;
+	hold.has_places = hold_sweep(&hold) > 0;
 	hold_on(&hold);
 	return hold.has_places;
 }

@@ -80,8 +80,9 @@ static_assert(offsetof(struct rt_lane, spilled) < RT_CACHE_LINE,
 
 /* Copies items. A batch that is fanned out to many lanes is a few items for
  * each lane: a call of memcpy() would cost as much as the copy. */
-static void copy_items(struct rpma_rt_completion *to,
-		       const struct rpma_rt_completion *from, uint32_t count)
+static void lane_copy_items(struct rpma_rt_completion *to,
+			    const struct rpma_rt_completion *from,
+			    uint32_t count)
 {
 	uint32_t i;
 
@@ -102,7 +103,7 @@ static void copy_items(struct rpma_rt_completion *to,
 /* Allocates a ring. A ring has no more pages than it fills, and the same
  * alignment in each lane: with alignment by chance, a lane handed over up to 5
  * % less. */
-static struct rpma_rt_completion *ring_new(uint32_t size)
+static struct rpma_rt_completion *lane_ring_new(uint32_t size)
 {
 	size_t bytes = size * sizeof(struct rpma_rt_completion);
 	size_t alignment = bytes < PAGE ? bytes : PAGE;
@@ -112,7 +113,7 @@ static struct rpma_rt_completion *ring_new(uint32_t size)
 
 /* Computes room_end, after head_seen was read, or the spill became empty or not
  * empty. */
-static void note_room(struct rt_lane *lane)
+static void lane_note_room(struct rt_lane *lane)
 {
 	lane->room_end = lane->spill->count == 0 ? lane->head_seen + lane->size
 						 : lane->tail_next;
@@ -131,10 +132,10 @@ int rt_lane_init(struct rt_lane *lane, struct rt_bell *poller,
 	lane->consumer = consumer;
 	lane->size = size;
 	lane->backlog_limit = backlog_limit;
-	lane->ring = ring_new(size);
+	lane->ring = lane_ring_new(size);
 	lane->spill = rt_spill_new(backlog_limit);
 	if (lane->ring != NULL && lane->spill != NULL) {
-		note_room(lane);
+		lane_note_room(lane);
 		return 0;
 	}
 	rt_lane_fini(lane);
@@ -151,7 +152,7 @@ void rt_lane_fini(struct rt_lane *lane)
 
 /* Returns the number of free slots; reads head again if there are fewer than
  * `wanted`. */
-static uint32_t room(struct rt_lane *lane, uint32_t wanted)
+static uint32_t lane_room(struct rt_lane *lane, uint32_t wanted)
 {
 	uint32_t free_count = lane->size - (lane->tail_next - lane->head_seen);
 
@@ -161,26 +162,27 @@ static uint32_t room(struct rt_lane *lane, uint32_t wanted)
 	 * read the slots that are overwritten next */
 	lane->head_seen =
 		atomic_load_explicit(&lane->head, memory_order_acquire);
-	note_room(lane);
+	lane_note_room(lane);
 	return lane->size - (lane->tail_next - lane->head_seen);
 }
 
 /* Copies items to the ring behind tail_next, without publishing them. REQUIRES:
  * room */
-static void ring_put(struct rt_lane *lane,
-		     const struct rpma_rt_completion *items, uint32_t count)
+static void lane_ring_put(struct rt_lane *lane,
+			  const struct rpma_rt_completion *items,
+			  uint32_t count)
 {
 	uint32_t at = lane->tail_next & (lane->size - 1);
 	uint32_t straight = lane->size - at;
 
 	if (straight > count)
 		straight = count;
-	copy_items(&lane->ring[at], items, straight);
-	copy_items(lane->ring, items + straight, count - straight);
+	lane_copy_items(&lane->ring[at], items, straight);
+	lane_copy_items(lane->ring, items + straight, count - straight);
 	lane->tail_next += count;
 }
 
-static void tell_spill(struct rt_lane *lane)
+static void lane_tell_spill(struct rt_lane *lane)
 {
 	/* relaxed: statistic for rpma_rt_dump(), which orders nothing */
 	atomic_store_explicit(&lane->spill_now, lane->spill->count,
@@ -189,7 +191,7 @@ static void tell_spill(struct rt_lane *lane)
 
 /* Returns a place in the spill. Without room, which cannot happen, the newest
  * item is lost. */
-static struct rpma_rt_completion *spill_one(struct rt_lane *lane)
+static struct rpma_rt_completion *lane_spill_one(struct rt_lane *lane)
 {
 	struct rt_spill *spill = lane->spill;
 	struct rpma_rt_completion *place = rt_spill_place(spill);
@@ -203,8 +205,8 @@ static struct rpma_rt_completion *spill_one(struct rt_lane *lane)
 		place = &spill->items[(spill->first + spill->count - 1) %
 				      spill->entries];
 	}
-	tell_spill(lane);
-	note_room(lane);
+	lane_tell_spill(lane);
+	lane_note_room(lane);
 	if (spill->count >= lane->backlog_limit)
 		/* relaxed [LANE-5]: the release of the retired count, which
 		 * follows, publishes the flag to the posters concerned */
@@ -215,8 +217,8 @@ static struct rpma_rt_completion *spill_one(struct rt_lane *lane)
 
 struct rpma_rt_completion *rt_lane_find_slot_poller(struct rt_lane *lane)
 {
-	if (lane->spill->count > 0 || room(lane, 1) == 0)
-		return spill_one(lane);
+	if (lane->spill->count > 0 || lane_room(lane, 1) == 0)
+		return lane_spill_one(lane);
 	return &lane->ring[lane->tail_next++ & (lane->size - 1)];
 }
 
@@ -233,7 +235,7 @@ void rt_lane_fetch_poller(const struct rt_lane *lane, uint32_t count)
 }
 
 /* Updates the flags after a spill shrank. */
-static void ease(struct rt_lane *lane)
+static void lane_ease(struct rt_lane *lane)
 {
 	/* relaxed: only the poller stores the flag */
 	if (lane->spill->count <= lane->backlog_limit / 2 &&
@@ -254,7 +256,7 @@ static void ease(struct rt_lane *lane)
 bool rt_lane_is_emptying_poller(struct rt_lane *lane)
 {
 	return lane->spill->count > 0 &&
-	       room(lane, lane->spill->count) >= lane->spill->count;
+	       lane_room(lane, lane->spill->count) >= lane->spill->count;
 }
 
 uint32_t rt_lane_retry_poller(struct rt_lane *lane)
@@ -264,19 +266,19 @@ uint32_t rt_lane_retry_poller(struct rt_lane *lane)
 	uint32_t count;
 
 	while (spill->count > 0) {
-		count = rt_spill_front(spill, room(lane, spill->count));
+		count = rt_spill_front(spill, lane_room(lane, spill->count));
 		if (count == 0)
 			break;
-		ring_put(lane, &spill->items[spill->first], count);
+		lane_ring_put(lane, &spill->items[spill->first], count);
 		rt_spill_drop(spill, count);
 		moved += count;
 	}
 	if (moved == 0)
 		return 0;
-	note_room(lane);
+	lane_note_room(lane);
 	rt_lane_release_tail_poller(lane);
-	tell_spill(lane);
-	ease(lane);
+	lane_tell_spill(lane);
+	lane_ease(lane);
 	return moved;
 }
 
@@ -349,7 +351,7 @@ bool rt_lane_arm_spill_poller(struct rt_lane *lane)
 bool rt_lane_has_room_poller(struct rt_lane *lane)
 {
 	/* half of the ring: see "A poller sleeps with a spill" on the page */
-	return room(lane, lane->size) >= lane->size / 2;
+	return lane_room(lane, lane->size) >= lane->size / 2;
 }
 
 struct rt_spill *rt_lane_swap_spill_poller(struct rt_lane *lane,
@@ -377,8 +379,8 @@ void rt_lane_take_spill_poller(struct rt_lane *lane, struct rt_spill *bigger)
 
 /* --------------------------------------------------------- the consumer --- */
 
-static void copy_out(const struct rt_lane *lane,
-		     struct rpma_rt_completion *cmpl, uint32_t count)
+static void lane_copy_out(const struct rt_lane *lane,
+			  struct rpma_rt_completion *cmpl, uint32_t count)
 {
 	uint32_t at = lane->head_next & (lane->size - 1);
 	uint32_t straight = lane->size - at;
@@ -390,7 +392,7 @@ static void copy_out(const struct rt_lane *lane,
 }
 
 /* Returns whether the poller asked to be rung and there is enough room. */
-static bool is_ring_due(const struct rt_lane *lane)
+static bool lane_is_ring_due(const struct rt_lane *lane)
 {
 	/* relaxed [LANE-4]: a consumer that stops taking fences first, and
 	 * looks again; a consumer that goes on sees the store in time */
@@ -398,8 +400,8 @@ static bool is_ring_due(const struct rt_lane *lane)
 	       lane->tail_seen - lane->head_next <= lane->size / 2;
 }
 
-static uint32_t take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
-		     uint32_t max)
+static uint32_t lane_take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
+			  uint32_t max)
 {
 	uint32_t count = lane->tail_seen - lane->head_next;
 
@@ -414,7 +416,7 @@ static uint32_t take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 	}
 	if (count > max)
 		count = max;
-	copy_out(lane, cmpl, count);
+	lane_copy_out(lane, cmpl, count);
 	lane->head_next += count;
 	/* release [LANE-2]: pairs with the acquire of head by the poller: the
 	 * reads of the slots come before their reuse */
@@ -426,9 +428,9 @@ static uint32_t take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 uint32_t rt_lane_take_consumer(struct rt_lane *lane,
 			       struct rpma_rt_completion *cmpl, uint32_t max)
 {
-	uint32_t count = take(lane, cmpl, max);
+	uint32_t count = lane_take(lane, cmpl, max);
 
-	if (count > 0 && is_ring_due(lane))
+	if (count > 0 && lane_is_ring_due(lane))
 		rt_bell_ring(lane->poller);
 	return count;
 }
@@ -449,7 +451,7 @@ uint64_t rt_lane_take_stamp_consumer(struct rt_lane *lane)
 
 void rt_lane_ring_poller_consumer(struct rt_lane *lane)
 {
-	if (is_ring_due(lane))
+	if (lane_is_ring_due(lane))
 		rt_bell_ring_fenced(lane->poller);
 }
 
@@ -461,7 +463,7 @@ uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
 	uint32_t count;
 
 	while (total < max) {
-		count = take(lane, cmpl + total, max - total);
+		count = lane_take(lane, cmpl + total, max - total);
 		if (count == 0)
 			break;
 		total += count;
@@ -473,7 +475,7 @@ uint32_t rt_lane_drain_consumer(struct rt_lane *lane,
 		rt_spill_drop(spill, count);
 		total += count;
 	}
-	tell_spill(lane);
+	lane_tell_spill(lane);
 	return total;
 }
 
@@ -499,7 +501,7 @@ void rt_left_out_fini(struct rt_left_out *list)
 }
 
 /* REQUIRES: the lock */
-static void take_off(struct rt_left_out *list, struct rt_lane *lane)
+static void lane_take_off(struct rt_left_out *list, struct rt_lane *lane)
 {
 	cds_list_del_init(&lane->left_link);
 	/* relaxed: changed under the lock */
@@ -543,7 +545,7 @@ bool rt_left_out_is_due_poller(struct rt_left_out *list, uint64_t thread)
 		 * before */
 		if (!rt_lane_is_empty_mt(lane))
 			rt_bell_ring(lane->consumer);
-		take_off(list, lane);
+		lane_take_off(list, lane);
 	}
 	pthread_mutex_unlock(&list->lock);
 	return is_due;
@@ -562,6 +564,6 @@ void rt_left_out_forget(struct rt_lane *lane)
 		return;
 	pthread_mutex_lock(&list->lock);
 	if (!cds_list_empty(&lane->left_link))
-		take_off(list, lane);
+		lane_take_off(list, lane);
 	pthread_mutex_unlock(&list->lock);
 }
