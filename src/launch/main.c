@@ -249,7 +249,13 @@ static int main_judge(struct check *check)
 		return verdict;
 	if (setup_environment(check->setup, check->place, &check->program))
 		return CHECK_FAILED;
-	return check_loading(check);
+	verdict = check_loading(check);
+	if (verdict == CHECK_APPLIES)
+		printf("%s: files of the device in /dev/infiniband and "
+		       "/sys/class/infiniband are shown by %s, no privilege "
+		       "is needed\n",
+		       check->path, check->place->files);
+	return verdict;
 }
 
 int main(int argc, char **argv)

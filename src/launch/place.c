@@ -57,12 +57,14 @@ int place_find(struct place *place)
 		return -1;
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		if (place_resolve(own, places[i][0], place->dir) ||
-		    place_resolve(place->dir, PLACE_DEVICE, place->device))
+		    place_resolve(place->dir, PLACE_DEVICE, place->device) ||
+		    place_resolve(place->dir, PLACE_FILES, place->files))
 			continue;
 		if (!place_resolve(own, places[i][1], place->replacements))
 			return 0;
 	}
-	say_text("there is no " PLACE_DEVICE " in %s/%s: install the package "
+	say_text("there is no " PLACE_DEVICE " with " PLACE_FILES
+		 " in %s/%s: install the package "
 		 "rpma-loopback as a whole",
 		 own, LAUNCH_LIBDIR);
 	return -1;

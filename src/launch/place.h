@@ -12,10 +12,13 @@
 #include <limits.h>
 
 #define PLACE_DEVICE "librpma_loopback.so"
+#define PLACE_FILES  "librpma_loopback_files.so"
 
 struct place {
 	char dir[PATH_MAX];    /* of the device, absolute */
 	char device[PATH_MAX]; /* the device itself */
+	char files
+		[PATH_MAX]; /* the library that shows files in /dev and /sys */
 	/* of libibverbs.so.1 and librdmacm.so.1 */
 	char replacements[PATH_MAX];
 };

@@ -92,6 +92,7 @@ int setup_environment(const struct setup *setup, const struct place *place,
 {
 	bool has_blank = strchr(place->device, ' ');
 	const char *device = has_blank ? PLACE_DEVICE : place->device;
+	const char *files = has_blank ? PLACE_FILES : place->files;
 
 	if (strpbrk(place->device, ":;$\n")) {
 		say_text("%s: the dynamic loader takes no path with : ; $ or a "
@@ -106,6 +107,8 @@ int setup_environment(const struct setup *setup, const struct place *place,
 		setup_set_list("LD_LIBRARY_PATH", place->dir, true);
 	if (!setup_is_listed("LD_PRELOAD", device, ": "))
 		setup_set_list("LD_PRELOAD", device, false);
+	if (!setup_is_listed("LD_PRELOAD", files, ": "))
+		setup_set_list("LD_PRELOAD", files, false);
 	if (setup->replace)
 		setup_set_list("LD_LIBRARY_PATH", place->replacements, true);
 	return 0;

@@ -24,6 +24,7 @@ struct traits {
 	bool last_wqe_event;
 	/* any failed WR wakes a CQ armed for solicited completions */
 	bool error_is_solicited;
+	bool datagram_kind_in_sl;
 	/* the call refuses a post in a state that forbids the post */
 	bool post_checks_state;
 	/* the call refuses a post with an unknown opcode */

@@ -38,12 +38,14 @@ static void datagram__header_has_both_addresses(void **state)
 {
 	const uint8_t *addr = dut.gid.raw + 12;
 	struct post_office a;
+	struct ibv_wc wc;
 
 	(void)state;
 	office_open(&a, false);
 	assert_int_equal(wire_recv(&a.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	office_mail(&a, &a, 7);
-	fx_expect(a.e.rcq, 1, IBV_WC_SUCCESS);
+	wc = fx_expect(a.e.rcq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(wc.sl, dut.traits->datagram_kind_in_sl ? 2 : 0);
 	assert_int_equal(a.e.buf[512 + 20], 0x45);
 	assert_memory_equal(a.e.buf + 512 + 32, addr, 4);
 	assert_memory_equal(a.e.buf + 512 + 36, addr, 4);

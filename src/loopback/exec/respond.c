@@ -161,8 +161,10 @@ int lb_respond_complete(struct lb_work *w)
 		.src_qp = w->from,
 	};
 
-	if (is_ud)
+	if (is_ud) {
 		wc.wc_flags |= IBV_WC_GRH;
+		wc.sl = w->sl;
+	}
 	resp->busy = false;
 	resp->received++;
 	if (lb_likely(!lb_cq_push(&w->run->due, w->peer->recv_cq, &wc,

@@ -88,6 +88,7 @@ void lb_ud_deliver(struct lb_work *w, const struct lb_datagram *datagram)
 		lb_power_arrive();
 	lb_ah_header(grh, &datagram->from, &datagram->to,
 		     datagram->traffic_class, w->wqe->length);
+	w->sl = lb_ah_kind(grh);
 	err = fill(w, grh);
 	if (err)
 		lb_respond_fail(w, err == ENOSPC ? IBV_WC_LOC_LEN_ERR

@@ -36,6 +36,7 @@ struct lb_work {
 	uint64_t budget;
 	uint64_t moved; /* bytes, so far */
 	bool has_put;	/* requests of another process's */
+	uint8_t sl;	/* of the completion of a datagram */
 	struct lb_span local[LB_MAX_SGE + 1]; /* ends with a length of 0 */
 	struct lb_mr_row *window;	      /* held: see lb_mr_remote() */
 };

@@ -90,6 +90,15 @@ void lb_ah_header(uint8_t grh[LB_GRH], const union ibv_gid *from,
 	set_checksum(ip);
 }
 
+/*
+ * The numbers are those of the cards that have most RoCE users: UCX up to 1.14
+ * takes sl of a completion for such a number, and drops the datagram otherwise.
+ */
+uint8_t lb_ah_kind(const uint8_t grh[LB_GRH])
+{
+	return (grh[0] & 0xf0) == 0x60 ? 1 : 2;
+}
+
 /* From whom and to whom, by the header of a datagram. */
 static void read_header(const struct ibv_grh *grh, union ibv_gid *from,
 			union ibv_gid *to)

@@ -38,6 +38,8 @@ int lb_ah_check(const struct ibv_ah_attr *attr, const struct lb_device *dev);
  */
 int lb_ah_set(struct lb_wqe *wqe, const struct lb_qp *qp, struct ibv_ah *ah,
 	      uint32_t qpn, uint32_t qkey);
+/* Returns the kind of a datagram by the header: 1: over IPv6, 2: over IPv4. */
+uint8_t lb_ah_kind(const uint8_t grh[LB_GRH]);
 void lb_ah_header(uint8_t grh[LB_GRH], const union ibv_gid *from,
 		  const union ibv_gid *to, uint8_t traffic_class,
 		  uint32_t length);
