@@ -23,7 +23,7 @@ void lb_log(int level, const char *fmt, ...)
  * limit. Returns err.
  */
 int lb_log_refuse(int err, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+	__attribute__((cold, format(printf, 2, 3)));
 
 /* Refuses a verb that the device lacks: returns EOPNOTSUPP, in errno too. */
 int lb_log_refuse_verb(const char *verb);

@@ -178,7 +178,7 @@ int lb_respond_complete(struct lb_work *w)
  * Ends a request whose access met memory unmapped by the program: of this side,
  * the responder's, or of the requester.
  */
-static int lose(struct lb_work *w, const struct lb_span *ours)
+LB_COLD static int lose(struct lb_work *w, const struct lb_span *ours)
 {
 	if (!lb_lost_take(ours) && w->qp)
 		return IBV_WC_LOC_PROT_ERR;
@@ -209,8 +209,8 @@ LB_COLD static void note_slice(const struct lb_work *w, const struct lb_qp *qp,
  * Moves as much as the budget allows between the responder's memory, dst or
  * src, and the requester's: LB_EXEC_OK, LB_EXEC_AGAIN, or the status.
  */
-static int move_slice(struct lb_work *w, const struct lb_span *dst,
-		      const struct lb_span *src, uint64_t total)
+static inline int move_slice(struct lb_work *w, const struct lb_span *dst,
+			     const struct lb_span *src, uint64_t total)
 {
 	struct lb_resp *resp = &w->peer->resp;
 	uint64_t n = lb_copy_slice(dst, src, total, resp->done, w->budget);
