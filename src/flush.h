@@ -25,7 +25,7 @@ struct rpma__flush {
 
 /*
  * Makes the flush of a connection. Returns E_NOMEM, or E_PROVIDER (logged). An
- * emulated flush holds memory of the peer.
+ * emulated flush uses the buffer registered in the protection domain of `peer`.
  */
 int rpma__flush_new(struct rpma_peer *peer, struct ibv_qp *qp,
 		    struct rpma__flush **flush_ptr);

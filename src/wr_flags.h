@@ -57,7 +57,8 @@ int rpma__wr_flags_send_with_imm(struct rpma_conn *conn,
 
 /*
  * Returns flags without the flags of release 1.4, for the functions that do not
- * know the new flags; not 0.
+ * know the new flags. Adds RPMA_F_COMPLETION_ON_ERROR, because these functions
+ * refuse flags of 0.
  */
 int rpma__wr_flags_plain(int flags);
 /* Returns E_INVAL, logged, for an operation without bytes of the caller. */

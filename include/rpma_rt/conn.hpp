@@ -1238,7 +1238,7 @@ public:
 	inline auto closed() const noexcept;
 	/* Closes the connection: waits end with an error. */
 	void close() noexcept { core_->close(); }
-	/* Closes the connection when posted work has completed, or after
+	/* Closes the connection when all posted sends have completed, or after
 	 * timeout_ms (0: no limit). */
 	result<void> drain(uint32_t timeout_ms) noexcept
 	{

@@ -680,8 +680,8 @@ private:
 	ref<pool_core> pool_;
 };
 
-/* Makes a coroutine go on, on the thread of another loop. No group has
- * switching as a member. */
+/* Moves a coroutine to the thread of another loop, where the coroutine goes on.
+ * Cannot be a member of when_all(), when_any() or when_some(). */
 class switching final : public arrival
 {
 public:

@@ -184,7 +184,9 @@ bool rt_owner_is_other(struct rt_owned *owned, char name[RT_THREAD_NAME],
 enum rt_owner_known { RT_OWNER_NONE, RT_OWNER_KNOWN, RT_OWNER_BUSY };
 
 /*
- * Tells the owner without waiting for any thread: busy while the owner changes.
+ * Writes the name and the thread ID of the owner, if there is an owner. Does
+ * not wait: returns RT_OWNER_BUSY while another thread holds the lock under
+ * which owners change.
  */
 enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 				  char name[RT_THREAD_NAME], pid_t *tid);

@@ -30,8 +30,9 @@ struct rt_side;
 struct rt_futures *rt_future_block_take(struct rt_poller *poller,
 					const struct rt_future_kind *kind,
 					struct rt_side *side, uint32_t count);
-/* Gives a block back: the connection is DONE, or was not made. Slots may still
- * be out. NULL: does nothing. REQUIRES: the runtime's lock */
+/* Gives a block back to the poller: the owner of the block (connection,
+ * listener or pool) has ended, or was not made. The program may still hold
+ * futures of the block. NULL: does nothing. REQUIRES: the runtime's lock */
 void rt_future_block_return(struct rt_futures *futures);
 /* Returns how many futures of the runtime are not dropped. */
 uint32_t rt_future_held(const struct rpma_rt *rt);

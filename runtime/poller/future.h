@@ -28,7 +28,10 @@ struct rt_route_entry;
 struct rt_side;
 struct rt_future_source;
 
-/* the reserved number by which futures take part in a batch's end */
+/* the reserved route number of futures: at the end of a batch that completed
+ * futures, the poller calls the operations of the number, which publish the
+ * results, wake waiting threads and call continuations. No work request has the
+ * number */
 #define RT_ROUTE_FUTURES 1u
 
 enum rt_future_state {

@@ -29,9 +29,10 @@ void dump_text_expect(const char *text, const char *words);
 /* How many of that kind look wrong, in a text of Prometheus. */
 uint64_t dump_text_count(const char *text, const char *kind);
 
-/* Returns such a dump of a moment in which every poller sleeps: a poller that
- * wakes for a moment, as a sleeping poller does now and then, has not read the
- * clock for as long as the clock is ahead, and looks stuck. */
+/* Returns a dump as dump_text_later() does, but of a moment in which every
+ * poller sleeps. A sleeping poller wakes now and then for a moment; in a dump
+ * of such a moment the poller would look stuck, because the poller has not read
+ * the clock since before the ms that the dump pretends to have passed. */
 char *dump_text_asleep(struct rpma_rt *rt, enum rpma_rt_dump_format format,
 		       uint32_t ms);
 

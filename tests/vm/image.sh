@@ -92,7 +92,9 @@ kernel_package() { # name, the first known one of several
 	return 1
 }
 
-# Lists that do not know the first choice may be old, or none.
+# Prints the package of the kernel: the first choice, or, after an update of the
+# package lists, the first choice that the lists know. The lists may be old or
+# missing.
 find_kernel_package() {
 	kernel_package "${kernel_packages[0]}" && return
 	apt_update

@@ -155,7 +155,9 @@ static uint32_t next_part(const struct lb_wqe *wqe,
 				       LB_RECORD_PAYLOAD);
 }
 
-/* Forgets n sent parts of an unreliable connection, which need no answer. */
+/* Counts n bytes sent over an unreliable connection, where no acknowledgement
+ * comes: everything sent counts as acknowledged, and the request is finished if
+ * all parts of the request were sent. */
 static void forget_sent(struct lb_work *w, uint32_t n)
 {
 	struct lb_qp *qp = w->qp;

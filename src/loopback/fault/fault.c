@@ -40,7 +40,8 @@ static void set_knob(enum lb_fault_knob knob, uint32_t value)
 	atomic_store_explicit(&knobs[knob], value, memory_order_relaxed);
 }
 
-/* relaxed in all: rules apply to what comes after them in some order */
+/* relaxed, both: a call that reads 0 applies no rule, also if a rule was just
+ * added; other calls read the rules under the lock */
 static void set_counts(uint32_t others, uint32_t links)
 {
 	atomic_store_explicit(&lb_fault_count, others, memory_order_relaxed);

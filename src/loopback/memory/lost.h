@@ -32,8 +32,10 @@ struct lb_lost_region {
 typedef bool lb_lost_find(const void *addr, struct lb_lost_region *region);
 
 /*
- * Makes sure that SIGSEGV comes to the device, which passes other causes of the
- * signal on. Under lb.big, with the same function each time.
+ * Installs the device's handler of SIGSEGV, unless the handler is installed:
+ * the program may have replaced the handler since the last call. The device's
+ * handler passes signals with other causes on to the replaced handler. Under
+ * lb.big, with the same function each time.
  */
 void lb_lost_watch(lb_lost_find *find);
 

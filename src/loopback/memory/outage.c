@@ -5,8 +5,9 @@
  * outage.c -- the end of a process by power failure. A child stops all threads
  * of the process, writes the persistent values of volatile words to the files,
  * and kills the process, so a parent that waited for the process finds the
- * restored files. The child has the memory of a process with other threads, so
- * the child makes system calls only.
+ * restored files. Other threads may have held locks when the child was made,
+ * so the child calls only functions that take no lock. If no child can be made,
+ * the process writes the values and kills itself.
  */
 
 #include "memory/outage.h"

@@ -25,7 +25,8 @@
 #include "wire/nic.h"
 #include "wire/parts.h"
 
-/* A thread of the test asks; others, as the link threads, take and answer. */
+/* An end of a link. The test's thread sends requests; other threads, as the
+ * link threads, take requests and answer. */
 struct end {
 	struct lb_nic *nic;
 	struct lb_link *link; /* to the other end, with a reference */

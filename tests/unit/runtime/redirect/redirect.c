@@ -648,8 +648,10 @@ static void close__to_a_function(void **state)
 }
 
 /*
- * A post refused in a function, before the end of the function or in its last
- * call.
+ * A callback posts in its last call (ROUTE_CLOSED), and the post is refused,
+ * because the send queue is full: WRITABLE comes to the connection's queue.
+ * before: the callback took the last free place in an earlier call; otherwise
+ * the test took the place.
  */
 static void close__refused_inside_told_in_the_queue(bool before, struct fake *f)
 {
