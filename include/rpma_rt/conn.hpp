@@ -380,6 +380,7 @@ struct conn_core final : counted<conn_core>, member {
 			slots[chain_last].next = index;
 		chain_last = index;
 		chain_count++;
+		loop->unended_leases++;
 		if (++chain_left == CHAIN)
 			(void)post_chain();
 	}
@@ -412,12 +413,17 @@ struct conn_core final : counted<conn_core>, member {
 		return chain_left == 0 || (!is_refused && post_new());
 	}
 	/* Returns whether the chain ends here. The chain is long where the
-	 * completion does not wake a sleeping loop for nothing. */
+	 * completion does not wake a sleeping loop for nothing, and where the
+	 * pool can spare the leases: a peer finds a receive. */
 	bool is_chain_long() const noexcept
 	{
+		const slot &last = slots[chain_last];
+
 		return !loop->ends_chains ||
 		       chain_count >= std::min(CHAIN_END, slot_count / 4) ||
-		       free_count == 0 || slots[chain_last].flags == LAST;
+		       free_count == 0 || last.flags == LAST ||
+		       loop->unended_leases >=
+			       access::receives_of(last.buffer) / 4;
 	}
 	void prepare(const slot &s, uint64_t context, rpma_rt_wr &wr) noexcept
 	{
@@ -458,6 +464,7 @@ struct conn_core final : counted<conn_core>, member {
 		chain_left = 0;
 		if (is_long) {
 			slots[chain_first].count = chain_count;
+			loop->unended_leases -= chain_count;
 			chain_count = 0;
 		} else {
 			loop->unended.push_back(in_chained);
@@ -884,6 +891,7 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 	reason = item.status;
 	is = CLOSED;
 	in_chained.unlink();
+	loop->unended_leases -= chain_count;
 	chain_count = chain_left = 0;
 	for (uint32_t i = 0; i < slot_count; i++)
 		slots[i].buffer.give_back();

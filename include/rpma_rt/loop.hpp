@@ -148,6 +148,7 @@ struct loop_core : counted<loop_core> {
 	/* the loop runs a poller, and is no shard */
 	bool ends_chains = false;
 	uint32_t unended_turns = 0;
+	uint32_t unended_leases = 0; /* in chains without an end */
 	timer_heap timers;
 	/* Items of no connection. While an item is not taken, the queue keeps
 	 * further items: there is room for a batch, and for the items that

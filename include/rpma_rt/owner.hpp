@@ -756,6 +756,11 @@ struct access {
 	{
 		std::construct_at(&to, std::move(from));
 	}
+	/* Returns how many slots the pool of a lease has for receives. */
+	static uint32_t receives_of(const lease &l) noexcept
+	{
+		return l.pool_->receives;
+	}
 	static slot_of_pool *take_slot(lease &l) noexcept
 	{
 		l.pool_ = {};

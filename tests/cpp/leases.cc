@@ -146,6 +146,45 @@ static void loop__few_given_COME_BACK(rpma_rt_mode mode)
 	s.run(give_few(s));
 }
 
+static uint64_t unreceived()
+{
+	rpma_loopback_stats stats = {};
+
+	if (loop_get())
+		loop_get()->stats(&stats);
+	return stats.rnr;
+}
+
+static rt::task<void> echo_all(rt::connection &conn)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		CHECK(co_await conn.give(must(co_await conn.receive())));
+}
+
+/* A message finds a receive where both ends share a pool of few slots: chains
+ * of given sends do not hold the slots that the receives need. */
+static rt::task<void> echo_from_few(scene &s)
+{
+	auto both = co_await s.connect();
+	const uint64_t before = unreceived();
+	rt::lease bytes = slot_of(open_pool(s.runtime, s.peer, 1), 0);
+
+	s.loop.spawn(echo_all(both.server));
+	for (int i = 0; i < ROUNDS; i++) {
+		CHECK(co_await both.client.give(std::move(bytes)));
+		bytes = must(co_await both.client.receive());
+		CHECK(bytes.text() == "0");
+	}
+	CHECK(unreceived() == before);
+}
+
+static void loop__echo_from_few_slots_ALL_RECEIVED(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 8, .depth = 64, .receives = 4});
+
+	s.run(echo_from_few(s));
+}
+
 /* What was given is sent before a drain, and before a send that is awaited. */
 static rt::task<void> give_and_drain(scene &s)
 {
@@ -301,6 +340,7 @@ int main()
 	RUN(loop__share);
 	RUN(loop__refused_LEASE_STAYS);
 	RUN(loop__few_given_COME_BACK);
+	RUN(loop__echo_from_few_slots_ALL_RECEIVED);
 	RUN(loop__given_before_a_drain);
 	RUN(loop__given_READ_LATE);
 	RUN(threads__wait_for_a_slot);

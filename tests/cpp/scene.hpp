@@ -68,8 +68,9 @@ inline void must(rt::result<void> result, int line = __builtin_LINE())
 
 struct scene_cfg {
 	rpma_rt_mode mode = RPMA_RT_MODE_ADAPTIVE;
-	uint32_t slots = 256; /* of the pool */
-	uint32_t depth = 16;  /* of send and receive queues */
+	uint32_t slots = 256;  /* of the pool */
+	uint32_t depth = 16;   /* of send and receive queues */
+	uint32_t receives = 0; /* of receive queues, in place of the depth */
 };
 
 inline std::string address()
@@ -147,7 +148,7 @@ struct scene {
 		rt::endpoint with{.via = peer, .messages = &pool};
 
 		with.cfg.sq_size = cfg.depth;
-		with.cfg.rq_size = cfg.depth;
+		with.cfg.rq_size = cfg.receives ? cfg.receives : cfg.depth;
 		return with;
 	}
 	rt::task<pair> connect()

@@ -42,6 +42,7 @@ static void find(void)
 	FIND(break_cq, "rpma_loopback_break_cq");
 	FIND(spurious_event, "rpma_loopback_spurious_event");
 	FIND(get_mode, "rpma_loopback_get_mode");
+	FIND(stats, "rpma_loopback_get_stats");
 	found = true;
 }
 

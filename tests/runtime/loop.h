@@ -26,6 +26,7 @@ struct loop {
 	int (*break_cq)(struct ibv_cq *cq);
 	int (*spurious_event)(struct ibv_cq *cq);
 	enum rpma_loopback_mode (*get_mode)(void);
+	void (*stats)(struct rpma_loopback_stats *stats);
 };
 
 /* NULL where the device is another one. Any thread. */
