@@ -36,59 +36,38 @@ RPMA_RT_BEGIN
 /* What rpma_rt_listen() and rpma_rt_conn_new() make connections with. */
 struct rpma_rt_conn_cfg {
 	uint32_t size;
-	/* index, RPMA_RT_POLLER_ANY (default) or _LEAST; a listener chooses for
-	 * each request, among pollers whose queue is within backlog_limit */
-	int32_t poller;
+	int32_t poller; /* index, RPMA_RT_POLLER_ANY (default) or _LEAST */
 	/* required: device and protection domain. Stays until CLOSED of the
 	 * last connection and LISTENER_CLOSED were taken */
 	struct rpma_peer *peer;
-	/* where events go, and completions without a route. NULL (default) only
-	 * with futures: see rpma_rt_conn_future(), rpma_rt_next_future(); each
-	 * work request names a future, a route or a lease, and there is no
-	 * WRITABLE */
+	/* for events, and completions without a route; NULL: only futures */
 	struct rpma_rt_queue *queue;
 	/* of a listener, in place of queue: a queue for each poller */
 	struct rpma_rt_queue *const *queues;
 	void *user; /* in each item of the connection; default NULL */
-	/* receives come from the SRQ of the connection's poller, at most one
-	 * SRQ of each poller; NULL (default): none */
+	/* for receives, an SRQ of each poller at most; NULL (default): none */
 	struct rpma_rt_srq *const *srqs;
-	/* settings of librpma without a field here, copied (retries, atomics in
-	 * flight, type of service, source address); NULL: librpma's defaults */
+	/* settings without a field here, copied; NULL: librpma's defaults */
 	const struct rpma_conn_cfg *more;
 	uint32_t queue_count; /* pollers, or 0 if queues is NULL */
 	uint32_t srq_count;
-	/* outstanding work requests of a side, 1..limit of the device; sq_size:
-	 * 128; rq_size: 0 (default) is 128, or 8 with a pool; unused with
-	 * srqs */
-	uint32_t sq_size;
-	uint32_t rq_size;
+	uint32_t sq_size; /* outstanding sends, 1..device; default 128 */
+	uint32_t rq_size; /* receives, 1..device; 0: 128, or 8 with a pool */
 	uint32_t max_sge; /* pieces of a work request, 1..128 and device; 1 */
 	uint32_t max_inline; /* bytes of an inline message, 8..device; 8 */
-	/* milliseconds until READY, 1..; default 1000. To a name: for the
-	 * look-up and all addresses. To a numeric address: for the address, and
-	 * again for the route */
-	uint32_t timeout_ms;
-	/* after so many milliseconds (at most twice) without a completed send a
-	 * write of no bytes tests the peer, ..3600000; 0 (default): never */
+	uint32_t timeout_ms; /* until READY, 1..; default 1000 */
+	/* after which a connection without completed sends gets a write of no
+	 * bytes, to notice a dead peer, ..3600000; 0 (default): never */
 	uint32_t keepalive_ms;
 	uint32_t backlog; /* unread requests of a listener; 0: provider's */
-	/* InfiniBand code, 0..31 (0: 655 ms); default: the driver's */
-	uint8_t min_rnr_timer;
-	/* 4.096 us times 2 to the code, 0..31 (0: for ever); default:
-	 * driver's */
-	uint8_t ack_timeout;
+	uint8_t min_rnr_timer; /* InfiniBand code, 0..31; default: driver's */
+	uint8_t ack_timeout;   /* 4.096 us << 0..31, 0: for ever; driver's */
 	uint16_t reserved16;
-	/* receives come from the pool; not with srqs; NULL (default): the
-	 * program posts receives */
+	/* for receives, not with srqs; NULL: the program posts receives */
 	struct rpma_rt_pool *pool;
-	/* futures that can be held, of each side, 0..1048576; default 0: none.
-	 * The receive side has futures with a pool only without a queue, and
-	 * none with srqs */
-	uint32_t futures;
-	/* work requests of a side that wait in line when the queue of the queue
-	 * pair is full, 1..1048576; 0 (default): as many as sq_size or rq_size;
-	 * RPMA_RT_NO_WAITING: none */
+	uint32_t futures; /* held by each side, 0..1048576; default 0: none */
+	/* work requests of a side in line, 1..1048576; 0 (default): as many as
+	 * sq_size or rq_size; RPMA_RT_NO_WAITING: none */
 	uint32_t waiting;
 	uint64_t reserved[2];
 };
@@ -102,14 +81,12 @@ struct rpma_rt_conn_cfg {
 	{0, 0} }
 /* clang-format on */
 
-/* Writes the first size bytes of RPMA_RT_CONN_CFG_INIT.
- * Returns 0. Thread: any. */
+/* Writes size bytes of RPMA_RT_CONN_CFG_INIT. Returns 0. Thread: any. */
 int rpma_rt_conn_cfg_init(struct rpma_rt_conn_cfg *cfg, size_t size);
 
 /* ------------------------------------------------------------ listeners --- */
 
-/* Listens at addr and port ("0": any free port); requests arrive as
- * EVENT_REQUEST. Looks up names.
+/* Listens at addr and port ("0": any); requests arrive as EVENT_REQUEST.
  * Returns 0. Errors: NOMEM, PROVIDER (device, address or port), BUSY (the
  * consumer of a queue is behind), CLOSED. Thread: waits. */
 int rpma_rt_listen(struct rpma_rt *rt, const char *addr, const char *port,
@@ -121,8 +98,7 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 			      uint16_t *port);
 
 /* Ends and frees the listener, not its connections; EVENT_LISTENER_CLOSED
- * follows in each of its queues.
- * Returns 0. Thread: owner, waits. */
+ * follows. Returns 0. Thread: owner, waits. */
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 
 /* Ends the listener, and drains its connections as rpma_rt_conn_drain().
@@ -138,33 +114,29 @@ int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
  * rpma_rt_conn_ref(). The handle stays valid until then, also after CLOSED.
  */
 
-/* Begins an active connection and returns at once; EVENT_READY follows, or
- * EVENT_CLOSED.
- * Returns 0. Errors: NOMEM, PROVIDER (CQ, channel or thread), BUSY (the
- * consumer of the queue is behind), CLOSED. Thread: waits. */
+/* Begins an active connection; EVENT_READY follows, or EVENT_CLOSED.
+ * Returns 0. Errors: NOMEM, PROVIDER, BUSY (the consumer of the queue is
+ * behind), CLOSED. Thread: waits. */
 int rpma_rt_conn_new(struct rpma_rt *rt, const char *addr, const char *port,
 		     const struct rpma_rt_conn_cfg *cfg,
 		     struct rpma_rt_conn **conn_ptr) RPMA_RT_MUST_CHECK;
 
-/* Leads all further items to queue, at any time; the former queue gets
- * EVENT_ROUTE_CLOSED. If the call fails, nothing changes.
+/* Leads all further items to queue; the former queue gets EVENT_ROUTE_CLOSED.
  * Returns 0. Errors: INVAL (made without a queue), NOMEM, BUSY (the new
  * consumer is behind), CLOSED. Thread: waits. */
 int rpma_rt_conn_set_queue(struct rpma_rt_conn *conn,
 			   struct rpma_rt_queue *queue);
 
 /* Changes the user pointer of all further items, before connect or accept.
- * Returns 0. Errors: INVAL (too late), CLOSED (all items keep the former
- * pointer). Thread: owner, waits. */
+ * Returns 0. Errors: INVAL (too late), CLOSED. Thread: owner, waits. */
 int rpma_rt_conn_set_user(struct rpma_rt_conn *conn, void *user);
 
 /* Writes the user pointer. Returns 0. Thread: any. */
 int rpma_rt_conn_get_user(const struct rpma_rt_conn *conn, void **user);
 
-/* Copies a name for the log and the dump, 1..RPMA_RT_NAME_MAX printable ASCII
- * characters, before connect or accept; default "conn N".
- * Returns 0. Errors: INVAL (no such name, too late), NOMEM. Thread: owner,
- * waits. */
+/* Copies a name, 1..RPMA_RT_NAME_MAX printable ASCII characters, before connect
+ * or accept; default "conn N".
+ * Returns 0. Errors: INVAL (name, too late), NOMEM. Thread: owner, waits. */
 int rpma_rt_conn_set_name(struct rpma_rt_conn *conn, const char *name);
 
 /* Returns the name, valid while the handle is held; NULL for NULL.
@@ -173,32 +145,27 @@ const char *rpma_rt_conn_get_name(const struct rpma_rt_conn *conn);
 
 /* Connects an active connection after EVENT_READY; EVENT_ESTABLISHED follows,
  * or EVENT_CLOSED. pdata is copied (NULL: none).
- * Returns 0. Errors: INVAL (a request, too early, or called before), CLOSED.
- * Thread: any. */
+ * Returns 0. Errors: INVAL (too early or late), CLOSED. Thread: any. */
 int rpma_rt_conn_connect(struct rpma_rt_conn *conn,
 			 const struct rpma_conn_private_data *pdata);
 
-/* Accepts a request; EVENT_ESTABLISHED follows, or EVENT_CLOSED. pdata is
- * copied (NULL: none).
- * Returns 0. Errors: INVAL (no request, or answered before), CLOSED. Thread:
- * any. */
+/* Accepts a request; EVENT_ESTABLISHED or EVENT_CLOSED follows. Copies pdata.
+ * Returns 0. Errors: INVAL (no request, or answered), CLOSED. Thread: any. */
 int rpma_rt_conn_accept(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata);
 
-/* Refuses a request; EVENT_CLOSED follows. pdata is copied (NULL: none).
- * Returns 0. Errors: INVAL (no request, or answered before), CLOSED. Thread:
- * any. */
+/* Refuses a request; EVENT_CLOSED follows. Copies pdata.
+ * Returns 0. Errors: INVAL (no request, or answered), CLOSED. Thread: any. */
 int rpma_rt_conn_reject(struct rpma_rt_conn *conn,
 			const struct rpma_conn_private_data *pdata);
 
-/* Copies what the peer said of its memory; required before persistent flushes.
+/* Copies what the peer said of its memory, before the first persistent flush.
  * Returns 0. Errors: NOMEM. Thread: any. */
 int rpma_rt_conn_apply_remote_peer_cfg(struct rpma_rt_conn *conn,
 				       const struct rpma_peer_cfg *pcfg);
 
 /* Closes from any state and returns at once; outstanding work requests
- * complete, then EVENT_CLOSED follows. A second close is 0.
- * Returns 0. Thread: any. */
+ * complete, then EVENT_CLOSED follows. Returns 0. Thread: any. */
 int rpma_rt_conn_close(struct rpma_rt_conn *conn);
 
 /* Closes when all posted sends have completed, or after timeout_ms milliseconds
@@ -206,30 +173,24 @@ int rpma_rt_conn_close(struct rpma_rt_conn *conn);
  * Returns 0. Thread: any. */
 int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms);
 
-/* Adds a reference to the handle.
- * Returns 0. Errors: INVAL (no reference was left). Thread: any. */
+/* Adds a reference to the handle. Returns 0. Thread: any. */
 int rpma_rt_conn_ref(struct rpma_rt_conn *conn);
 
-/* Drops a reference to the handle, which does not close the connection.
- * Returns 0. Errors: INVAL (no reference was left). Thread: any. */
+/* Drops a reference, without a close. Returns 0. Thread: any. */
 int rpma_rt_conn_unref(struct rpma_rt_conn **conn_ptr);
 
 /* Writes the peer's private data, a pointer of NULL if there is none (yet),
- * valid while the handle is held.
- * Returns 0. Thread: any. */
+ * valid while the handle is held. Returns 0. Thread: any. */
 int rpma_rt_conn_get_private_data(const struct rpma_rt_conn *conn,
 				  struct rpma_conn_private_data *pdata);
 
-/* Writes the peer's address as getpeername(): *len is the room, then the
- * length.
- * Returns 0. Errors: INVAL (before EVENT_REQUEST or EVENT_READY). Thread:
- * any. */
+/* Writes the peer's address as getpeername(): *len is room, then length.
+ * Returns 0. Errors: INVAL (before REQUEST or READY). Thread: any. */
 int rpma_rt_conn_get_peer_addr(const struct rpma_rt_conn *conn,
 			       struct sockaddr *addr, socklen_t *len);
 
 /* Writes the number of the queue pair.
- * Returns 0. Errors: INVAL (before EVENT_REQUEST or EVENT_READY). Thread:
- * any. */
+ * Returns 0. Errors: INVAL (before REQUEST or READY). Thread: any. */
 int rpma_rt_conn_get_qp_num(const struct rpma_rt_conn *conn, uint32_t *qp_num);
 
 /* Writes the index of the poller. Returns 0. Thread: any. */
@@ -247,10 +208,9 @@ enum rpma_rt_side {
  * unref and push; calls that wait fail with THREAD. */
 typedef void rpma_rt_route_fn(const struct rpma_rt_completion *cmpl, void *arg);
 
-/* Opens a route: work requests that name the route complete in queue. The
- * handle lives as long as that of the connection.
- * Returns 0. Errors: NOMEM, BUSY (the consumer is behind), CLOSED. Thread:
- * waits. */
+/* Opens a route: work requests that name the route complete in queue. The route
+ * lives as long as the connection's handle.
+ * Returns 0. Errors: NOMEM, BUSY (consumer behind), CLOSED. Thread: waits. */
 int rpma_rt_route_open(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		       struct rpma_rt_queue *queue,
 		       struct rpma_rt_route **route_ptr) RPMA_RT_MUST_CHECK;
@@ -265,18 +225,16 @@ int rpma_rt_route_open_callback(
 
 /* Closes a route. Completions still outstanding are delivered to `to`, an open
  * route of the same connection and side, NULL: the connection's queue.
- * Returns 0. Errors: INVAL (no such `to`), NOMEM, BUSY (the consumer of `to` is
- * behind), CLOSED. Thread: waits. */
+ * Returns 0. Errors: INVAL (no such `to`), NOMEM, BUSY (consumer behind),
+ * CLOSED. Thread: waits. */
 int rpma_rt_route_close(struct rpma_rt_route *route, struct rpma_rt_route *to);
 
 /* ------------------------------------------------------------- adoption --- */
 
 /* Has a poller poll the CQs of a connection of librpma until the release, and
- * deliver raw completions to queue; posting goes on with rpma_send() and
- * others.
+ * deliver raw completions to queue; the program posts with librpma.
  * Returns 0. Errors: SHARED_CHANNEL (a channel object, or claimed), BUSY (a
- * thread waits on a CQ, or the consumer is behind), NOMEM, PROVIDER, CLOSED.
- * Thread: waits. */
+ * thread waits, consumer behind), NOMEM, PROVIDER, CLOSED. Thread: waits. */
 int rpma_rt_adopt(struct rpma_rt *rt, struct rpma_conn *conn, int poller,
 		  struct rpma_rt_queue *queue, void *user,
 		  struct rpma_rt_adopted **adopted_ptr) RPMA_RT_MUST_CHECK;

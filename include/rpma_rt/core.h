@@ -17,8 +17,8 @@
 
 #include <librpma.h>
 
-/* Begin and end the declarations of a header. gcc accepts the casts and the
- * NULL of C inside extern "C"; clang needs to be told. */
+/* Begin and end the declarations of a header. Inside extern "C" clang warns of
+ * the casts and the NULL of C, gcc does not. */
 /* clang-format off */
 #ifndef __cplusplus
 #define RPMA_RT_BEGIN
@@ -85,47 +85,34 @@ enum rpma_rt_event {
 	RPMA_RT_EVENT_READY = 2,   /* resolved: post receives, then connect */
 	RPMA_RT_EVENT_ESTABLISHED = 3, /* connected: sends can be posted */
 	RPMA_RT_EVENT_CLOSED = 4, /* last item of the connection in its queue */
-	/* last item of the connection in any other queue */
-	RPMA_RT_EVENT_ROUTE_CLOSED = 5,
-	/* the number of posted receives fell below rpma_rt_srq_cfg.limit */
-	RPMA_RT_EVENT_SRQ_LIMIT = 6,
+	RPMA_RT_EVENT_ROUTE_CLOSED = 5,	   /* last item in any other queue */
+	RPMA_RT_EVENT_SRQ_LIMIT = 6,	   /* rpma_rt_srq_cfg.limit passed */
 	RPMA_RT_EVENT_SRQ_CLOSED = 7,	   /* last item of an SRQ */
 	RPMA_RT_EVENT_LISTENER_CLOSED = 8, /* last item of a listener */
-	/* the device reports an error of an SRQ: the SRQ takes no receives and
-	 * no connections, and its connections close with _REASON_DEVICE */
-	RPMA_RT_EVENT_SRQ_FAILED = 9,
-	/* in futures only: the runtime has stopped, no slot is free any more */
-	RPMA_RT_EVENT_POOL_CLOSED = 10
+	RPMA_RT_EVENT_SRQ_FAILED = 9,	   /* device error: delete the SRQ */
+	RPMA_RT_EVENT_POOL_CLOSED = 10	   /* in futures: no slot comes */
 };
 
 /* Why a connection or listener was closed or an SRQ failed: the status of
  * CLOSED, ROUTE_CLOSED, LISTENER_CLOSED, SRQ_FAILED and POOL_CLOSED. */
 enum rpma_rt_reason {
-	/* the program closed, drained, rejected or deleted */
-	RPMA_RT_REASON_LOCAL = 0,
+	RPMA_RT_REASON_LOCAL = 0, /* the program closed, rejected, deleted */
 	RPMA_RT_REASON_DISCONNECTED = 1, /* the peer left */
 	RPMA_RT_REASON_REJECTED = 2,	 /* the peer, or no listener, refused */
 	RPMA_RT_REASON_UNREACHABLE = 3,	 /* no route, no answer */
-	/* a work request failed, even if the peer disconnected before or the
-	 * device failed later */
-	RPMA_RT_REASON_ERROR = 4,
+	RPMA_RT_REASON_ERROR = 4,	 /* a work request failed */
 	RPMA_RT_REASON_DEVICE = 5, /* CQ or SRQ error, device fatal, removed */
-	/* a verb or a resource of this machine refused: the errno is returned
-	 * by rpma_rt_completion_detail() */
-	RPMA_RT_REASON_FAILED = 6,
+	RPMA_RT_REASON_FAILED = 6, /* a verb or this machine: see the errno */
 	RPMA_RT_REASON_STOPPED = 7 /* rpma_rt_stop() */
 };
 
 /* Flags of a completion. The last three have the status IBV_WC_GENERAL_ERR. */
-#define RPMA_RT_C_WITH_IMM (1 << 1) /* imm is valid */
-#define RPMA_RT_C_WITH_INV (1 << 3) /* imm holds the invalidated rkey */
-#define RPMA_RT_C_LEASE	   (1 << 4) /* see rpma_rt_completion_lease() */
-/* the future was cancelled or delivered: this is not the result of the work */
-#define RPMA_RT_C_DETACHED (1 << 5)
-/* the work request was taken, but not posted or refused: no effect */
-#define RPMA_RT_C_NOT_POSTED (1 << 6)
-/* made by the library: the outcome of the work request is unknown */
-#define RPMA_RT_C_SYNTHESIZED (1 << 7)
+#define RPMA_RT_C_WITH_IMM    (1 << 1) /* imm is valid */
+#define RPMA_RT_C_WITH_INV    (1 << 3) /* imm holds the invalidated rkey */
+#define RPMA_RT_C_LEASE	      (1 << 4) /* see rpma_rt_completion_lease() */
+#define RPMA_RT_C_DETACHED    (1 << 5) /* cancelled or delivered: no result */
+#define RPMA_RT_C_NOT_POSTED  (1 << 6) /* of a taken work request: no effect */
+#define RPMA_RT_C_SYNTHESIZED (1 << 7) /* the outcome is unknown */
 
 #define RPMA_RT_OPCODE_UNKNOWN 255
 #define RPMA_RT_WRITABLE_SRQ   2
@@ -166,9 +153,8 @@ const char *rpma_rt_reason_2str(enum rpma_rt_reason reason);
 /* Returns the name of a status, and a few words on the cause. Thread: any. */
 const char *rpma_rt_status_2str(enum ibv_wc_status status);
 
-/* Writes an item as a line of text without a newline, cut to len bytes (160
- * hold any item) and ended by 0.
- * Returns buf. Thread: any. */
+/* Writes an item as text without a newline, cut to len bytes (160 hold any
+ * item) and ended by 0. Returns buf. Thread: any. */
 char *rpma_rt_completion_2str(const struct rpma_rt_completion *cmpl, char *buf,
 			      size_t len);
 
@@ -184,8 +170,7 @@ rpma_rt_completion_is_ok(const struct rpma_rt_completion *cmpl)
 	       cmpl->status == IBV_WC_SUCCESS;
 }
 
-/* Returns whether the item is a received message or write with imm.
- * Thread: any. */
+/* Returns whether a message or write with imm was received. Thread: any. */
 RPMA_RT_INLINE bool
 rpma_rt_completion_is_received(const struct rpma_rt_completion *cmpl)
 {
@@ -193,16 +178,14 @@ rpma_rt_completion_is_received(const struct rpma_rt_completion *cmpl)
 	       (cmpl->opcode & IBV_WC_RECV) != 0;
 }
 
-/* Returns the enum rpma_rt_event of an event, 0 for other items.
- * Thread: any. */
+/* Returns the enum rpma_rt_event, 0 for other items. Thread: any. */
 RPMA_RT_INLINE unsigned
 rpma_rt_completion_event(const struct rpma_rt_completion *cmpl)
 {
 	return cmpl->kind == RPMA_RT_EVENT ? cmpl->opcode : 0u;
 }
 
-/* Returns the connection of an event or WRITABLE, NULL for items of others.
- * Thread: any. */
+/* Returns the connection of an event or WRITABLE, or NULL. Thread: any. */
 RPMA_RT_INLINE struct rpma_rt_conn *
 rpma_rt_completion_conn(const struct rpma_rt_completion *cmpl)
 {
@@ -215,32 +198,28 @@ rpma_rt_completion_conn(const struct rpma_rt_completion *cmpl)
 }
 
 /* Returns the SRQ of SRQ_LIMIT, SRQ_FAILED, SRQ_CLOSED (to compare only) or
- * WRITABLE, NULL for other items.
- * Thread: any. */
+ * WRITABLE, or NULL. Thread: any. */
 RPMA_RT_INLINE struct rpma_rt_srq *
 rpma_rt_completion_srq(const struct rpma_rt_completion *cmpl)
 {
-	bool is_srq = (cmpl->kind == RPMA_RT_EVENT &&
-		       (cmpl->opcode == RPMA_RT_EVENT_SRQ_LIMIT ||
-			cmpl->opcode == RPMA_RT_EVENT_SRQ_FAILED ||
-			cmpl->opcode == RPMA_RT_EVENT_SRQ_CLOSED)) ||
+	unsigned event = rpma_rt_completion_event(cmpl);
+	bool is_srq = event == RPMA_RT_EVENT_SRQ_LIMIT ||
+		      event == RPMA_RT_EVENT_SRQ_FAILED ||
+		      event == RPMA_RT_EVENT_SRQ_CLOSED ||
 		      (cmpl->kind == RPMA_RT_WRITABLE &&
 		       cmpl->opcode == RPMA_RT_WRITABLE_SRQ);
 
 	return is_srq ? (struct rpma_rt_srq *)(uintptr_t)cmpl->context : NULL;
 }
 
-/* Returns the listener of LISTENER_CLOSED, to compare only, NULL for other
- * items.
+/* Returns the listener of LISTENER_CLOSED, to compare only, or NULL.
  * Thread: any. */
 RPMA_RT_INLINE struct rpma_rt_listener *
 rpma_rt_completion_listener(const struct rpma_rt_completion *cmpl)
 {
-	bool is_listener = cmpl->kind == RPMA_RT_EVENT &&
-			   cmpl->opcode == RPMA_RT_EVENT_LISTENER_CLOSED;
-
-	return is_listener ? (struct rpma_rt_listener *)(uintptr_t)cmpl->context
-			   : NULL;
+	return rpma_rt_completion_event(cmpl) == RPMA_RT_EVENT_LISTENER_CLOSED
+		       ? (struct rpma_rt_listener *)(uintptr_t)cmpl->context
+		       : NULL;
 }
 
 /* Returns the context of a completion or message as a pointer. Thread: any. */
@@ -251,8 +230,7 @@ rpma_rt_completion_ptr(const struct rpma_rt_completion *cmpl)
 }
 
 /* Writes the immediate data, in host order.
- * Returns false, and writes nothing, if there is no immediate data. Thread:
- * any. */
+ * Returns false, without a write, if there is none. Thread: any. */
 RPMA_RT_INLINE bool
 rpma_rt_completion_imm(const struct rpma_rt_completion *cmpl, uint32_t *imm)
 {
@@ -289,9 +267,8 @@ rpma_rt_completion_detail(const struct rpma_rt_completion *cmpl, int *value)
 
 /* -------------------------------------------------------------- runtime --- */
 
-/* Handles an asynchronous event of verbs, already acknowledged: compare the
- * pointer of the object in the event, do not follow the pointer. Runs on the
- * process's event thread. */
+/* Handles an asynchronous event of verbs, already acknowledged; the pointer in
+ * the event is to compare only. Runs on the process's event thread. */
 typedef void rpma_rt_async_fn(struct ibv_context *ibv_ctx,
 			      const struct ibv_async_event *event, void *arg);
 
@@ -313,27 +290,19 @@ struct rpma_rt_cfg {
 	uint32_t size;
 	uint32_t mode;	  /* enum rpma_rt_mode; default ADAPTIVE */
 	uint32_t pollers; /* 1..RPMA_RT_MAX_POLLERS; default 1 */
-	/* entries of the first CQ of a poller, 1..; default 8192. Each further
-	 * CQ has twice as many as the largest, up to the limit of the device */
-	uint32_t cq_size;
-	/* microseconds without work before a poller sleeps, 0..1000000; 50 */
+	uint32_t cq_size; /* entries of a poller's first CQ, 1..; 8192 */
+	/* without work before a poller sleeps, 0..1000000; default 50 */
 	uint32_t spin_us;
-	/* milliseconds after which a sleeping poller looks at its CQs, in case
-	 * an event was lost, 0..60000; 0: never; default 500 */
+	/* before a sleeping poller looks anyway, 0..60000, 0: never; 500 */
 	uint32_t backstop_ms;
-	/* milliseconds that a dying connection waits for its last completions
-	 * before its queue pair is destroyed, 1..600000; default 5000 */
+	/* that a dying connection waits for completions, 1..600000; 5000 */
 	uint32_t teardown_ms;
-	/* measures the time of 1 batch in so many; 0 (default): no clock */
-	uint32_t timing;
+	uint32_t timing; /* times 1 batch in so many; 0 (default): no clock */
 	/* CPU of each poller, or RPMA_RT_CPU_ANY; NULL (default): not pinned */
 	const int32_t *cpus;
-	uint32_t cpu_count; /* pollers, or 0 if cpus is NULL */
-	/* 1: the program reads asynchronous events of every device in use, and
-	 * calls rpma_rt_feed_async_event(); default 0 */
-	uint32_t async_feed;
-	/* called for each event that concerns no object of a runtime */
-	rpma_rt_async_fn *async_fn;
+	uint32_t cpu_count;  /* pollers, or 0 if cpus is NULL */
+	uint32_t async_feed; /* 1: rpma_rt_feed_async_event() is called; 0 */
+	rpma_rt_async_fn *async_fn; /* for other events; default NULL */
 	void *async_arg;
 	uint64_t reserved[4];
 };
@@ -345,14 +314,11 @@ struct rpma_rt_cfg {
 	NULL, 0, 0, NULL, NULL, {0, 0, 0, 0} }
 /* clang-format on */
 
-/* Writes the first size bytes of RPMA_RT_CFG_INIT, for languages without
- * macros.
- * Returns 0. Thread: any. */
+/* Writes size bytes of RPMA_RT_CFG_INIT. Returns 0. Thread: any. */
 int rpma_rt_cfg_init(struct rpma_rt_cfg *cfg, size_t size);
 
 /* Makes a runtime and starts its threads; cfg NULL: defaults.
- * Returns 0. Errors: NOMEM, PROVIDER (no thread or descriptor). Thread:
- * waits. */
+ * Returns 0. Errors: NOMEM, PROVIDER. Thread: waits. */
 int rpma_rt_new(const struct rpma_rt_cfg *cfg,
 		struct rpma_rt **rt_ptr) RPMA_RT_MUST_CHECK;
 
@@ -387,11 +353,9 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format);
 /* -------------------------------------------------------------- pollers --- */
 
 /*
- * A poller is named by the runtime and an index, 0..pollers - 1. In manual
- * mode a poller has no owner at first, and any thread serves the poller, one
- * round at a time. After rpma_rt_poller_attach() only the owner runs the
- * poller: in rpma_rt_poller_run(), rpma_rt_poller_arm() and every call that
- * waits. attach, release, run and arm fail with BUSY on the poller of another
+ * A poller is named by the runtime and an index, 0..pollers - 1. In manual mode
+ * any thread serves a poller without an owner, and only the owner an attached
+ * poller. attach, release, run and arm fail with BUSY on the poller of another
  * thread, with NOSUPP in other modes, and with CLOSED after rpma_rt_stop().
  */
 
@@ -413,9 +377,8 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
  * waits. */
 int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller) RPMA_RT_MUST_CHECK;
 
-/* Writes the fd, readable from when an armed poller has work until the next
- * arm. The runtime owns the fd: do not read or close.
- * Returns 0. Thread: any. */
+/* Writes the fd, readable while an armed poller has work. The runtime owns the
+ * fd: do not read or close. Returns 0. Thread: any. */
 int rpma_rt_poller_get_fd(const struct rpma_rt *rt, uint32_t poller, int *fd);
 
 /* Counters since the start. */
@@ -433,16 +396,13 @@ struct rpma_rt_poller_stats {
 	uint64_t lost;	  /* items dropped; 0 unless the library is broken */
 	uint64_t stale;	  /* completions of no open route: dropped */
 	uint64_t lost_events_recovered;
-	uint64_t keepalives;  /* posted */
-	uint64_t spinning_ns; /* idle and awake; only with timing */
-	uint64_t sleeping_ns; /* only with timing */
-	/* queue pairs with an SRQ that ended without LAST_WQE_REACHED: receives
-	 * that such a queue pair had taken may be lost until the SRQ ends */
-	uint64_t last_wqe_missing;
+	uint64_t keepalives;	   /* posted */
+	uint64_t spinning_ns;	   /* idle and awake; only with timing */
+	uint64_t sleeping_ns;	   /* only with timing */
+	uint64_t last_wqe_missing; /* of queue pairs that ended, with an SRQ */
 };
 
-/* Writes the first size bytes of the counters, 0 for unknown counters.
- * Returns 0. Thread: any. */
+/* Writes size bytes of the counters. Returns 0. Thread: any. */
 int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 			     struct rpma_rt_poller_stats *stats, size_t size);
 
@@ -456,17 +416,12 @@ int rpma_rt_poller_get_stats(const struct rpma_rt *rt, uint32_t poller,
 
 struct rpma_rt_queue_cfg {
 	uint32_t size;
-	/* entries between a poller and the queue, a power of two, 64..1048576;
-	 * default 1024 */
+	/* entries of a poller's lane, a power of two, 64..1048576; 1024 */
 	uint32_t lane_size;
-	/* entries behind a full lane from which posts that lead to the queue
-	 * are refused with AGAIN, 1..1048576; default 4096 */
+	/* entries behind a full lane, then posts are AGAIN, 1..1048576; 4096 */
 	uint32_t backlog_limit;
-	/* microseconds that rpma_rt_queue_wait() spins before sleeping,
-	 * 0..1000000; default 20 */
-	uint32_t spin_us;
-	/* for the log and the dump, up to RPMA_RT_NAME_MAX printable ASCII
-	 * characters, copied; NULL (default): "queue N" */
+	uint32_t spin_us; /* of a wait before a sleep, 0..1000000; default 20 */
+	/* ..RPMA_RT_NAME_MAX printable ASCII; NULL (default): "queue N" */
 	const char *name;
 	uint32_t shared; /* 1: several consumers at once; 0 (default): one */
 	uint32_t reserved32;
@@ -479,8 +434,7 @@ struct rpma_rt_queue_cfg {
 	RPMA_RT_DEFAULT_QUEUE_SPIN_US, NULL, 0, 0, {0, 0} }
 /* clang-format on */
 
-/* Writes the first size bytes of RPMA_RT_QUEUE_CFG_INIT.
- * Returns 0. Thread: any. */
+/* Writes size bytes of RPMA_RT_QUEUE_CFG_INIT. Returns 0. Thread: any. */
 int rpma_rt_queue_cfg_init(struct rpma_rt_queue_cfg *cfg, size_t size);
 
 /* Makes a queue; cfg NULL: defaults.
@@ -495,7 +449,7 @@ int rpma_rt_queue_delete(struct rpma_rt_queue **queue_ptr);
 
 /* Takes up to max (0..) items and never blocks.
  * Returns the number of items, 0 if there is none now. Errors: CLOSED (no item
- * is left and none will come), BUSY (a second consumer). Thread: consumer. */
+ * follows), BUSY (a second consumer). Thread: consumer. */
 int rpma_rt_queue_poll(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl,
 		       int max) RPMA_RT_MUST_CHECK;
@@ -508,9 +462,8 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl, int max,
 		       int timeout_ms) RPMA_RT_MUST_CHECK;
 
-/* Writes an eventfd for event loops, level-triggered. The queue owns the fd: do
- * not read or close.
- * Returns 0. Errors: PROVIDER (no descriptor left). Thread: consumer. */
+/* Writes an eventfd, level-triggered. The queue owns the fd: do not read or
+ * close. Returns 0. Errors: PROVIDER. Thread: consumer. */
 int rpma_rt_queue_get_fd(struct rpma_rt_queue *queue, int *fd);
 
 /* Arms the queue before each sleep on the fd, which is readable from the next
@@ -526,20 +479,17 @@ int rpma_rt_queue_arm(struct rpma_rt_queue *queue) RPMA_RT_MUST_CHECK;
 int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 		       const struct rpma_rt_completion *item);
 
-/* Leaves pushed messages in the queue while other items come (holds not 0), or
- * takes messages again (0).
- * Returns 0. Thread: consumer. */
+/* Leaves pushed messages in the queue (holds not 0), or takes messages again
+ * (0). Returns 0. Thread: consumer. */
 int rpma_rt_queue_hold(struct rpma_rt_queue *queue, int holds);
 
-/* Wakes a consumer blocked in rpma_rt_queue_wait() (returns 0) or sleeping on
- * the fd (the next rpma_rt_queue_arm() returns 1); a wake that precedes the
- * sleep is remembered, several may coalesce.
+/* Wakes a consumer: rpma_rt_queue_wait() returns 0, rpma_rt_queue_arm() 1. The
+ * wake that precedes the sleep is remembered; several may coalesce.
  * Returns 0. Thread: any, also a handler of a signal. */
 int rpma_rt_queue_wake(struct rpma_rt_queue *queue);
 
 /* Refuses further messages and users, and wakes the consumer; outstanding
- * completions still arrive.
- * Returns 0. Thread: any. */
+ * completions still arrive. Returns 0. Thread: any. */
 int rpma_rt_queue_close(struct rpma_rt_queue *queue);
 
 /* Counts in buckets[i] the times from 2^i up to 2^(i + 1) nanoseconds, and in
@@ -562,15 +512,11 @@ struct rpma_rt_queue_stats {
 	uint64_t sleeps;   /* on the futex */
 	uint64_t wakes;	   /* sleepers woken, in wait or on the fd */
 	uint64_t backlog;  /* items inside now */
-	/* with timing: from the poll of a CQ that found a batch until the last
-	 * item of the batch was taken */
-	struct rpma_rt_histogram dispatch;
-	/* with timing: from the wake-up call until the consumer runs */
-	struct rpma_rt_histogram wakeup;
+	struct rpma_rt_histogram dispatch; /* CQ polled to last item taken */
+	struct rpma_rt_histogram wakeup;   /* wake-up call to consumer runs */
 };
 
-/* Writes the first size bytes of the counters, 0 for unknown counters.
- * Returns 0. Thread: any. */
+/* Writes size bytes of the counters. Returns 0. Thread: any. */
 int rpma_rt_queue_get_stats(const struct rpma_rt_queue *queue,
 			    struct rpma_rt_queue_stats *stats, size_t size);
 

@@ -2,14 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * future.h: results that are stored for the thread that holds the future, in
- * place of being delivered to a queue: of work requests (rpma_rt_wr.future),
- * of events of a connection, and the next item of a source.
+ * future.h: results that are stored for the thread that holds the future: of
+ * work requests (rpma_rt_wr.future), of events, and the next item of a source.
  *
- * The handle is plain data; copies name the same future. A future is held
- * until rpma_rt_future_drop(), can outlive the connection, and keeps
- * rpma_rt_delete() BUSY. Every future of a connection is complete before
- * CLOSED. Calls on a dropped or empty future fail with INVAL.
+ * The handle is plain data; copies name the same future. A future is held until
+ * rpma_rt_future_drop(), can outlive the connection, and keeps rpma_rt_delete()
+ * BUSY. Calls on a dropped or empty future fail with INVAL.
  */
 
 #ifndef RPMA_RT_FUTURE_H
@@ -23,8 +21,8 @@ struct rpma_rt_future {
 	uint64_t opaque[2];
 };
 
-/* Makes a future of EVENT_READY, EVENT_ESTABLISHED or EVENT_CLOSED, past or to
- * come; the result is the event, or EVENT_CLOSED if the event comes no more.
+/* Makes a future of READY, ESTABLISHED or CLOSED, past or to come; the result
+ * is the event, or CLOSED if the event comes no more.
  * Returns 0. Errors: INVAL (rpma_rt_conn_cfg.futures is 0), BUSY (16 are held),
  * CLOSED (EVENT_CLOSED is in the queue). Thread: any. */
 int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
@@ -32,27 +30,19 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 
 /* The source of the next item: exactly one field is set. */
 struct rpma_rt_source {
-	/* made without a queue: EVENT_REQUEST, at the end LISTENER_CLOSED; 4096
-	 * requests wait, 16 futures are held at most */
+	/* without a queue: EVENT_REQUEST, 16 futures; end: LISTENER_CLOSED */
 	struct rpma_rt_listener *listener;
-	/* made with a pool, without a queue: messages with their lease, at the
-	 * end CLOSED; rq_size wait, rpma_rt_conn_cfg.futures are held at
-	 * most */
+	/* with a pool, without a queue: messages with a lease; end: CLOSED */
 	struct rpma_rt_conn *conn;
-	/* made with futures: messages of connections without a queue, at the
-	 * end SRQ_FAILED, SRQ_CLOSED; rpma_rt_srq_cfg.futures are held at
-	 * most */
+	/* with futures: messages; end: SRQ_FAILED, SRQ_CLOSED */
 	struct rpma_rt_srq *srq;
-	/* free slots as leases, at the end POOL_CLOSED;
-	 * rpma_rt_pool_cfg.futures are held at most. Poller 0 serves them */
-	struct rpma_rt_pool *pool;
+	struct rpma_rt_pool *pool; /* free slots; end: POOL_CLOSED */
 };
 
 /* Makes a future of the next item of a source, in order; behind the last item
  * futures get the end.
  * Returns 0. Errors: INVAL (no such futures), BUSY (the limit of futures is
- * reached; a dropped future counts until the poller has processed the drop).
- * Thread: any. */
+ * reached, or was a moment ago). Thread: any. */
 int rpma_rt_next_future(const struct rpma_rt_source *source,
 			struct rpma_rt_future *future);
 
@@ -75,13 +65,9 @@ int rpma_rt_future_wait_some(const struct rpma_rt_future *futures, int count,
 			     int wanted, int timeout_ms) RPMA_RT_MUST_CHECK;
 
 enum rpma_rt_cancelled {
-	/* the operation takes effect or not; the result is dropped */
-	RPMA_RT_CANCELLED_DETACHED = 1,
-	/* too late: the future is complete, or its function or queue has the
-	 * result */
-	RPMA_RT_CANCELLED_DONE = 2,
-	/* taken out of the line: no effect, the memory is the program's */
-	RPMA_RT_CANCELLED_NOT_POSTED = 3
+	RPMA_RT_CANCELLED_DETACHED = 1,	 /* takes effect or not; no result */
+	RPMA_RT_CANCELLED_DONE = 2,	 /* too late: the result is there */
+	RPMA_RT_CANCELLED_NOT_POSTED = 3 /* no effect, the memory is free */
 };
 
 /* Gives up the result, and never blocks; the future is still to be dropped, and
@@ -90,25 +76,23 @@ enum rpma_rt_cancelled {
 int rpma_rt_future_cancel(const struct rpma_rt_future *future,
 			  enum rpma_rt_cancelled *cancelled);
 
-/* Has the connection's poller call fn(cmpl, arg) once with the result; arg
- * stays until then, or until a drop returned 0.
- * Returns 0. Errors: INVAL (has a function, was delivered or cancelled).
- * Thread: holder. */
+/* Has the poller call fn(cmpl, arg) once with the result; arg stays until then,
+ * or until a drop returned 0. Returns 0. Errors: INVAL (has a function, was
+ * delivered or cancelled). Thread: holder. */
 int rpma_rt_future_then(const struct rpma_rt_future *future,
 			rpma_rt_route_fn *fn, void *arg);
 
 /* Delivers the result along a route, NULL: to the connection's queue; the
  * future is then complete with RPMA_RT_C_DETACHED.
- * Returns 0. Errors: INVAL (as rpma_rt_future_then(); no such route; no
- * queue; an event), CLOSED (the route), BUSY (the consumer is behind).
- * Thread: holder. */
+ * Returns 0. Errors: INVAL (as rpma_rt_future_then(); route, queue; an event),
+ * CLOSED (the route), BUSY (consumer behind). Thread: holder. */
 int rpma_rt_future_deliver(const struct rpma_rt_future *future,
 			   struct rpma_rt_route *route);
 
 /* Ends the future, and never blocks; the memory is the device's until the work
  * is over.
- * Returns 1 if the function of rpma_rt_future_then() has run or is about to
- * run, otherwise 0 (always 0 for a zeroed handle). Thread: holder. */
+ * Returns 1 if the function of the future has run or is about to run, otherwise
+ * 0 (always 0 for a zeroed handle). Thread: holder. */
 int rpma_rt_future_drop(struct rpma_rt_future *future);
 
 RPMA_RT_END

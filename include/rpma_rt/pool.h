@@ -2,11 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * pool.h: registered memory in slots of one size. A connection or SRQ whose
- * configuration names a pool has its receive queue kept filled from the pool:
- * messages arrive as leases (RPMA_RT_C_LEASE), and posting receives is
- * INVAL. If no slot is free for receives, peers wait until a lease is
- * released.
+ * pool.h: registered memory in slots of one size. The receive queue of a
+ * connection or SRQ that names a pool is kept filled; messages are leases. If
+ * no slot is free for receives, peers wait until a lease is released.
  */
 
 #ifndef RPMA_RT_POOL_H
@@ -23,17 +21,15 @@ RPMA_RT_BEGIN
 
 struct rpma_rt_pool_cfg {
 	uint32_t size;
-	uint32_t count;	    /* slots, 1..1048576; default 2048 */
-	uint32_t slot_size; /* bytes, 1..1073741824; default 4096 */
-	uint32_t usage;	    /* RPMA_MR_USAGE_* besides SEND and RECV; 0 */
-	/* required: the peer of the connections and SRQs; outlives the pool */
-	struct rpma_peer *peer;
-	const char *name; /* as in rpma_rt_queue_cfg; NULL: "pool N" */
-	/* slots that receives never take, for rpma_rt_pool_take(): 1..count -
-	 * 1, or RPMA_RT_POOL_NO_SENDS; 0 (default): half of the slots */
+	uint32_t count;		/* slots, 1..1048576; default 2048 */
+	uint32_t slot_size;	/* bytes, 1..1073741824; default 4096 */
+	uint32_t usage;		/* RPMA_MR_USAGE_* besides SEND and RECV; 0 */
+	struct rpma_peer *peer; /* required: of the connections; outlives all */
+	const char *name;	/* as in rpma_rt_queue_cfg; NULL: "pool N" */
+	/* slots that receives never take, 1..count - 1; 0 (default): half of
+	 * the slots; RPMA_RT_POOL_NO_SENDS: none */
 	uint32_t sends;
-	/* futures of the next free slot that can be held, 1..1048576; 64 */
-	uint32_t futures;
+	uint32_t futures; /* of a free slot that can be held, 1..1048576; 64 */
 	uint64_t reserved[3];
 };
 
@@ -43,8 +39,7 @@ struct rpma_rt_pool_cfg {
 	NULL, 0, RPMA_RT_DEFAULT_POOL_FUTURES, {0, 0, 0} }
 /* clang-format on */
 
-/* Writes the first size bytes of RPMA_RT_POOL_CFG_INIT.
- * Returns 0. Thread: any. */
+/* Writes size bytes of RPMA_RT_POOL_CFG_INIT. Returns 0. Thread: any. */
 int rpma_rt_pool_cfg_init(struct rpma_rt_pool_cfg *cfg, size_t size);
 
 /* Makes a pool: allocates and registers the memory.
@@ -69,9 +64,8 @@ struct rpma_rt_lease {
 	uint32_t reserved32;
 };
 
-/* Takes a free slot to send from, and never blocks.
- * Returns 0. Errors: AGAIN (no slot is free for sends, or futures wait for
- * slots: see rpma_rt_next_future()). Thread: any. */
+/* Takes a free slot to send from, and never blocks. Returns 0.
+ * Errors: AGAIN (no slot is free for sends, or futures wait). Thread: any. */
 int rpma_rt_pool_take(struct rpma_rt_pool *pool,
 		      struct rpma_rt_lease *lease) RPMA_RT_MUST_CHECK;
 

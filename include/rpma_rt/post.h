@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * post.h: work requests: their fields, functions that prepare them, functions
- * that post them. Errors of posting are returned by the call; the outcome of an
- * operation is reported only by its completion.
+ * post.h: work requests: fields, functions that prepare, functions that post.
+ * Errors of posting are returned by the call; the outcome of an operation is
+ * reported only by its completion.
  */
 
 #ifndef RPMA_RT_POST_H
@@ -32,25 +32,19 @@ enum rpma_rt_op {
 };
 
 /* Flags of a work request, beside 0 or RPMA_F_COMPLETION_ALWAYS (equal) or
- * RPMA_F_COMPLETION_ON_ERROR. No flags of verbs: IBV_SEND_FENCE would be taken
- * for RPMA_F_COMPLETION_ON_ERROR, others are refused. */
-/* begins when the reads and atomics posted before are complete */
-#define RPMA_RT_F_FENCE RPMA_F_FENCE
+ * RPMA_F_COMPLETION_ON_ERROR. Flags of verbs are other numbers. */
+#define RPMA_RT_F_FENCE RPMA_F_FENCE /* begins after former reads, atomics */
 /* sends, writes with imm: wakes a peer that waits for solicited completions */
 #define RPMA_RT_F_SOLICITED RPMA_F_SOLICITED
 /* sends, writes: copies up to max_inline bytes; the buffer is free at once */
 #define RPMA_RT_F_INLINE RPMA_F_INLINE
-/* this work request and the next are posted together or not at all; a link of
- * several, the last without the flag, has at most sq_size / 2 + 1 */
+/* posted together with the next, or not at all; a link: ..sq_size / 2 + 1 */
 #define RPMA_RT_F_LINKED (1 << 28)
-/* with LINKED: has no completion; the last of the link reports the outcome of
- * all. context 0, route NULL, no RPMA_F_COMPLETION_* */
+/* with LINKED: the last of the link completes for all; context 0, route NULL */
 #define RPMA_RT_F_PART (1 << 29)
-/* with a lease: the caller keeps the lease, to post again or to release */
-#define RPMA_RT_F_KEEP (1 << 30)
+#define RPMA_RT_F_KEEP (1 << 30) /* with a lease: the caller keeps the lease */
 
-/* A work request of the send side. Zero all fields first, or use
- * rpma_rt_prep_*(). */
+/* A work request of the send side, zeroed, or written by rpma_rt_prep_*(). */
 struct rpma_rt_wr {
 	uint8_t op;	      /* enum rpma_rt_op */
 	uint8_t flush_type;   /* enum rpma_flush_type */
@@ -59,19 +53,15 @@ struct rpma_rt_wr {
 	uint64_t context;     /* in the completion; below 2^48 */
 	/* where the completion goes; NULL: the connection's queue */
 	const struct rpma_rt_route *route;
-	/* in place of route: written by the post if the work request is taken;
-	 * not with COMPLETION_ON_ERROR or PART. NULL: none */
+	/* in place of route: written by the post; NULL: none */
 	struct rpma_rt_future *future;
-	/* sends, writes: takes the lease, whose slot is free when the device
-	 * has done with the work request. No completion: context 0, route and
-	 * future NULL, no COMPLETION flag, no PART. NULL: none */
+	/* in place of a completion: the send or write takes the lease, context
+	 * is 0, route and future are NULL; NULL: none */
 	const struct rpma_rt_lease *lease;
 	union {
-		/* the bytes of this side: source, or destination of a read; of
-		 * an atomic 8 bytes for the former value. NULL: no bytes */
+		/* bytes of this side, of an atomic the former value, or NULL */
 		struct rpma_mr_local *local;
-		/* several pieces below 4 GiB each (sends, writes, reads) */
-		const struct rpma_sge *pieces;
+		const struct rpma_sge *pieces; /* below 4 GiB each */
 	};
 	uint64_t local_offset;
 	uint64_t len; /* bytes; of a flush: of remote; of an atomic: 0 or 8 */
@@ -105,11 +95,10 @@ struct rpma_rt_recv_wr {
 /* -------------------------------------------------------------- posting --- */
 
 /* Posts count (0..) work requests in order, or puts work requests in line;
- * buffers are the device's until the completion (or the end of the call,
- * inline).
- * Returns the number taken, the first ones; for fewer than count see
- * rpma_rt_again_reason(). Errors: AGAIN (none was taken; WRITABLE follows),
- * CLOSED, INVAL and NOSUPP (one is wrong: none is posted). Thread: any. */
+ * buffers are the device's until the completion (the end of the call, inline).
+ * Returns the number taken, the first ones; see rpma_rt_again_reason(). Errors:
+ * AGAIN (none was taken; WRITABLE follows), CLOSED, INVAL and NOSUPP (none is
+ * posted). Thread: any. */
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count) RPMA_RT_MUST_CHECK;
 
@@ -124,13 +113,10 @@ enum rpma_rt_again {
 	RPMA_RT_AGAIN_CREDIT = 1, /* the queue pair's queue and line are full */
 	RPMA_RT_AGAIN_BACKLOG = 2, /* the destination's consumer is behind */
 	RPMA_RT_AGAIN_NOT_YET = 3, /* before READY (receives), ESTABLISHED */
-	/* all futures of the side are held: drop some. WRITABLE comes with the
-	 * next completion of the side, when all may be held still */
-	RPMA_RT_AGAIN_FUTURES = 4
+	RPMA_RT_AGAIN_FUTURES = 4  /* all of the side are held: drop some */
 };
 
-/* Returns why the calling thread's last post did not take all work requests.
- * Thread: any. */
+/* Returns why the thread's last post did not take all. Thread: any. */
 enum rpma_rt_again rpma_rt_again_reason(void);
 
 /* Returns the name of a reason, and what to wait for. Thread: any. */
@@ -181,8 +167,7 @@ RPMA_RT_INLINE void rpma_rt_prep_send(struct rpma_rt_wr *wr,
 	wr->len = len;
 }
 
-/* Prepares a message of the first len bytes of a lease, which the send
- * takes. */
+/* Prepares a message of the first len bytes of a lease, taken by the send. */
 RPMA_RT_INLINE void rpma_rt_prep_send_lease(struct rpma_rt_wr *wr,
 					    const struct rpma_rt_lease *lease,
 					    size_t len, uint32_t flags)
@@ -337,9 +322,9 @@ RPMA_RT_INLINE void rpma_rt_recv_wr_set_pieces(struct rpma_rt_recv_wr *wr,
 /* ----------------------------------------------- preparing and posting --- */
 
 /*
- * Each prepares one work request and posts the work request to the connection's
- * queue. Arguments as in rpma_rt_prep_*(). Returns 0. Errors: as
- * rpma_rt_post_send() or rpma_rt_post_recv(). Thread: any.
+ * Each prepares and posts one work request, without a route. Arguments as in
+ * rpma_rt_prep_*(). Returns 0. Errors: as rpma_rt_post_send() or
+ * rpma_rt_post_recv(). Thread: any.
  */
 
 /* Posts a message of len bytes of src. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/*
- * shard.h: one thread per core: each runs a shard, which has a poller of manual
- * mode, a queue, timers, and messages to and from the other shards.
- */
+/* shard.h: one thread per core: each runs a shard, which has a poller of manual
+ * mode, a queue, timers, and messages to and from the other shards. */
 
 #ifndef RPMA_RT_SHARD_H
 #define RPMA_RT_SHARD_H
@@ -21,8 +19,7 @@ enum rpma_rt_shard_kind {
 	RPMA_RT_SHARD_POST = 1,
 	RPMA_RT_SHARD_REQUEST = 2, /* to be answered once */
 	RPMA_RT_SHARD_ANSWER = 3,
-	/* a message to shard `from`, refused with AGAIN, may be taken now */
-	RPMA_RT_SHARD_WRITABLE = 4
+	RPMA_RT_SHARD_WRITABLE = 4 /* shard `from` has room after an AGAIN */
 };
 
 /* A message between shards: 32 bytes of plain data. */
@@ -53,16 +50,13 @@ typedef void rpma_rt_timer_fn(struct rpma_rt_shard *shard,
 
 struct rpma_rt_shards_cfg {
 	uint32_t size;
-	/* messages from one shard to another that are not taken yet, a power of
-	 * two, 2..65536; and requests without an answer; default 256 */
+	/* unread messages from one shard to another, and requests without an
+	 * answer: a power of two, 2..65536; default 256 */
 	uint32_t lane_size;
-	/* microseconds without work before a shard sleeps, 0..1000000; 50 */
-	uint32_t spin_us;
+	uint32_t spin_us;   /* without work before a sleep, 0..1000000; 50 */
 	uint32_t arg_count; /* pollers, or 0 if args is NULL */
-	/* required: called with each item of the shard's queue */
-	rpma_rt_shard_item_fn *item_fn;
-	/* required: called with each message to the shard, and WRITABLE */
-	rpma_rt_shard_message_fn *message_fn;
+	rpma_rt_shard_item_fn *item_fn;	      /* required: called for items */
+	rpma_rt_shard_message_fn *message_fn; /* required: for messages */
 	void *const *args; /* the arg of each shard; NULL (default): NULL */
 	/* settings of the queues; NULL: defaults, with the name "shard N" */
 	const struct rpma_rt_queue_cfg *queue;
@@ -75,13 +69,11 @@ struct rpma_rt_shards_cfg {
 	NULL, NULL, NULL, NULL, {0, 0, 0, 0} }
 /* clang-format on */
 
-/* Writes the first size bytes of RPMA_RT_SHARDS_CFG_INIT.
- * Returns 0. Thread: any. */
+/* Writes size bytes of RPMA_RT_SHARDS_CFG_INIT. Returns 0. Thread: any. */
 int rpma_rt_shards_cfg_init(struct rpma_rt_shards_cfg *cfg, size_t size);
 
-/* Makes a shard for each poller of a runtime in manual mode.
- * Returns 0. Errors: NOSUPP (another mode), NOMEM, PROVIDER, CLOSED. Thread:
- * waits. */
+/* Makes a shard for each poller of a runtime in manual mode. Returns 0.
+ * Errors: NOSUPP (another mode), NOMEM, PROVIDER, CLOSED. Thread: waits. */
 int rpma_rt_shards_new(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 		       struct rpma_rt_shards **shards_ptr) RPMA_RT_MUST_CHECK;
 
@@ -121,23 +113,20 @@ int rpma_rt_shard_run(struct rpma_rt_shard *shard,
 		      int timeout_ms) RPMA_RT_MUST_CHECK;
 
 /* Sends a copy of the message to shard `to`, when the current callback returns
- * or at the next rpma_rt_shard_run().
- * Returns 0. Errors: AGAIN (the lane is full; WRITABLE follows), CLOSED, NOMEM.
- * Thread: runs the shard. */
+ * or at the next run. Returns 0. Errors: AGAIN (the lane is full; WRITABLE
+ * follows), CLOSED, NOMEM. Thread: runs the shard. */
 int rpma_rt_shard_post(struct rpma_rt_shard *shard, uint32_t to,
 		       const struct rpma_rt_shard_message *message)
 	RPMA_RT_MUST_CHECK;
 
-/* Sends a message that is answered once, as rpma_rt_shard_post().
- * Returns 0. Errors: as rpma_rt_shard_post(), AGAIN (lane_size requests have no
- * answer). Thread: runs the shard. */
+/* Sends a message that is answered once. Returns 0. Errors: as for a post, and
+ * AGAIN (lane_size requests have no answer). Thread: runs the shard. */
 int rpma_rt_shard_request(struct rpma_rt_shard *shard, uint32_t to,
 			  const struct rpma_rt_shard_message *message)
 	RPMA_RT_MUST_CHECK;
 
 /* Answers a request, or a copy, once, at any time; there is always room.
- * Returns 0. Errors: INVAL (no such request), CLOSED (stopped). Thread: runs
- * the shard. */
+ * Returns 0. Errors: INVAL (no request), CLOSED. Thread: runs the shard. */
 int rpma_rt_shard_answer(struct rpma_rt_shard *shard,
 			 const struct rpma_rt_shard_message *request,
 			 const struct rpma_rt_shard_message *answer);
@@ -155,8 +144,7 @@ struct rpma_rt_shard_stats {
 	uint64_t owed;	     /* requests taken, to be answered now */
 };
 
-/* Writes the first size bytes of the counters, 0 for unknown counters.
- * Returns 0. Thread: any. */
+/* Writes size bytes of the counters. Returns 0. Thread: any. */
 int rpma_rt_shard_get_stats(const struct rpma_rt_shard *shard,
 			    struct rpma_rt_shard_stats *stats, size_t size);
 
@@ -169,14 +157,12 @@ struct rpma_rt_timer {
 };
 
 /* Has fn called once, delay_us microseconds from now or a little later; moves a
- * pending timer.
- * Returns 0. Thread: runs the shard. */
+ * pending timer. Returns 0. Thread: runs the shard. */
 int rpma_rt_timer_start(struct rpma_rt_shard *shard,
 			struct rpma_rt_timer *timer, uint64_t delay_us);
 
-/* Cancels a timer.
- * Returns 1 if the timer was pending and is now cancelled, 0 if the timer was
- * not pending. Thread: runs the shard. */
+/* Cancels a timer. Returns 1 if the timer was pending, otherwise 0.
+ * Thread: runs the shard. */
 int rpma_rt_timer_cancel(struct rpma_rt_shard *shard,
 			 struct rpma_rt_timer *timer);
 

@@ -3,9 +3,8 @@
 
 /*
  * srq.h: shared receive queues (SRQ): receives that connections of one poller
- * share. Each receive comes back once: where the receives of the connection
- * that took the receive lead, or, if no connection did, to the queue of the
- * SRQ with RPMA_RT_C_SYNTHESIZED.
+ * share. Each receive comes back once: to the connection that took the receive,
+ * or, if no connection did, to the queue of the SRQ with RPMA_RT_C_SYNTHESIZED.
  */
 
 #ifndef RPMA_RT_SRQ_H
@@ -24,31 +23,20 @@ typedef void rpma_rt_refill_fn(struct rpma_rt_srq *srq, uint32_t room,
 
 struct rpma_rt_srq_cfg {
 	uint32_t size;
-	uint32_t poller;	/* index; default 0 */
-	struct rpma_peer *peer; /* required: the peer of the connections */
-	/* for WRITABLE, SRQ_LIMIT, SRQ_FAILED, SRQ_CLOSED and receives that no
-	 * connection took; NULL (default) only with futures */
-	struct rpma_rt_queue *queue;
-	void *user; /* in items of the queue; default NULL */
-	/* called when fewer receives are posted than limit; NULL (default):
-	 * SRQ_LIMIT comes to the queue instead, once for each fall below
-	 * limit */
+	uint32_t poller;	     /* index; default 0 */
+	struct rpma_peer *peer;	     /* required: the peer of the connections */
+	struct rpma_rt_queue *queue; /* of events; NULL with futures only */
+	void *user;		     /* in items of the queue; default NULL */
+	/* called below limit; NULL (default): SRQ_LIMIT comes to the queue */
 	rpma_rt_refill_fn *refill;
 	void *refill_arg;
-	/* receives, 1..1048576; 0 (default): 1024, or the pool's slots for
-	 * receives */
+	/* receives, 1..1048576; 0 (default): 1024, or what the pool has */
 	uint32_t srq_size;
-	/* 0..srq_size; 0 (default): refill after each batch, no SRQ_LIMIT */
-	uint32_t limit;
+	uint32_t limit;	  /* ..srq_size; 0: refill after each batch, no event */
 	uint32_t max_sge; /* pieces of a receive, 1..32 and device; default 1 */
-	/* with a pool: futures of messages that can be held, 0..1048576; 0
-	 * (default): the connections have queues */
-	uint32_t futures;
-	/* fills the SRQ in place of refill; NULL (default): the program
-	 * posts */
-	struct rpma_rt_pool *pool;
-	/* receives that wait in line, as in rpma_rt_conn_cfg; 0: srq_size */
-	uint32_t waiting;
+	uint32_t futures; /* of messages, with a pool, 0..1048576; default 0 */
+	struct rpma_rt_pool *pool; /* in place of refill; default NULL */
+	uint32_t waiting; /* in line, as in rpma_rt_conn_cfg; 0: srq_size */
 	uint32_t reserved32;
 };
 
@@ -57,13 +45,11 @@ struct rpma_rt_srq_cfg {
 	NULL, NULL, NULL, 0, 0, 1, 0, NULL, 0, 0 }
 /* clang-format on */
 
-/* Writes the first size bytes of RPMA_RT_SRQ_CFG_INIT.
- * Returns 0. Thread: any. */
+/* Writes size bytes of RPMA_RT_SRQ_CFG_INIT. Returns 0. Thread: any. */
 int rpma_rt_srq_cfg_init(struct rpma_rt_srq_cfg *cfg, size_t size);
 
-/* Makes an SRQ.
- * Returns 0. Errors: NOMEM, PROVIDER, BUSY (the consumer of the queue is
- * behind), CLOSED. Thread: waits. */
+/* Makes an SRQ. Returns 0. Errors: NOMEM, PROVIDER, BUSY (the consumer of the
+ * queue is behind), CLOSED. Thread: waits. */
 int rpma_rt_srq_new(struct rpma_rt *rt, const struct rpma_rt_srq_cfg *cfg,
 		    struct rpma_rt_srq **srq_ptr) RPMA_RT_MUST_CHECK;
 
