@@ -19,6 +19,7 @@
 #include "place.h"
 #include "say.h"
 #include "setup.h"
+#include "watch.h"
 
 static const char help[] =
 	"usage: rpma-loopback [options] COMMAND [ARGUMENT...]\n"
@@ -148,7 +149,7 @@ static void main_take_option(struct setup *setup, int option)
 		setup->replace = true;
 		break;
 	case OPT_STATS:
-		setup_set("RPMA_LOOPBACK_STATS", "1");
+		setup->stats = true;
 		break;
 	case OPT_PCAP:
 		setup_set("RPMA_LOOPBACK_PCAP", optarg);
@@ -233,6 +234,8 @@ static int main_run(struct check *check)
 		return verdict;
 	if (setup_environment(check->setup, check->place, &check->program))
 		return CHECK_FAILED;
+	if (check->setup->stats)
+		watch_fork();
 	execvp(command[0], command);
 	verdict = errno == ENOENT ? CHECK_NOT_FOUND : CHECK_NOT_EXECUTABLE;
 	say_errno("%s", command[0]);

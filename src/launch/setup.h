@@ -15,6 +15,7 @@
 
 struct setup {
 	bool check;	/* only say whether the device applies */
+	bool stats;	/* stay beside the program, and print */
 	bool replace;	/* libibverbs.so.1 and librdmacm.so.1 too */
 	char **command; /* with arguments */
 };

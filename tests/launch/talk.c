@@ -3,12 +3,16 @@
 
 /*
  * talk COUNT END: two queue pairs of one process, COUNT messages of 8 bytes and
- * a write of 100 from one to the other. Then it ends: by "return", by "_exit",
- * or by "fork", when a child does the same with two of its own. Exits with 1
- * and says why if a call fails.
+ * a write of 100 from one to the other. The program ends by "return", by
+ * "_exit", by "signal", when the program kills itself, by "exec", when the
+ * program becomes another, or by "sleep", when the program says so and waits
+ * for a signal. After "fork", and after "worker", a child does the same with a
+ * single message, and ends by exit() or by _exit(). Exits with 1 and says why
+ * if a call fails.
  */
 
 #include <infiniband/verbs.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,24 +154,38 @@ static void talk(int count)
 	need(!ibv_destroy_qp(a), "ibv_destroy_qp"); /* b stays */
 }
 
-int main(int argc, char **argv)
+static int make_child(void (*end)(int))
 {
 	int status;
-	pid_t pid;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		talk(1);
+		end(0);
+	}
+	need(waitpid(pid, &status, 0) == pid && !status, "child");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *end = argv[argc - 1];
 
 	if (argc != 3)
 		return 2;
 	talk(atoi(argv[1]));
-	if (!strcmp(argv[2], "_exit"))
-		_exit(0);
-	if (strcmp(argv[2], "fork") != 0)
-		return 0;
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		talk(1);
-		exit(0);
+	if (!strcmp(end, "_exit"))
+		_exit(3);
+	if (!strcmp(end, "signal"))
+		raise(SIGKILL);
+	if (!strcmp(end, "exec"))
+		execlp("true", "true", NULL);
+	if (!strcmp(end, "sleep")) {
+		puts("sleeps");
+		fflush(stdout);
+		pause();
 	}
-	need(waitpid(pid, &status, 0) == pid && !status, "child");
-	return 0;
+	if (!strcmp(end, "fork"))
+		return make_child(exit);
+	return !strcmp(end, "worker") ? make_child(_exit) : 0;
 }

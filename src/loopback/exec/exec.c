@@ -98,7 +98,7 @@ int lb_exec_rnr(struct lb_work *w, uint32_t timer)
 
 	if (qp->type != IBV_QPT_RC)
 		return LB_EXEC_OK; /* it is dropped */
-	qp->stats.rnr++;
+	qp->tally->rnr++;
 	if (qp->attr.rnr_retry != 7) { /* 7 is for ever */
 		if (!x->rnr_left)
 			return IBV_WC_RNR_RETRY_EXC_ERR;
@@ -130,7 +130,7 @@ bool lb_exec_may_retry(struct lb_qp *qp)
 	x->silent = false;
 	if (!qp->attr.timeout)
 		return true;
-	qp->stats.retries++;
+	qp->tally->retries++;
 	if (!x->retry_left || x->accepted)
 		return false;
 	x->retry_left--;
@@ -293,7 +293,7 @@ static void fail(struct lb_work *w, int status)
 
 	lb_log(2, "qp %#x: request %#llx failed with status %d",
 	       lb_qp_number(qp), (unsigned long long)w->wqe->wr_id, status);
-	qp->stats.failed++;
+	qp->tally->failed++;
 	lb_cq_push(&w->run->due, qp->send_cq, &wc, &qp->sq_freed, qp->sq_exec,
 		   false);
 	qp->sq_exec++;
@@ -307,7 +307,7 @@ void lb_exec_finish(struct lb_work *w, int status)
 {
 	struct lb_qp *qp = w->qp;
 
-	qp->stats.executed++;
+	qp->tally->executed++;
 	qp->exec.begun = false;
 	if (status) {
 		fail(w, status);
@@ -330,7 +330,7 @@ static enum lb_step execute_head(struct lb_work *w)
 	w->wqe = lb_sq_slot(qp, qp->sq_exec);
 	w->moved = 0;
 	ret = attempt(w);
-	qp->stats.bytes += w->moved;
+	qp->tally->bytes += w->moved;
 	if (lb_file_is_wanted())
 		lb_captured_request(w, ret);
 	if (ret == LB_EXEC_WAIT)

@@ -163,7 +163,7 @@ static void forget_sent(struct lb_work *w, uint32_t n)
 	struct lb_qp *qp = w->qp;
 	struct lb_remote *r = &qp->remote;
 
-	qp->stats.bytes += n;
+	qp->tally->bytes += n;
 	r->acked = r->sent;
 	if (r->sent.pos != qp->sq_exec)
 		lb_exec_finish(w, qp->exec.fault.status);
@@ -195,7 +195,7 @@ static int send_part(struct lb_work *w)
 	case LB_PUT_DEAD:
 		return LB_EXEC_SILENT;
 	case LB_PUT_LOST:
-		qp->stats.lost++;
+		qp->tally->lost++;
 		return lose(w);
 	default: /* the waiter is told */
 		return LB_EXEC_WAIT;
@@ -457,7 +457,7 @@ static void acknowledge(struct lb_work *w)
 	struct lb_remote *r = &qp->remote;
 	uint32_t n = next_part(w->wqe, &r->acked);
 
-	qp->stats.bytes += n;
+	qp->tally->bytes += n;
 	qp->exec.accepted = true;
 	r->acked.pos = qp->sq_exec;
 	advance(&r->acked, qp, w->wqe, n);

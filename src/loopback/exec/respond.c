@@ -166,7 +166,7 @@ int lb_respond_complete(struct lb_work *w)
 		wc.sl = w->sl;
 	}
 	resp->busy = false;
-	resp->received++;
+	w->peer->tally->received++;
 	if (lb_likely(!lb_cq_push(&w->run->due, w->peer->recv_cq, &wc,
 				  receive_freed(w->peer), resp->pos,
 				  wqe->flags & IBV_SEND_SOLICITED)))

@@ -179,7 +179,7 @@ static int put(struct lb_work *w, const struct lb_record *record)
 	case LB_PUT_NOT_YET:
 		return LB_EXEC_WAIT;
 	case LB_PUT_LOST:
-		w->qp->stats.lost++;
+		w->qp->tally->lost++;
 		return LB_EXEC_OK;
 	case LB_PUT_NOBODY:
 		return LB_EXEC_OK;

@@ -53,7 +53,7 @@ void lb_flush_sends(struct lb_run *run, struct lb_qp *qp)
 		flush_one(run, qp, qp->send_cq,
 			  lb_sq_slot(qp, qp->sq_exec)->wr_id, &qp->sq_freed,
 			  qp->sq_exec);
-		qp->stats.flushed++;
+		qp->tally->flushed++;
 	}
 	memset(&qp->exec, 0, sizeof(qp->exec));
 	qp->remote.acked.offset = 0;
@@ -87,11 +87,11 @@ void lb_flush_receives(struct lb_run *run, struct lb_qp *qp)
 	resp->is_working = false;
 	if (resp->busy) {
 		resp->busy = false;
-		resp->flushed++;
+		qp->tally->flushed_receives++;
 		flush_one(run, qp, qp->recv_cq, resp->wr_id, freed, resp->pos);
 	}
 	while ((rqe = lb_rq_pop(&qp->rq, &pos))) {
-		resp->flushed++;
+		qp->tally->flushed_receives++;
 		flush_one(run, qp, qp->recv_cq, rqe->wr_id, freed, pos);
 	}
 	say_last_wqe(qp);

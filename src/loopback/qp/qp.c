@@ -44,9 +44,7 @@
 static struct lb_qp *slots;	 /* all slots */
 static struct lb_qp *free_slots; /* slots without a QP */
 static uint32_t nslots;
-static uint64_t created;		/* QPs so far */
-static struct rpma_loopback_stats past; /* of destroyed QPs */
-static uint64_t inherited;		/* QPs made by a parent */
+static uint64_t created; /* QPs so far */
 
 /* --- locks */
 
@@ -83,16 +81,11 @@ static struct lb_qp *slot_new(void)
 	if (!qp)
 		return NULL;
 	lb_link_waiter_init(&qp->remote.waiter);
+	qp->tally = &qp->own_tally;
 	nslots++;
 	qp->next = slots;
 	slots = qp;
 	return qp;
-}
-
-static bool slot_is_free(const struct lb_qp *qp)
-{
-	/* relaxed: numbers are given and taken under lb.big */
-	return !atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
 /* NULL: no memory, or all slots are in use. */
@@ -251,6 +244,17 @@ void lb_qp_reset(struct lb_qp *qp)
 	qp->access = 0;
 }
 
+/* Counts where the launcher looks, if there is room, and in the slot else. */
+static void tally_choose(struct lb_qp *qp)
+{
+	struct lb_tally *tally = NULL;
+
+	if (qp->tally == &qp->own_tally)
+		tally = lb_tally_claim();
+	if (tally)
+		qp->tally = tally;
+}
+
 /* Fills the slot for the handle; all locks of the slot held. */
 static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 {
@@ -273,9 +277,7 @@ static int slot_fill(struct lb_qp *qp, struct lb_qp_handle *handle)
 	qp->type = init->qp_type;
 	qp->home = lb_home(qp->dev, qp->type);
 	lb_qp_reset(qp);
-	memset(&qp->stats, 0, sizeof(qp->stats));
-	qp->resp.flushed = 0;
-	qp->resp.received = 0;
+	tally_choose(qp);
 	qp->order = ++created;
 	handle->qpn = lb_qp_number_new(qp);
 	/* relaxed: a comparing thread holds one of the locks */
@@ -394,25 +396,6 @@ LB_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
 
 /* --- destruction */
 
-static bool is_inherited(const struct lb_qp *qp)
-{
-	return qp->order <= inherited;
-}
-
-static void stats_add(struct rpma_loopback_stats *to, const struct lb_qp *qp)
-{
-	if (is_inherited(qp))
-		return;
-	to->executed += qp->stats.executed;
-	to->failed += qp->stats.failed;
-	to->flushed += qp->stats.flushed + qp->resp.flushed;
-	to->received += qp->resp.received;
-	to->bytes += qp->stats.bytes;
-	to->rnr += qp->stats.rnr;
-	to->retries += qp->stats.retries;
-	to->lost += qp->stats.lost;
-}
-
 static void check_destroy(const struct lb_qp_handle *handle)
 {
 	const struct lb_qp *qp = handle->qp;
@@ -444,7 +427,6 @@ static void detach(struct lb_qp_handle *handle)
 
 	lb_qp_lock(qp);
 	check_destroy(handle);
-	stats_add(&past, qp);
 	/* relaxed: a comparing thread holds one of the locks */
 	atomic_store_explicit(&qp->qpn, 0, memory_order_relaxed);
 	lb_qp_reset(qp);
@@ -527,10 +509,12 @@ void lb_qp_fork(enum lb_fork_step step)
 
 	if (step != LB_FORK_CHILD)
 		return;
-	memset(&past, 0, sizeof(past));
-	inherited = created;
-	/* threads of the parent may have had locks at the fork */
+	lb_tally_forked();
+	/* threads of the parent may have had locks at the fork, and the counts
+	 * so far are the counts of the parent */
 	for (qp = slots; qp; qp = qp->next) {
+		qp->tally = &qp->own_tally;
+		memset(qp->tally, 0, sizeof(*qp->tally));
 		lb_lock_init(&qp->sq_lock);
 		lb_lock_init(&qp->rq.post);
 		lb_lock_init(&qp->rq.pop);
@@ -540,21 +524,33 @@ void lb_qp_fork(enum lb_fork_step step)
 
 /* --- counters */
 
-LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
+void lb_qp_tally(struct lb_tally *sum)
 {
 	struct lb_qp *qp;
 
+	memset(sum, 0, sizeof(*sum));
 	pthread_mutex_lock(&lb.big);
-	*stats = past;
 	for (qp = slots; qp; qp = qp->next) {
-		/* a thread of the parent may have held the locks at the fork */
-		if (slot_is_free(qp) || is_inherited(qp))
-			continue;
 		lb_qp_lock(qp);
-		stats_add(stats, qp);
+		lb_tally_add(sum, qp->tally);
 		lb_qp_unlock(qp);
 	}
 	pthread_mutex_unlock(&lb.big);
+}
+
+LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)
+{
+	struct lb_tally sum;
+
+	lb_qp_tally(&sum);
+	stats->executed = sum.executed;
+	stats->failed = sum.failed;
+	stats->flushed = sum.flushed + sum.flushed_receives;
+	stats->bytes = sum.bytes;
+	stats->received = sum.received;
+	stats->rnr = sum.rnr;
+	stats->retries = sum.retries;
+	stats->lost = sum.lost;
 	stats->events = lb_channel_event_count();
 	stats->async_events = lb_async_count();
 	stats->overruns = lb_cq_overrun_count();

@@ -22,6 +22,7 @@
 #include "base/base.h"
 #include "base/lock.h"
 #include "base/process.h"
+#include "base/tally.h"
 #include "cq/cq.h"
 #include "fault/fault.h"
 #include "object/async.h"
@@ -92,7 +93,8 @@ struct lb_qp {
 	uint32_t answered_messages; /* to another process; under rq.pop */
 	struct lb_exec exec;
 	struct lb_remote remote;
-	struct rpma_loopback_stats stats;
+	struct lb_tally *tally; /* its own below, or on the board */
+	struct lb_tally own_tally;
 
 	/* slots before this may be reused; set by the poll of send_cq */
 	LB_ALIGNED _Atomic uint32_t sq_freed;
@@ -176,5 +178,7 @@ void lb_qp_reset(struct lb_qp *qp);
 void lb_qp_fork(enum lb_fork_step step);
 /* The first of all slots; lb.big held. */
 struct lb_qp *lb_qp_slots(void);
+/* Adds up the counts of all slots. */
+void lb_qp_tally(struct lb_tally *sum);
 
 #endif /* LB_QP_QP_H */

@@ -35,8 +35,6 @@ struct lb_resp {
 	uint32_t pos;
 	uint32_t nsge;
 	uint64_t wr_id;
-	uint64_t flushed;  /* a counter */
-	uint64_t received; /* of messages that a receive took */
 	struct ibv_sge sge[LB_MAX_SGE];
 };
 

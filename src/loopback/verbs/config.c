@@ -137,6 +137,15 @@ static void set_mode(int mode)
 			     (before == RPMA_LOOPBACK_THREAD));
 }
 
+/* The value is a number, or the path that rpma-loopback sets. */
+static void start_stats(void)
+{
+	const char *value = getenv("RPMA_LOOPBACK_STATS");
+
+	if (value && (*value == '/' || env_number("RPMA_LOOPBACK_STATS", 0, 1)))
+		lb_stats_start(value);
+}
+
 static void start(void)
 {
 	static const char *const modes[] = {"inline", "thread", NULL};
@@ -175,8 +184,7 @@ static void start(void)
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	if (file && *file)
 		lb_file_start(file);
-	if (env_number("RPMA_LOOPBACK_STATS", 0, 1))
-		lb_stats_start();
+	start_stats();
 	if (rules)
 		rpma_loopback_fault(rules);
 }

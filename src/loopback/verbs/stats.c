@@ -12,9 +12,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "rpma_loopback.h"
+#include "base/tally.h"
+#include "qp/qp.h"
 #include "wire/nic.h"
 #include "wire/report.h"
 
@@ -22,23 +24,12 @@ static bool is_child; /* of a fork */
 
 static void print(void)
 {
-	struct rpma_loopback_stats now;
+	struct lb_tally now;
 
-	rpma_loopback_get_stats(&now);
-	if (is_child && !now.executed && !now.received)
-		return;
-	fprintf(stderr,
-		"loopback: process %d, in all: %llu requests (%llu failed), "
-		"%llu messages received, %llu bytes\n",
-		(int)getpid(), (unsigned long long)now.executed,
-		(unsigned long long)now.failed,
-		(unsigned long long)now.received,
-		(unsigned long long)now.bytes);
-	if (now.lost)
-		fprintf(stderr,
-			"loopback: process %d, to processes that took nothing: "
-			"%llu datagrams and messages of UC lost\n",
-			(int)getpid(), (unsigned long long)now.lost);
+	lb_qp_tally(&now);
+	if (!is_child || now.executed || now.received)
+		lb_tally_print((int)getpid(), &now);
+	lb_tally_leave();
 }
 
 static void print_all(void)
@@ -50,8 +41,13 @@ static void print_all(void)
 		lb_nic_each(nic, lb_report_link, NULL);
 }
 
-void lb_stats_start(void)
+void lb_stats_start(const char *value)
 {
+	if (*value == '/' && !lb_tally_open_board(value))
+		fprintf(stderr,
+			"loopback: RPMA_LOOPBACK_STATS=%s: %s; process %d "
+			"prints its line only if it calls exit()\n",
+			value, strerror(errno), (int)getpid());
 	lb_report_start();
 	if (atexit(print_all))
 		fprintf(stderr,

@@ -8,8 +8,12 @@
 #ifndef LB_VERBS_STATS_H
 #define LB_VERBS_STATS_H
 
-/* From now on: print when exit() is called or main() returns. */
-void lb_stats_start(void);
+/*
+ * Prints from now on, when exit() is called or main() returns. The value is the
+ * value of RPMA_LOOPBACK_STATS: a path is the path of the launcher's board, and
+ * the launcher prints for a process that ends in another way.
+ */
+void lb_stats_start(const char *value);
 
 /* In a child, which says nothing unless it did something itself. */
 void lb_stats_forked(void);
