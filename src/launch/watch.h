@@ -11,9 +11,9 @@
 
 /*
  * Returns in a child, which becomes the program; the caller waits for the
- * child, hands signals on, and ends as the child ended. Where the system refuses
- * a child or the memory, the function returns in the caller, and only processes
- * that call exit() print.
+ * child, hands signals on, and ends as the child ended. Where the system
+ * refuses a child or the memory, the function returns in the caller, and only
+ * processes that call exit() print.
  */
 void watch_fork(void);
 
