@@ -3,8 +3,8 @@
 
 /*
  * watch.c -- see watch.h. Each process counts on a board, a memory file of the
- * launcher; a process that prints its own line leaves the board. The launcher
- * prints what is left when the program has ended.
+ * launcher; a process leaves the board by printing the line itself. When the
+ * program has ended, the launcher prints the lines of all others.
  */
 
 #include "watch.h"
@@ -29,7 +29,7 @@ static union lb_board *board;
 static sigset_t former_mask;
 static struct sigaction former_child; /* the action of SIGCHLD */
 
-/* --- what is on the board */
+/* --- the board */
 
 /* Prints the line of a process, unless the process did nothing. */
 static void watch_print_process(const struct lb_tally *sum)
@@ -44,7 +44,7 @@ static void watch_print(void)
 	struct lb_tally *sums;
 	uint32_t i, used;
 
-	/* relaxed: the program has ended, its other processes may go on */
+	/* relaxed: the program has ended, other processes may go on */
 	used = 1 +
 	       atomic_load_explicit(&board->head.used, memory_order_relaxed);
 	if (used > LB_BOARD_TALLIES)
@@ -57,7 +57,7 @@ static void watch_print(void)
 	for (i = 1; i < used; i++) {
 		tally = &board->tallies[i];
 		sums[i] = (struct lb_tally){.pid = 0};
-		/* 0: claimed by a process that was killed at that moment */
+		/* 0: claimed by a process killed in the middle of the claim */
 		if (!tally->first || tally->first > i)
 			continue;
 		sums[tally->first].pid = board->tallies[tally->first].pid;
@@ -70,15 +70,15 @@ static void watch_print(void)
 
 /* --- the program */
 
-/* Hands a signal on that a process sent to the launcher: a signal of the
- * terminal has reached the program, too. */
+/* Hands a signal of another process on: a signal of the terminal has reached the
+ * program, too. */
 static void watch_hand_on(pid_t program, const siginfo_t *info)
 {
 	if (info->si_code <= 0)
 		kill(program, info->si_signo);
 }
 
-/* Returns how the program ended, as waitpid() says it. */
+/* Returns the status of waitpid() for the program. */
 static int watch_wait(pid_t program, const sigset_t *signals)
 {
 	siginfo_t info;
@@ -101,7 +101,7 @@ static _Noreturn void watch_end_as(int status)
 	if (WIFEXITED(status))
 		_exit(WEXITSTATUS(status));
 	number = WTERMSIG(status);
-	setrlimit(RLIMIT_CORE, &none); /* the program has dumped its own */
+	setrlimit(RLIMIT_CORE, &none); /* of the program is enough */
 	signal(number, SIG_DFL);
 	sigemptyset(&signals);
 	sigaddset(&signals, number);
@@ -110,7 +110,7 @@ static _Noreturn void watch_end_as(int status)
 	_exit(128 + number);
 }
 
-/* Makes the board, and sets the variable that names the board. */
+/* Makes the board, and sets the variable to the path of the board. */
 static bool watch_make_board(void)
 {
 	char path[64];
@@ -123,13 +123,13 @@ static bool watch_make_board(void)
 	return true;
 }
 
-/* Blocks signals that the launcher takes by sigwaitinfo(). */
+/* Blocks the signals for sigwaitinfo(). */
 static void watch_block(sigset_t *signals)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
 
 	sigfillset(signals);
-	/* by these the terminal stops the launcher together with the program */
+	/* with these a terminal stops launcher and program together */
 	sigdelset(signals, SIGTSTP);
 	sigdelset(signals, SIGTTIN);
 	sigdelset(signals, SIGTTOU);
@@ -145,7 +145,7 @@ static void watch_unblock(void)
 	sigprocmask(SIG_SETMASK, &former_mask, NULL);
 }
 
-/* A launcher that is killed takes the program along. */
+/* SIGKILL for the launcher kills the program, too. */
 static void watch_bind_to(pid_t launcher)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

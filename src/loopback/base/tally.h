@@ -3,9 +3,9 @@
 
 /*
  * tally.h -- the counts of the queue pairs of a process, and the board, a
- * memory file of rpma-loopback --stats with tallies of all processes that the
- * launcher started: the launcher reads the tallies of processes that ended
- * without a call of exit().
+ * memory file of rpma-loopback --stats with tallies of all processes below the
+ * launcher: the launcher reads the tallies of processes that ended without a
+ * call of exit().
  */
 
 #ifndef LB_BASE_TALLY_H
@@ -17,8 +17,8 @@
 #include "base/base.h"
 
 /*
- * The counts of the queue pairs that had a slot, one after the other. A line
- * for each of the two locks; the launcher reads without locks.
+ * Counts of the queue pairs of a slot, past and present. A cache line for each
+ * of the two locks; the launcher reads without locks.
  */
 struct lb_tally {
 	/* of tallies on the board: 0, nothing to print; and the first tally
@@ -34,7 +34,7 @@ struct lb_tally {
 	uint64_t retries;
 	uint64_t lost;
 	/* under rq.pop */
-	LB_ALIGNED uint64_t received; /* messages that a receive took */
+	LB_ALIGNED uint64_t received; /* messages with a receive */
 	uint64_t flushed_receives;
 };
 
@@ -44,7 +44,7 @@ struct lb_tally {
 
 struct lb_board_head {
 	LB_ALIGNED uint64_t magic;
-	_Atomic uint32_t used; /* tallies that were claimed */
+	_Atomic uint32_t used; /* claimed tallies */
 };
 
 union lb_board {
