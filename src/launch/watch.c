@@ -70,8 +70,8 @@ static void watch_print(void)
 
 /* --- the program */
 
-/* Hands a signal of another process on: a signal of the terminal has reached the
- * program, too. */
+/* Hands a signal of another process on: a signal of the terminal has reached
+ * the program, too. */
 static void watch_hand_on(pid_t program, const siginfo_t *info)
 {
 	if (info->si_code <= 0)
