@@ -6,7 +6,7 @@
  *
  *	0	struct log_head	 written by the replica alone, not registered
  *	4096	tail		 from here on registered, for writers
- *	8192	records		 LOG_SIZE bytes, each record padded to 8
+ *	8192	records (record.h) LOG_SIZE bytes
  *
  * Positions are bytes from the first record on. Tails and promises are words of
  * 8 bytes, which are never torn, with a term in the upper 24 bits: so words of
@@ -16,9 +16,7 @@
 #ifndef LOG_FORMAT_H
 #define LOG_FORMAT_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "../common/record.h"
 
 #define LOG_PAGE    4096
 #define LOG_SIZE    ((uint64_t)4 << 20)
@@ -51,13 +49,6 @@ struct log_answer {
 	char region[32]; /* descriptor of the registered region */
 };
 
-struct log_record {
-	uint64_t sum;
-	uint32_t len; /* bytes of data */
-	uint32_t reserved;
-	char data[];
-};
-
 /* Makes a tail of a term and an end, or a promise of a term and a writer. */
 static inline uint64_t log_word(uint64_t term, uint64_t low)
 {
@@ -78,53 +69,6 @@ static inline uint64_t log_low(uint64_t word)
 static inline uint64_t log_identity(int number, int replicas)
 {
 	return (uint64_t)number << 32 | (uint32_t)replicas;
-}
-
-/* Returns the bytes of a record, of which len are data. */
-static inline uint64_t log_record_size(uint32_t len)
-{
-	return (sizeof(struct log_record) + (uint64_t)len + 7) / 8 * 8;
-}
-
-/* Returns the checksum of a record at a position: each step is one to one, so
- * that no single changed word goes unnoticed. */
-static inline uint64_t log_record_sum(const struct log_record *record,
-				      uint64_t at)
-{
-	const char *bytes = (const char *)record;
-	uint64_t sum = at + 1, word, i;
-
-	for (i = sizeof(record->sum); i < log_record_size(record->len);
-	     i += sizeof(word)) {
-		memcpy(&word, bytes + i, sizeof(word));
-		sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
-		sum ^= sum >> 32;
-	}
-	return sum;
-}
-
-/* Returns the record at a position below end, NULL if the record is damaged. */
-static inline const struct log_record *log_record_at(const char *records,
-						     uint64_t at, uint64_t end)
-{
-	const struct log_record *record = (const void *)(records + at);
-
-	if (end - at < sizeof(*record) ||
-	    end - at < log_record_size(record->len) ||
-	    record->sum != log_record_sum(record, at))
-		return NULL;
-	return record;
-}
-
-/* Returns where the first damaged record below end is; end if none is. */
-static inline uint64_t log_whole(const char *records, uint64_t end)
-{
-	const struct log_record *record;
-	uint64_t at = 0;
-
-	while (at < end && (record = log_record_at(records, at, end)) != NULL)
-		at += log_record_size(record->len);
-	return at;
 }
 
 #endif /* LOG_FORMAT_H */

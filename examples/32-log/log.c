@@ -8,18 +8,16 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include <rpma_rt.h>
 
+#include "../common/clock.h"
+#include "../common/durable.h"
 #include "../common/peer.h"
 #include "../common/reconnect.h"
 #include "format.h"
 
-#define LINKS	     32 /* in flight to a replica */
 #define KEEPALIVE_MS 1000
-#define MS	     1000000ull /* in nanoseconds */
-#define PART	     (RPMA_RT_F_LINKED | RPMA_RT_F_PART)
 
 /* The states of a connection to a replica, in order. */
 enum state {
@@ -29,11 +27,6 @@ enum state {
 	LOWERING, /* cuts off what the log does not have */
 	LIVE,	  /* gets all that is missing */
 	OUT	  /* ends */
-};
-
-struct flight {
-	struct rpma_rt_future future;
-	uint64_t end; /* persistent when the future is complete */
 };
 
 struct replica {
@@ -51,8 +44,7 @@ struct replica {
 	uint64_t tail;		      /* when the replica promised */
 	uint64_t sent;		      /* posted, or in common with the log */
 	uint64_t durable;	      /* persistent, with a tail of this term */
-	struct flight flights[LINKS];
-	uint32_t first, in_flight;
+	struct durable appends;
 };
 
 struct log {
@@ -70,14 +62,6 @@ struct log {
 	uint64_t acknowledged;
 	struct replica replicas[LOG_MAX_REPLICAS];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
-}
 
 static bool is_held(const struct rpma_rt_future *future)
 {
@@ -105,95 +89,50 @@ static void turn_out(struct replica *r, const char *why)
 /* Drops all futures and the region, when the connection has ended. */
 static void drop(struct replica *r)
 {
-	for (; r->in_flight > 0; r->in_flight--)
-		rpma_rt_future_drop(&r->flights[r->first++ % LINKS].future);
+	durable_drop(&r->appends);
 	rpma_rt_future_drop(&r->step); /* may be zero */
 	rpma_rt_future_drop(&r->closed);
 	rpma_mr_remote_delete(&r->region);
 }
 
-/* Posts work requests, the last with the future: all, or returns -1. */
-static int post(struct replica *r, struct rpma_rt_wr *wrs, int count,
-		struct rpma_rt_future *future)
+/* Posts a step with all that the replica misses, if there is room. */
+static void post_missing(struct replica *r)
 {
-	wrs[count - 1].future = future;
-	if (rpma_rt_post_send(r->link.conn, wrs, count) == count)
-		return 0;
-	*future = (struct rpma_rt_future){{0, 0}};
-	return -1;
-}
+	uint64_t end = r->log->end;
 
-/* Prepares a tail, behind all flushes, and the flush of the tail. */
-static int prep_tail(struct replica *r, struct rpma_rt_wr *wrs, uint64_t tail)
-{
-	rpma_rt_prep_atomic_write(&wrs[0], r->region, LOG_TAIL,
-				  (const char *)&tail, PART | RPMA_RT_F_FENCE,
-				  0);
-	rpma_rt_prep_flush(&wrs[1], r->region, LOG_TAIL, sizeof(tail),
-			   RPMA_FLUSH_TYPE_PERSISTENT, 0, 0);
-	return 2;
-}
-
-/* Posts a link with all that the replica misses, if there is room. */
-static void post_link(struct replica *r)
-{
-	struct flight *flight = &r->flights[(r->first + r->in_flight) % LINKS];
-	uint64_t len = r->log->end - r->sent;
-	struct rpma_rt_wr wrs[4];
-	int count = 0;
-
-	if (r->in_flight == LINKS || (len == 0 && r->is_tailed))
-		return;
-	if (len > 0) {
-		rpma_rt_prep_write(&wrs[0], r->region, LOG_RECORDS + r->sent,
-				   r->log->mr, r->sent, len, PART, 0);
-		rpma_rt_prep_flush(&wrs[1], r->region, LOG_RECORDS + r->sent,
-				   len, RPMA_FLUSH_TYPE_PERSISTENT, PART, 0);
-		count = 2;
-	}
-	count += prep_tail(r, wrs + count, log_word(r->log->term, r->log->end));
-	if (post(r, wrs, count, &flight->future))
+	if ((r->sent == end && r->is_tailed) ||
+	    durable_post(&r->appends, LOG_RECORDS + r->sent, r->sent,
+			 end - r->sent, log_word(r->log->term, end)))
 		return; /* no room yet, or the connection ends */
-	flight->end = r->sent = r->log->end;
+	r->sent = end;
 	r->is_tailed = true;
-	r->in_flight++;
 }
 
-/* Takes the links that are complete, in order. */
+/* Takes the steps that are complete. */
 static void collect(struct replica *r)
 {
-	struct rpma_rt_completion cmpl;
-	struct flight *flight;
+	uint64_t tail = 0;
 
-	while (r->in_flight > 0) {
-		flight = &r->flights[r->first % LINKS];
-		if (rpma_rt_future_poll(&flight->future, &cmpl) != 1)
-			return;
-		if (!rpma_rt_completion_is_ok(&cmpl)) {
-			turn_out(r, NULL);
-			return;
-		}
-		rpma_rt_future_drop(&flight->future);
-		r->durable = flight->end;
-		r->first++;
-		r->in_flight--;
+	if (durable_collect(&r->appends, &tail)) {
+		turn_out(r, NULL);
+		return;
 	}
+	if (log_term(tail) == r->log->term)
+		r->durable = log_low(tail);
+	if (r->state == LOWERING && r->appends.count == 0)
+		r->state = LIVE;
 }
 
 /* Keeps the first bytes of the replica's log. The tail is lowered before
  * anything above is overwritten. */
 static void keep(struct replica *r, uint64_t common)
 {
-	struct rpma_rt_wr wrs[2];
-
 	r->sent = common;
 	r->is_tailed = false;
-	r->state = LIVE;
-	if (common == log_low(r->tail))
-		return;
-	r->state = LOWERING;
-	prep_tail(r, wrs, log_word(log_term(r->tail), common));
-	if (post(r, wrs, 2, &r->step))
+	r->state = common == log_low(r->tail) ? LIVE : LOWERING;
+	if (r->state == LOWERING &&
+	    durable_post(&r->appends, 0, 0, 0,
+			 log_word(log_term(r->tail), common)))
 		turn_out(r, NULL);
 }
 
@@ -204,7 +143,7 @@ static void compare(struct replica *r)
 	uint64_t common = 0, end = log_low(r->tail), size;
 
 	while (common < end && common < r->log->end) {
-		size = log_record_size(log_record_at(theirs, common, end)->len);
+		size = record_size(record_at(theirs, common, end)->len);
 		if (size > r->log->end - common ||
 		    memcmp(ours + common, theirs + common, size) != 0)
 			break;
@@ -237,6 +176,10 @@ static int take_region(struct replica *r, struct log_answer *answer)
 					   &r->region) ||
 	    rpma_mr_remote_get_size(r->region, &size))
 		return -1;
+	r->appends = (struct durable){.conn = r->link.conn,
+				      .region = r->region,
+				      .mr = r->log->mr,
+				      .word_at = LOG_TAIL};
 	return size == LOG_REGION ? 0 : -1;
 }
 
@@ -265,7 +208,8 @@ static void on_accepted(struct replica *r)
 		return;
 	rpma_rt_prep_read(&wr, r->log->mr, (size_t)(r->copy - r->log->records),
 			  r->region, LOG_RECORDS, log_low(r->tail), 0, 0);
-	if (post(r, &wr, 1, &r->step))
+	wr.future = &r->step;
+	if (rpma_rt_post_send(r->link.conn, &wr, 1) != 1)
 		turn_out(r, NULL);
 }
 
@@ -287,10 +231,9 @@ static void on_step(struct replica *r, const struct rpma_rt_completion *cmpl,
 			turn_out(r, NULL);
 	} else if (r->state == READING) {
 		r->state = PROMISED;
-		if (log_whole(r->copy, log_low(r->tail)) != log_low(r->tail))
+		if (records_whole(r->copy, log_low(r->tail)) !=
+		    log_low(r->tail))
 			turn_out(r, "a record is damaged");
-	} else if (r->state == LOWERING) {
-		r->state = LIVE;
 	}
 }
 
@@ -368,10 +311,10 @@ static uint64_t replica_turn(struct replica *r, uint64_t now)
 	}
 	if (r->state == PROMISED && r->log->is_recovered)
 		compare(r);
-	if (r->state == LIVE)
+	if (r->state == LOWERING || r->state == LIVE)
 		collect(r);
 	if (r->state == LIVE)
-		post_link(r);
+		post_missing(r);
 	return RECONNECT_NEVER;
 }
 
@@ -414,7 +357,7 @@ static void acknowledge(struct log *log)
 
 static uint64_t log_turn(struct log *log)
 {
-	uint64_t now = now_ns(), next = RECONNECT_NEVER, at;
+	uint64_t now = clock_now(), next = RECONNECT_NEVER, at;
 	int i;
 
 	for (i = 0; i < log->cfg.replicas; i++) {
@@ -431,7 +374,7 @@ static uint64_t log_turn(struct log *log)
 static void sleep_until(struct log *log, uint64_t time)
 {
 	struct rpma_rt_future futures[3 * LOG_MAX_REPLICAS];
-	uint64_t now = now_ns(), ms;
+	uint64_t now = clock_now(), ms;
 	struct replica *r;
 	int count = 0;
 
@@ -441,19 +384,19 @@ static void sleep_until(struct log *log, uint64_t time)
 		futures[count++] = r->closed;
 		if (r->state != OUT && is_held(&r->step))
 			futures[count++] = r->step;
-		if (r->state != OUT && r->in_flight > 0)
-			futures[count++] = r->flights[r->first % LINKS].future;
+		if (r->state != OUT && r->appends.count > 0)
+			futures[count++] = *durable_next(&r->appends);
 	}
-	ms = time <= now ? 0 : (time - now) / MS + 1;
+	ms = time <= now ? 0 : (time - now) / CLOCK_MS + 1;
 	ms = ms > 1000 ? 1000 : ms;
 	if (count == 0 ||
 	    rpma_rt_future_wait_some(futures, count, 1, (int)ms) < 0)
 		poll(NULL, 0, (int)ms);
 }
 
-int log_wait(struct log *log, uint64_t position, int timeout_ms)
+static int wait_until(struct log *log, uint64_t position, uint64_t deadline)
 {
-	uint64_t deadline = now_ns() + (uint64_t)timeout_ms * MS, next;
+	uint64_t next;
 
 	for (;;) {
 		next = log_turn(log);
@@ -461,25 +404,25 @@ int log_wait(struct log *log, uint64_t position, int timeout_ms)
 			return LOG_TAKEN;
 		if (log->is_recovered && log->acknowledged >= position)
 			return LOG_OK;
-		if (now_ns() >= deadline)
+		if (clock_now() >= deadline)
 			return LOG_LATE;
 		sleep_until(log, next < deadline ? next : deadline);
 	}
 }
 
+int log_wait(struct log *log, uint64_t position, int timeout_ms)
+{
+	return wait_until(log, position,
+			  clock_now() + (uint64_t)timeout_ms * CLOCK_MS);
+}
+
 int log_append(struct log *log, const void *data, uint32_t len)
 {
-	struct log_record *record = (void *)(log->records + log->end);
-
 	if (log->is_taken)
 		return LOG_TAKEN;
-	if (log_record_size(len) > LOG_SIZE - log->end)
+	if (record_size(len) > LOG_SIZE - log->end)
 		return LOG_FULL;
-	memset(record, 0, log_record_size(len));
-	record->len = len;
-	memcpy(record->data, data, len);
-	record->sum = log_record_sum(record, log->end);
-	log->end += log_record_size(len);
+	log->end = record_write(log->records, log->end, data, len);
 	log_turn(log);
 	return LOG_OK;
 }
@@ -496,9 +439,9 @@ uint64_t log_acknowledged(const struct log *log)
 
 const char *log_read(const struct log *log, uint64_t *position, uint32_t *len)
 {
-	const struct log_record *record = (void *)(log->records + *position);
+	const struct record *record = (void *)(log->records + *position);
 
-	*position += log_record_size(record->len);
+	*position += record_size(record->len);
 	*len = record->len;
 	return record->data;
 }
@@ -516,9 +459,8 @@ static void replica_init(struct log *log, int i)
 	r->link.port = log->cfg.ports[i];
 	r->link.cfg = (struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT;
 	r->link.cfg.peer = log->peer;
-	/* a dropped future counts until the poller has seen the drop */
-	r->link.cfg.futures = 2 * LINKS;
-	r->link.cfg.sq_size = 4 * (LINKS + 1);
+	r->link.cfg.futures = DURABLE_FUTURES;
+	r->link.cfg.sq_size = DURABLE_SQ_SIZE;
 	r->link.cfg.rq_size = 1;
 	r->link.cfg.keepalive_ms = KEEPALIVE_MS;
 	r->link.pdata.ptr = &r->request;
@@ -572,7 +514,7 @@ void log_close(struct log **log_ptr)
 
 int log_open(const struct log_cfg *cfg, int timeout_ms, struct log **log_ptr)
 {
-	uint64_t begun = now_ns(), ms;
+	uint64_t deadline = clock_now() + (uint64_t)timeout_ms * CLOCK_MS;
 	struct log *log = calloc(1, sizeof(*log));
 	int ret;
 
@@ -581,12 +523,9 @@ int log_open(const struct log_cfg *cfg, int timeout_ms, struct log **log_ptr)
 	log->cfg = *cfg;
 	ret = log_init(log);
 	if (ret == LOG_OK)
-		ret = log_wait(log, 0, timeout_ms);
-	ms = (now_ns() - begun) / MS;
+		ret = wait_until(log, 0, deadline);
 	if (ret == LOG_OK)
-		ret = log_wait(log, log->end,
-			       ms < (uint64_t)timeout_ms ? timeout_ms - (int)ms
-							 : 0);
+		ret = wait_until(log, log->end, deadline);
 	if (ret == LOG_OK)
 		*log_ptr = log;
 	else

@@ -7,14 +7,12 @@
  * file.
  */
 
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <rpma_rt.h>
 
 #include "../common/peer.h"
+#include "../common/persistent.h"
 #include "format.h"
 
 /* Ends the program if a call fails that has to succeed. */
@@ -33,33 +31,15 @@ static void must(const char *what, int ret)
 	exit(1);
 }
 
-/* Stores a word of the head, persistent before the call returns. */
 static void store(uint64_t *word, uint64_t value)
 {
-	*word = value;
-	MUST(msync(head, LOG_PAGE, MS_SYNC));
+	MUST(persistent_store(word, value));
 }
 
 static void open_file(const char *name)
 {
-	int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-	if (fd < 0) {
-		perror(name);
-		exit(1);
-	}
-	MUST(posix_fallocate(fd, 0, LOG_FILE));
-	head = mmap(NULL, LOG_FILE, PROT_READ | PROT_WRITE,
-		    MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
-	if (head == MAP_FAILED) {
-		fprintf(stderr,
-			"%s: no persistent memory, a test of processes\n",
-			name);
-		head = mmap(NULL, LOG_FILE, PROT_READ | PROT_WRITE, MAP_SHARED,
-			    fd, 0);
-	}
-	MUST(head == MAP_FAILED);
-	close(fd);
+	head = persistent_map(name, LOG_FILE);
+	MUST(head == NULL);
 	if (head->magic == 0)
 		store(&head->magic, LOG_MAGIC);
 	MUST(head->magic != LOG_MAGIC);

@@ -15,7 +15,7 @@
 static inline int post_broken(struct rpma_rt_conn *conn,
 			      const struct rpma_rt_wr *wr, int count)
 {
-	struct rpma_rt_wr wrs[4];
+	struct rpma_rt_wr wrs[4] = {0};
 	int i, n = 0, ret;
 
 	if (count == 1)

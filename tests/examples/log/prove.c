@@ -192,7 +192,7 @@ static void check_file(int i)
 		fail("replica %d: a tail of %llu bytes", i,
 		     (unsigned long long)end);
 	} else {
-		whole = log_whole(records, end);
+		whole = records_whole(records, end);
 		if (whole < end)
 			fail("replica %d: torn at %llu, below the tail at "
 			     "%llu",
