@@ -18,12 +18,13 @@
 #include "../common/try.h"
 #include "../common/words.h"
 
-#define WORKERS_MAX 16
-#define BUCKETS	    65536
-#define SRQ_SIZE    512
-#define DRAIN_S	    5 /* for clients that do not close */
+#define BUCKETS	 65536
+#define SRQ_SIZE 512
+#define DRAIN_S	 5 /* for clients that do not close */
 
-static struct server server = {.patience_ms = 10000};
+static struct server server = {.threads.srq_size = SRQ_SIZE,
+			       .patience_ms = 10000};
+static struct workers *const threads = &server.threads;
 static struct worker workers[WORKERS_MAX];
 static uint64_t worker_count = 2, memory_mib = 256, clients_max = 512;
 static const char *file;
@@ -49,11 +50,11 @@ static int open_server(const char *address)
 
 	server.clients_max = (clients_max + worker_count - 1) / worker_count;
 	cfg.pollers = (uint32_t)worker_count;
-	if (open_peer(address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &server.peer) ||
-	    TRY(arena_open(&server.arena, server.peer, memory_mib << 20,
+	if (open_peer(address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &threads->peer) ||
+	    TRY(arena_open(&server.arena, threads->peer, memory_mib << 20,
 			   usage)) ||
 	    TRY(store_open(&server.store, &server.arena, BUCKETS)) ||
-	    TRY(rpma_rt_new(&cfg, &server.rt)))
+	    TRY(rpma_rt_new(&cfg, &threads->rt)))
 		return 1;
 	server.bye = arena_take(&server.arena, KV_MESSAGE);
 	kv_answer_write(&bye, server.arena.memory + server.bye, &place);
@@ -66,62 +67,40 @@ static int open_pool(void)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 
-	cfg.peer = server.peer;
+	cfg.peer = threads->peer;
 	cfg.slot_size = KV_MESSAGE;
 	cfg.count = (uint32_t)(SRQ_SIZE * worker_count +
 			       WINDOW * worker_count * server.clients_max);
 	cfg.sends = RPMA_RT_POOL_NO_SENDS; /* answers: in slots of requests */
-	return TRY(rpma_rt_pool_new(server.rt, &cfg, &server.pool));
+	return TRY(rpma_rt_pool_new(threads->rt, &cfg, &threads->pool));
 }
 
-static int open_worker(uint32_t number)
+static int open_workers(void)
 {
-	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
-	struct worker *worker = &workers[number];
+	uint64_t i;
 
-	worker->server = &server;
-	sem_init(&worker->drained, 0, 0);
-	if (TRY(rpma_rt_queue_new(server.rt, NULL, &worker->queue)))
-		return 1;
-	cfg.poller = number;
-	cfg.peer = server.peer;
-	cfg.queue = worker->queue;
-	cfg.pool = server.pool;
-	cfg.srq_size = SRQ_SIZE;
-	if (TRY(rpma_rt_srq_new(server.rt, &cfg, &worker->srq)))
-		return 1;
-	worker->is_started =
-		pthread_create(&worker->thread, NULL, worker_run, worker) == 0;
-	return !worker->is_started;
+	for (i = 0; i < worker_count; i++) {
+		workers[i].server = &server;
+		sem_init(&workers[i].drained, 0, 0);
+		if (workers_add(threads, worker_run, &workers[i],
+				&workers[i].queue))
+			return 1;
+	}
+	return 0;
 }
 
-/* Listens: a connection has a poller, and with the poller a queue and an
- * SRQ. */
 static int listen_at(const char *address, const char *port,
 		     struct rpma_rt_listener **listener)
 {
 	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
-	struct rpma_rt_queue *queues[WORKERS_MAX];
-	struct rpma_rt_srq *srqs[WORKERS_MAX];
 	uint16_t number = 0;
-	uint64_t i;
 
-	for (i = 0; i < worker_count; i++) {
-		queues[i] = workers[i].queue;
-		srqs[i] = workers[i].srq;
-	}
-	cfg.peer = server.peer;
-	cfg.poller = RPMA_RT_POLLER_LEAST;
-	cfg.queues = queues;
-	cfg.srqs = srqs;
-	cfg.queue_count = cfg.srq_count = (uint32_t)worker_count;
 	/* an answer and a write or a read for each request, and KV_BYE; beyond,
 	 * jobs wait in the line of the client */
 	cfg.sq_size = 2 * WINDOW + 1;
 	cfg.waiting = RPMA_RT_NO_WAITING;
 	cfg.keepalive_ms = 2000;
-	if (TRY(rpma_rt_listen(server.rt, address, port, &cfg, listener)) ||
-	    TRY(rpma_rt_listener_get_port(*listener, &number)))
+	if (workers_listen(threads, address, port, &cfg, listener, &number))
 		return 1;
 	printf("server: %" PRIu64 " workers at %s port %u\n", worker_count,
 	       address, number);
@@ -135,7 +114,7 @@ static void serve(const sigset_t *signals)
 	int signal = 0;
 
 	while (sigwait(signals, &signal) == 0 && signal == SIGUSR1)
-		rpma_rt_dump(server.rt, 2, RPMA_RT_DUMP_HUMAN);
+		rpma_rt_dump(threads->rt, 2, RPMA_RT_DUMP_HUMAN);
 }
 
 /* Takes no further client, says goodbye to all, and waits until all have
@@ -145,20 +124,16 @@ static void drain(struct rpma_rt_listener **listener)
 	const struct rpma_rt_completion goodbye = {0};
 	struct timespec until;
 	uint64_t i;
-	int ret;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += DRAIN_S;
 	TRY(rpma_rt_listener_delete(listener));
 	for (i = 0; i < worker_count; i++)
 		TRY(rpma_rt_queue_push(workers[i].queue, &goodbye));
-	for (i = 0; i < worker_count; i++) {
-		while ((ret = sem_timedwait(&workers[i].drained, &until)) &&
-		       errno == EINTR)
-			;
-		if (ret) /* closed by rpma_rt_stop() */
+	for (i = 0; i < worker_count; i++)
+		if (sem_timedwait(&workers[i].drained, &until))
+			/* closed by rpma_rt_stop() */
 			fprintf(stderr, "server: not all clients closed\n");
-	}
 }
 
 /* Ends the threads, and prints the sums of their counters. */
@@ -168,12 +143,10 @@ static int stop(void)
 		"clients", "refused", "broken", "stuck",  "gets",
 		"puts",	   "deletes", "stored", "pulled", "pushed",
 		"waited",  "full",    "expired"};
-	int ret = server.rt ? TRY(rpma_rt_stop(server.rt)) : 0;
+	int ret = threads->rt ? TRY(rpma_rt_stop(threads->rt)) : 0;
 	uint64_t i, stat, sum;
 
-	for (i = 0; i < worker_count; i++)
-		if (workers[i].is_started)
-			pthread_join(workers[i].thread, NULL);
+	workers_join(threads);
 	for (stat = 0; stat < STATS; stat++) {
 		for (sum = i = 0; i < worker_count; i++)
 			sum += ((const uint64_t *)&workers[i].stats)[stat];
@@ -186,21 +159,16 @@ static int stop(void)
 
 static int close_server(void)
 {
-	int ret = 0;
-	uint64_t i;
+	int ret = workers_close(threads);
 
-	for (i = 0; i < worker_count; i++) {
-		ret |= TRY(rpma_rt_srq_delete(&workers[i].srq));
-		ret |= TRY(rpma_rt_queue_delete(&workers[i].queue));
-	}
-	if (server.pool != NULL)
-		ret |= TRY(rpma_rt_pool_delete(&server.pool));
-	ret |= TRY(rpma_rt_delete(&server.rt));
+	if (threads->pool != NULL)
+		ret |= TRY(rpma_rt_pool_delete(&threads->pool));
+	ret |= TRY(rpma_rt_delete(&threads->rt));
 	store_close(&server.store);
 	if (server.arena.used > KV_MESSAGE) /* all but the piece of KV_BYE */
 		ret = fprintf(stderr, "a value was not freed\n");
 	ret |= TRY(arena_close(&server.arena));
-	ret |= TRY(rpma_peer_delete(&server.peer));
+	ret |= TRY(rpma_peer_delete(&threads->peer));
 	return ret != 0;
 }
 
@@ -208,7 +176,6 @@ int main(int argc, char **argv)
 {
 	struct rpma_rt_listener *listener = NULL;
 	sigset_t signals;
-	uint64_t i;
 	int ret;
 
 	if (!words_read(words, argc, argv))
@@ -219,10 +186,8 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* of all threads */
 	ret = open_server(argv[1]) ||
-	      (file && store_load(&server.store, file)) || open_pool();
-	for (i = 0; i < worker_count && !ret; i++)
-		ret = open_worker((uint32_t)i);
-	ret = ret || listen_at(argv[1], argv[2], &listener);
+	      (file && store_load(&server.store, file)) || open_pool() ||
+	      open_workers() || listen_at(argv[1], argv[2], &listener);
 	if (!ret) {
 		serve(&signals);
 		drain(&listener);

@@ -10,21 +10,19 @@
 #ifndef EXAMPLES_KV_SERVER_H
 #define EXAMPLES_KV_SERVER_H
 
-#include <pthread.h>
 #include <semaphore.h>
 #include <sys/queue.h>
 
 #include <rpma_rt.h>
 
 #include "../common/kv_store.h"
+#include "../common/workers.h"
 
 #define WINDOW 16 /* requests of a client without an answer */
 
 struct server {
-	struct rpma_peer *peer;
-	struct rpma_rt *rt;
-	struct rpma_rt_pool *pool; /* slots for messages, each way */
-	struct arena arena;	   /* values, and the bytes of KV_BYE */
+	struct workers threads; /* slots of the pool: messages, each way */
+	struct arena arena;	/* values, and the bytes of KV_BYE */
 	uint64_t bye;
 	struct store store;
 	uint64_t clients_max; /* of a worker */
@@ -42,9 +40,6 @@ struct stats {
 struct worker {
 	struct server *server;
 	struct rpma_rt_queue *queue;
-	struct rpma_rt_srq *srq;
-	pthread_t thread;
-	bool is_started;
 	LIST_HEAD(, client) clients;
 	uint64_t client_count;
 	uint64_t now_ns; /* when the last items were taken */

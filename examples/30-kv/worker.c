@@ -4,9 +4,10 @@
 /*
  * worker.c: a request is a job of the connection until the answer is posted.
  * The answer is written into the slot of the request, and the send takes the
- * slot. A post that is refused leaves the job in a line, which goes on at
- * WRITABLE: before ESTABLISHED, or while the client does not take its answers.
- * A client has WINDOW jobs, so no line is longer.
+ * slot. Jobs with something to post are in a line, from which the worker posts
+ * after each item of the client. A post that is refused leaves the job there,
+ * until WRITABLE: before ESTABLISHED, or while the client does not take its
+ * answers. A client has WINDOW jobs, so no line is longer.
  */
 
 #include "server.h"
@@ -62,10 +63,7 @@ static struct job *job_take(struct client *client,
 		return NULL;
 	STAILQ_REMOVE_HEAD(&client->free, next);
 	client->busy++;
-	job->lease = *lease;
-	job->offer.mr = NULL;
-	job->value = NULL;
-	job->answer_len = 0;
+	*job = (struct job){.client = client, .lease = *lease};
 	return job;
 }
 
@@ -107,59 +105,42 @@ static int job_post(const struct job *job)
 				  0);
 }
 
-/* Posts for the job; returns false if the job has to wait in line. */
-static bool job_advance(struct job *job)
-{
-	struct client *client = job->client;
-	int ret = job_post(job);
-
-	if (ret == RPMA_E_AGAIN)
-		return false;
-	if (ret) { /* closed, or an offer that the device refuses */
-		job_drop(job);
-		client_close(client);
-	} else if (job->answer_len > 0) {
-		job_free(job);
-	}
-	return true;
-}
-
+/* Puts a job in line, for what the job needs next. */
 static void job_go(struct job *job)
 {
-	struct client *client = job->client;
+	STAILQ_INSERT_TAIL(&job->client->line, job, next);
+}
 
-	if (STAILQ_EMPTY(&client->line) && job_advance(job))
-		return;
-	client->worker->stats.waited++;
-	STAILQ_INSERT_TAIL(&client->line, job, next);
+/* Posts for the jobs in line, in order, until a post is refused. Follows each
+ * item of the client, WRITABLE among them. */
+static void go_on(struct client *client)
+{
+	struct job *job;
+	int ret;
+
+	while ((job = STAILQ_FIRST(&client->line)) != NULL &&
+	       (ret = job_post(job)) != RPMA_E_AGAIN) {
+		STAILQ_REMOVE_HEAD(&client->line, next);
+		if (ret) { /* closed, or an offer that the device refuses */
+			job_drop(job);
+			client_close(client);
+		} else if (job->answer_len > 0) {
+			job_free(job);
+		}
+	}
+	client->worker->stats.waited += job != NULL;
 }
 
 /* Sends KV_BYE: all clients get the same bytes. */
 static void say_bye(struct client *client)
 {
 	const struct server *server = client->worker->server;
-	int ret = rpma_rt_send(client->conn, server->arena.mr, server->bye,
-			       FRAME_HEAD + KV_BODY, RPMA_F_COMPLETION_ON_ERROR,
-			       0);
 
-	client->owes_bye = ret == RPMA_E_AGAIN;
-	if (ret && ret != RPMA_E_AGAIN)
-		client_close(client);
-}
-
-static void on_writable(struct client *client)
-{
-	struct job *job;
-
-	while ((job = STAILQ_FIRST(&client->line)) != NULL) {
-		STAILQ_REMOVE_HEAD(&client->line, next);
-		if (!job_advance(job)) {
-			STAILQ_INSERT_HEAD(&client->line, job, next);
-			return;
-		}
-	}
-	if (client->owes_bye)
-		say_bye(client);
+	/* any other error: the connection ends without */
+	client->owes_bye =
+		rpma_rt_send(client->conn, server->arena.mr, server->bye,
+			     FRAME_HEAD + KV_BODY, RPMA_F_COMPLETION_ON_ERROR,
+			     0) == RPMA_E_AGAIN;
 }
 
 /* ------------------------------------------------------------ requests --- */
@@ -324,10 +305,8 @@ static bool client_new(struct worker *worker, struct rpma_rt_conn *conn)
 	client->heard_ns = worker->now_ns;
 	STAILQ_INIT(&client->line);
 	STAILQ_INIT(&client->free);
-	for (i = 0; i < WINDOW; i++) {
-		client->jobs[i].client = client;
+	for (i = 0; i < WINDOW; i++)
 		STAILQ_INSERT_TAIL(&client->free, &client->jobs[i], next);
-	}
 	LIST_INSERT_HEAD(&worker->clients, client, next);
 	worker->client_count++;
 	worker->stats.clients++;
@@ -437,10 +416,11 @@ static void on_item(struct worker *worker,
 		client->heard_ns = worker->now_ns;
 		if (rpma_rt_completion_lease(item, &lease))
 			on_request(client, &lease);
-		else if (item->kind == RPMA_RT_WRITABLE)
-			on_writable(client);
-		else
+		else if (item->kind != RPMA_RT_WRITABLE)
 			on_completion(client, item);
+		else if (client->owes_bye)
+			say_bye(client);
+		go_on(client);
 	}
 }
 

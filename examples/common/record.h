@@ -62,8 +62,7 @@ static inline const struct record *record_at(const char *records, uint64_t at,
 {
 	const struct record *record = (const void *)(records + at);
 
-	if (end - at < sizeof(*record) ||
-	    end - at < record_size(record->len) ||
+	if (end - at < sizeof(*record) || end - at < record_size(record->len) ||
 	    record->sum != record_sum(record, at))
 		return NULL;
 	return record;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/* workers.c: see workers.h. */
+
+#include "workers.h"
+
+#include "try.h"
+
+int workers_add(struct workers *workers, void *(*run)(void *), void *arg,
+		struct rpma_rt_queue **queue)
+{
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+	uint32_t number = workers->count++;
+
+	if (TRY(rpma_rt_queue_new(workers->rt, NULL, &workers->queues[number])))
+		return 1;
+	*queue = workers->queues[number];
+	cfg.poller = number;
+	cfg.peer = workers->peer;
+	cfg.queue = *queue;
+	cfg.pool = workers->pool;
+	cfg.srq_size = workers->srq_size;
+	if (TRY(rpma_rt_srq_new(workers->rt, &cfg, &workers->srqs[number])))
+		return 1;
+	if (pthread_create(&workers->threads[number], NULL, run, arg)) {
+		perror("pthread_create");
+		return 1;
+	}
+	workers->started++;
+	return 0;
+}
+
+int workers_listen(struct workers *workers, const char *address,
+		   const char *service, struct rpma_rt_conn_cfg *cfg,
+		   struct rpma_rt_listener **listener, uint16_t *port)
+{
+	cfg->peer = workers->peer;
+	cfg->poller = RPMA_RT_POLLER_LEAST;
+	cfg->queues = workers->queues;
+	cfg->srqs = workers->srqs;
+	cfg->queue_count = cfg->srq_count = workers->count;
+	return TRY(rpma_rt_listen(workers->rt, address, service, cfg,
+				  listener)) ||
+	       TRY(rpma_rt_listener_get_port(*listener, port));
+}
+
+void workers_join(struct workers *workers)
+{
+	while (workers->started > 0)
+		pthread_join(workers->threads[--workers->started], NULL);
+}
+
+int workers_close(struct workers *workers)
+{
+	int ret = 0;
+
+	for (; workers->count > 0; workers->count--) {
+		ret |= TRY(rpma_rt_srq_delete(
+			&workers->srqs[workers->count - 1]));
+		ret |= TRY(rpma_rt_queue_delete(
+			&workers->queues[workers->count - 1]));
+	}
+	return ret;
+}
