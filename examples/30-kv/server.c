@@ -26,10 +26,11 @@ static struct server server = {.threads.srq_size = SRQ_SIZE,
 			       .patience_ms = 10000};
 static struct workers *const threads = &server.threads;
 static struct worker workers[WORKERS_MAX];
-static uint64_t worker_count = 2, memory_mib = 256, clients_max = 512;
+static uint64_t worker_count = 2, memory_mib = 256, clients_max = 512, manual;
 static const char *file;
 static const struct word words[] = {
 	{"workers", &worker_count, NULL, 1, WORKERS_MAX, "threads"},
+	{"manual", &manual, NULL, 0, 1, "1: without threads of the runtime"},
 	{"memory", &memory_mib, NULL, 64, 1 << 20, "MiB for values"},
 	{"clients", &clients_max, NULL, 1, 65536, "connections at a time"},
 	{"idle", &server.idle_ms, NULL, 0, 86400000,
@@ -50,6 +51,9 @@ static int open_server(const char *address)
 
 	server.clients_max = (clients_max + worker_count - 1) / worker_count;
 	cfg.pollers = (uint32_t)worker_count;
+	threads->is_manual = manual;
+	if (manual)
+		cfg.mode = RPMA_RT_MODE_MANUAL;
 	if (open_peer(address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &threads->peer) ||
 	    TRY(arena_open(&server.arena, threads->peer, memory_mib << 20,
 			   usage)) ||

@@ -5,9 +5,9 @@
  * worker.c: a request is a job of the connection until the answer is posted.
  * The answer is written into the slot of the request, and the send takes the
  * slot. Jobs with something to post are in a line, from which the worker posts
- * after each item of the client. A post that is refused leaves the job there,
- * until WRITABLE: before ESTABLISHED, or while the client does not take its
- * answers. A client has WINDOW jobs, so no line is longer.
+ * after each batch of items. A post that is refused leaves the job there, until
+ * WRITABLE: before ESTABLISHED, or while the client does not take its answers.
+ * A client has WINDOW jobs, so no line is longer.
  */
 
 #include "server.h"
@@ -18,9 +18,8 @@
 #include "../common/kv_protocol.h"
 #include "../common/rendezvous.h"
 
-#define BATCH	   32
-#define SWEEP_MS   200
-#define IN_MESSAGE (KV_MESSAGE - FRAME_HEAD - KV_BODY)
+#define BATCH	 32
+#define SWEEP_MS 200
 
 struct job {
 	struct client *client;
@@ -85,50 +84,50 @@ static void job_drop(struct job *job)
 	job_free(job);
 }
 
-/* Posts what the job needs next. The context of a read is the number of the
- * job from 1 on, that of a write the value. */
-static int job_post(const struct job *job)
+/* Prepares what the job needs next; returns how many work requests. The context
+ * of a read is the number of the job from 1 on, that of a write the value. */
+static int job_prep(const struct job *job, struct rpma_rt_wr *wrs)
 {
 	struct client *client = job->client;
 	struct rpma_mr_local *mr = client->worker->server->arena.mr;
 	struct value *value = job->value;
 
-	if (job->answer_len == 0)
-		return offer_pull(client->conn, &job->offer, mr, value->offset,
-				  value->len,
-				  (uint64_t)(job - client->jobs) + 1);
-	if (value != NULL)
-		return offer_push(client->conn, &job->offer, mr, value->offset,
-				  value->len, (uintptr_t)value, &job->lease,
-				  job->answer_len);
-	return rpma_rt_send_lease(client->conn, &job->lease, job->answer_len,
-				  0);
+	if (job->answer_len > 0 && value == NULL) {
+		rpma_rt_prep_send_lease(wrs, &job->lease, job->answer_len, 0);
+		return 1;
+	}
+	if (job->answer_len == 0) {
+		offer_prep_pull(wrs, &job->offer, mr, value->offset, value->len,
+				(uint64_t)(job - client->jobs) + 1);
+		return 1;
+	}
+	offer_prep_push(wrs, &job->offer, mr, value->offset, value->len,
+			(uintptr_t)value, &job->lease, job->answer_len);
+	return 2;
 }
 
-/* Puts a job in line, for what the job needs next. */
-static void job_go(struct job *job)
-{
-	STAILQ_INSERT_TAIL(&job->client->line, job, next);
-}
-
-/* Posts for the jobs in line, in order, until a post is refused. Follows each
- * item of the client, WRITABLE among them. */
+/* Posts for the jobs in line, in order, until a post is refused. */
 static void go_on(struct client *client)
 {
+	struct rpma_rt_wr wrs[2 * WINDOW];
 	struct job *job;
-	int ret;
+	int count = 0, taken;
 
-	while ((job = STAILQ_FIRST(&client->line)) != NULL &&
-	       (ret = job_post(job)) != RPMA_E_AGAIN) {
+	STAILQ_FOREACH(job, &client->line, next)
+	count += job_prep(job, &wrs[count]);
+	if (count == 0 || client->is_closing)
+		return;
+	taken = rpma_rt_post_send(client->conn, wrs, count);
+	if (taken < 0 && taken != RPMA_E_AGAIN)
+		client_close(client); /* or an offer that the device refuses */
+	client->worker->stats.waited += taken < count;
+	while (taken > 0) {
+		job = STAILQ_FIRST(&client->line);
 		STAILQ_REMOVE_HEAD(&client->line, next);
-		if (ret) { /* closed, or an offer that the device refuses */
-			job_drop(job);
-			client_close(client);
-		} else if (job->answer_len > 0) {
+		taken -= job->answer_len > 0 && job->value != NULL ? 2 : 1;
+		if (job->answer_len > 0)
 			job_free(job);
-		}
 	}
-	client->worker->stats.waited += job != NULL;
 }
 
 /* Sends KV_BYE: all clients get the same bytes. */
@@ -155,7 +154,7 @@ static void answer(struct job *job, enum kv_status status, struct value *value)
 
 	if (value != NULL) {
 		answer.value_len = value->len;
-		if (value->len <= IN_MESSAGE)
+		if (value->len <= KV_MESSAGE - FRAME_HEAD - KV_BODY)
 			answer.how = KV_IN_MESSAGE;
 		else if (job->request.how == KV_BY_OFFER &&
 			 job->request.value_len >= value->len)
@@ -171,7 +170,7 @@ static void answer(struct job *job, enum kv_status status, struct value *value)
 		value_unref(value);
 	}
 	job->client->worker->stats.pushed += job->value != NULL;
-	job_go(job);
+	STAILQ_INSERT_TAIL(&job->client->line, job, next);
 }
 
 /* Stores the value of a job, with the reference of the job. */
@@ -213,7 +212,8 @@ static void on_put(struct job *job)
 		answer(job, KV_FULL, NULL);
 	} else if (is_offer) {
 		worker->stats.pulled++;
-		job_go(job); /* put() when the read is over */
+		/* put() when the read is over */
+		STAILQ_INSERT_TAIL(&job->client->line, job, next);
 	} else {
 		memcpy(value_bytes(job->value), request->value.at,
 		       request->value_len);
@@ -384,44 +384,40 @@ static void drain(struct worker *worker)
 		sem_post(&worker->drained);
 }
 
-/* ---------------------------------------------------------------- items --- */
-
-static void on_event(struct worker *worker,
-		     const struct rpma_rt_completion *item)
-{
-	struct rpma_rt_conn *conn = rpma_rt_completion_conn(item);
-	struct client *client = item->user; /* NULL: refused, or an SRQ's */
-
-	if (rpma_rt_completion_event(item) == RPMA_RT_EVENT_REQUEST)
-		on_connect(worker, conn);
-	else if (conn == NULL || client == NULL)
-		return;
-	else if (rpma_rt_completion_event(item) == RPMA_RT_EVENT_ESTABLISHED)
-		client->is_up = true;
-	else if (rpma_rt_completion_event(item) == RPMA_RT_EVENT_CLOSED)
-		client_delete(client);
-}
-
 static void on_item(struct worker *worker,
 		    const struct rpma_rt_completion *item)
 {
-	struct client *client = item->user;
+	unsigned event = rpma_rt_completion_event(item);
+	struct client *client = item->user; /* NULL: of no client */
 	struct rpma_rt_lease lease;
 
 	if (item->kind == RPMA_RT_MESSAGE) {
 		drain(worker);
-	} else if (item->kind == RPMA_RT_EVENT) {
-		on_event(worker, item);
+	} else if (event == RPMA_RT_EVENT_REQUEST) {
+		on_connect(worker, rpma_rt_completion_conn(item));
 	} else if (client != NULL) {
 		client->heard_ns = worker->now_ns;
+		client->is_up |= event == RPMA_RT_EVENT_ESTABLISHED;
 		if (rpma_rt_completion_lease(item, &lease))
 			on_request(client, &lease);
-		else if (item->kind != RPMA_RT_WRITABLE)
+		else if (event == 0 && item->kind != RPMA_RT_WRITABLE)
 			on_completion(client, item);
-		else if (client->owes_bye)
+		if (client->owes_bye)
 			say_bye(client);
-		go_on(client);
 	}
+}
+
+/* Follows on_item() for all items of a batch: a client has one post for all its
+ * jobs, and is deleted when no item of the client is left. */
+static void after_item(const struct rpma_rt_completion *item)
+{
+	struct client *client = item->user;
+
+	if (client != NULL &&
+	    rpma_rt_completion_event(item) == RPMA_RT_EVENT_CLOSED)
+		client_delete(client);
+	else if (client != NULL)
+		go_on(client);
 }
 
 void *worker_run(void *arg)
@@ -435,6 +431,8 @@ void *worker_run(void *arg)
 		worker->now_ns = clock_now();
 		for (i = 0; i < got; i++)
 			on_item(worker, &items[i]);
+		for (i = 0; i < got; i++)
+			after_item(&items[i]);
 		if (worker->now_ns - worker->swept_ns > SWEEP_MS * CLOCK_MS)
 			sweep(worker);
 	}

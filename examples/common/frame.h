@@ -21,6 +21,7 @@
 #ifndef EXAMPLES_FRAME_H
 #define EXAMPLES_FRAME_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,11 +68,10 @@ static inline uint64_t read_number(struct reader *reader, size_t len)
 {
 	const uint8_t *at = read_bytes(reader, len);
 	uint64_t number = 0;
-	size_t i;
 
-	for (i = 0; at != NULL && i < len; i++)
-		number |= (uint64_t)at[i] << 8 * i;
-	return number;
+	if (at != NULL)
+		memcpy(&number, at, len);
+	return le64toh(number);
 }
 
 /* ------------------------------------------------------------- writing --- */

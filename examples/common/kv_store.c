@@ -55,14 +55,17 @@ int store_open(struct store *store, struct arena *arena, size_t bucket_count)
 static struct entry **lock_entry(struct store *store, const void *key,
 				 size_t len, pthread_mutex_t **lock)
 {
-	const uint8_t *bytes = key;
-	uint64_t hash = 14695981039346656037u;
+	uint64_t hash = len, word;
 	struct entry **link;
 	size_t i;
 
-	for (i = 0; i < len; i++)
-		hash = (hash ^ bytes[i]) * 1099511628211u;
-	hash ^= hash >> 32;
+	for (i = 0; i < len; i += sizeof(word)) {
+		word = 0;
+		memcpy(&word, (const char *)key + i,
+		       len - i < sizeof(word) ? len - i : sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
 	*lock = &store->locks[hash % STORE_LOCKS];
 	pthread_mutex_lock(*lock);
 	link = &store->buckets[hash & (store->bucket_count - 1)];

@@ -41,26 +41,21 @@ void offer_free(struct offer *offer)
 	rpma_mr_remote_delete(&offer->mr);
 }
 
-int offer_pull(struct rpma_rt_conn *conn, const struct offer *offer,
-	       struct rpma_mr_local *mr, uint64_t offset, size_t len,
-	       uint64_t context)
+void offer_prep_pull(struct rpma_rt_wr *wr, const struct offer *offer,
+		     struct rpma_mr_local *mr, uint64_t offset, size_t len,
+		     uint64_t context)
 {
-	return rpma_rt_read(conn, mr, offset, offer->mr, offer->offset, len,
-			    RPMA_F_COMPLETION_ALWAYS, context);
+	rpma_rt_prep_read(wr, mr, offset, offer->mr, offer->offset, len,
+			  RPMA_F_COMPLETION_ALWAYS, context);
 }
 
-int offer_push(struct rpma_rt_conn *conn, const struct offer *offer,
-	       const struct rpma_mr_local *mr, uint64_t offset, size_t len,
-	       uint64_t context, const struct rpma_rt_lease *lease,
-	       size_t message_len)
+void offer_prep_push(struct rpma_rt_wr wrs[2], const struct offer *offer,
+		     const struct rpma_mr_local *mr, uint64_t offset,
+		     size_t len, uint64_t context,
+		     const struct rpma_rt_lease *lease, size_t message_len)
 {
-	struct rpma_rt_wr wrs[2];
-	int ret;
-
 	rpma_rt_prep_write(&wrs[0], offer->mr, offer->offset, mr, offset, len,
 			   RPMA_F_COMPLETION_ALWAYS | RPMA_RT_F_LINKED,
 			   context);
 	rpma_rt_prep_send_lease(&wrs[1], lease, message_len, 0);
-	ret = rpma_rt_post_send(conn, wrs, 2);
-	return ret < 0 ? ret : 0;
 }

@@ -33,18 +33,18 @@ void offer_write(struct writer *writer, const struct rpma_mr_local *mr,
 bool offer_read(struct reader *reader, uint64_t len, struct offer *offer);
 void offer_free(struct offer *offer);
 
-/* Reads len bytes of the offer. Returns 0; the read completes with context. */
-int offer_pull(struct rpma_rt_conn *conn, const struct offer *offer,
-	       struct rpma_mr_local *mr, uint64_t offset, size_t len,
-	       uint64_t context);
+/* Prepares a read of len bytes of the offer, which completes with context. */
+void offer_prep_pull(struct rpma_rt_wr *wr, const struct offer *offer,
+		     struct rpma_mr_local *mr, uint64_t offset, size_t len,
+		     uint64_t context);
 /*
- * Writes len bytes into the offer, and sends the first message_len bytes of the
- * lease: the message arrives after the bytes. Returns 0: then both are posted,
- * and the write completes with context; on failure neither is.
+ * Prepares a write of len bytes into the offer, which completes with context,
+ * and, as one link with the write, a send of the first message_len bytes of the
+ * lease: the message arrives after the bytes.
  */
-int offer_push(struct rpma_rt_conn *conn, const struct offer *offer,
-	       const struct rpma_mr_local *mr, uint64_t offset, size_t len,
-	       uint64_t context, const struct rpma_rt_lease *lease,
-	       size_t message_len);
+void offer_prep_push(struct rpma_rt_wr wrs[2], const struct offer *offer,
+		     const struct rpma_mr_local *mr, uint64_t offset,
+		     size_t len, uint64_t context,
+		     const struct rpma_rt_lease *lease, size_t message_len);
 
 #endif /* EXAMPLES_RENDEZVOUS_H */

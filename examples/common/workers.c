@@ -7,6 +7,17 @@
 
 #include "try.h"
 
+static void *begin(void *arg)
+{
+	const struct workers_start *start = arg;
+	struct workers *workers = start->workers;
+
+	if (workers->is_manual)
+		TRY(rpma_rt_poller_attach(workers->rt,
+					  (uint32_t)(start - workers->starts)));
+	return start->run(start->arg);
+}
+
 int workers_add(struct workers *workers, void *(*run)(void *), void *arg,
 		struct rpma_rt_queue **queue)
 {
@@ -23,7 +34,9 @@ int workers_add(struct workers *workers, void *(*run)(void *), void *arg,
 	cfg.srq_size = workers->srq_size;
 	if (TRY(rpma_rt_srq_new(workers->rt, &cfg, &workers->srqs[number])))
 		return 1;
-	if (pthread_create(&workers->threads[number], NULL, run, arg)) {
+	workers->starts[number] = (struct workers_start){workers, run, arg};
+	if (pthread_create(&workers->threads[number], NULL, begin,
+			   &workers->starts[number])) {
 		perror("pthread_create");
 		return 1;
 	}
@@ -56,8 +69,8 @@ int workers_close(struct workers *workers)
 	int ret = 0;
 
 	for (; workers->count > 0; workers->count--) {
-		ret |= TRY(rpma_rt_srq_delete(
-			&workers->srqs[workers->count - 1]));
+		ret |= TRY(
+			rpma_rt_srq_delete(&workers->srqs[workers->count - 1]));
 		ret |= TRY(rpma_rt_queue_delete(
 			&workers->queues[workers->count - 1]));
 	}

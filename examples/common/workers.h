@@ -5,7 +5,8 @@
  * workers.h: threads that serve connections. Each worker has a poller, a queue,
  * and an SRQ whose receives are slots of a pool. A connection belongs to a
  * poller, and so to a worker: all items of a connection come to one thread, in
- * order, and data of a connection need no lock. Meant to be copied: needs
+ * order, and data of a connection need no lock. In manual mode a worker runs
+ * its poller, and the server has no other thread. Meant to be copied: needs
  * workers.c and try.h. Thread: the thread that starts and stops the server.
  */
 
@@ -13,6 +14,7 @@
 #define EXAMPLES_WORKERS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include <rpma_rt.h>
 
@@ -24,9 +26,15 @@ struct workers {
 	struct rpma_peer *peer;
 	struct rpma_rt_pool *pool; /* at least srq_size slots for each */
 	uint32_t srq_size;
+	bool is_manual;
 
 	struct rpma_rt_queue *queues[WORKERS_MAX];
 	struct rpma_rt_srq *srqs[WORKERS_MAX];
+	struct workers_start {
+		struct workers *workers;
+		void *(*run)(void *);
+		void *arg;
+	} starts[WORKERS_MAX];
 	pthread_t threads[WORKERS_MAX];
 	uint32_t count, started;
 };
