@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/cfg.h"
@@ -104,6 +107,59 @@ static void shard_init_sender(struct rpma_rt_shard *shard)
 		shard->out[i].bit = rt_shard_bit(i);
 }
 
+static int shard_watch(struct rpma_rt_shard *shard, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (epoll_ctl(shard->epfd, EPOLL_CTL_ADD, fd, &event))
+		return rt_refuse_system("epoll_ctl");
+	return 0;
+}
+
+static int shard_watch_all(struct rpma_rt_shard *shard)
+{
+	int fd;
+	int ret = shard_watch(shard, shard->eventfd);
+
+	if (ret == 0)
+		ret = rpma_rt_queue_get_fd(shard->queue, &fd);
+	if (ret == 0)
+		ret = shard_watch(shard, fd);
+	if (ret == 0)
+		ret = rpma_rt_poller_get_fd(shard->rt, shard->index, &fd);
+	if (ret == 0)
+		ret = shard_watch(shard, fd);
+	return ret;
+}
+
+static void shard_close_fds(struct rpma_rt_shard *shard)
+{
+	if (shard->epfd >= 0)
+		close(shard->epfd);
+	if (shard->eventfd >= 0)
+		close(shard->eventfd);
+	shard->epfd = -1;
+	shard->eventfd = -1;
+}
+
+static int shard_open_fds(struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	shard->eventfd = -1;
+	shard->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (shard->epfd < 0)
+		return rt_refuse_system("epoll_create1");
+	shard->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (shard->eventfd < 0)
+		ret = rt_refuse_system("eventfd");
+	else
+		ret = shard_watch_all(shard);
+	if (ret)
+		shard_close_fds(shard);
+	return ret;
+}
+
 static int shard_make(struct rpma_rt_shards *set, uint32_t index,
 		      const struct rpma_rt_shards_cfg *cfg)
 {
@@ -122,13 +178,13 @@ static int shard_make(struct rpma_rt_shards *set, uint32_t index,
 		return ret;
 	rt_queue_set_shard(shard->queue, index);
 	set->queues[index] = shard->queue;
-	return rt_shard_sleep_init(shard);
+	return shard_open_fds(shard);
 }
 
-static void shard_close_fds(struct rpma_rt_shards *set, uint32_t count)
+static void shard_close_all_fds(struct rpma_rt_shards *set, uint32_t count)
 {
 	while (count-- > 0)
-		rt_shard_sleep_fini(&set->shards[count]);
+		shard_close_fds(&set->shards[count]);
 }
 
 /* Lists the set. From here on waits for other queues leave the pollers to the
@@ -169,7 +225,7 @@ static int shard_make_set(struct rpma_rt *rt,
 		ret = shard_make(set, i, cfg);
 	if (ret) {
 		/* the shard that failed has closed its own descriptors */
-		shard_close_fds(set, i - 1);
+		shard_close_all_fds(set, i - 1);
 		(void)shard_delete_queues(set);
 		shard_free_set(set);
 		return ret;
@@ -248,6 +304,27 @@ int rpma_rt_shards_deal(const struct rpma_rt_shards *shards,
 	return 0;
 }
 
+/* -------------------------------------------------------- stopping --- */
+
+int rpma_rt_shards_stop(struct rpma_rt_shards *shards)
+{
+	uint32_t i;
+	int ret = RT_REFUSE_NULL(shards);
+
+	if (ret == 0)
+		ret = RT_REFUSE_FORKED(shards->rt);
+	if (ret)
+		return ret;
+	/* release: pairs with the acquire in rt_shard_is_stopping(): earlier
+	 * writes of the caller */
+	atomic_store_explicit(&shards->stopping, true, memory_order_release);
+	/* behind the store, because the write is a system call; awake shards
+	 * are rung, too */
+	for (i = 0; i < shards->count; i++)
+		rt_shard_ring_wake(&shards->shards[i]);
+	return 0;
+}
+
 /* ---------------------------------------------------------- ending --- */
 
 /* Returns how many messages of a lane were not taken or not published.
@@ -313,7 +390,7 @@ int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 	ret = RT_REFUSE_WAIT(set->rt);
 	if (ret)
 		return ret;
-	rt_shard_end_begin(set);
+	(void)rpma_rt_shards_stop(set);
 	ret = shard_refuse_run(set);
 	if (ret)
 		return ret;
@@ -330,7 +407,7 @@ int rpma_rt_shards_delete(struct rpma_rt_shards **shards_ptr)
 			       "run each until it is RPMA_RT_E_CLOSED",
 			       left);
 	shard_end_timers(set);
-	shard_close_fds(set, set->count);
+	shard_close_all_fds(set, set->count);
 	shard_free_set(set);
 	*shards_ptr = NULL;
 	return 0;

@@ -11,9 +11,6 @@
 #include "shard/shard.h"
 
 #include <poll.h>
-#include <stddef.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,30 +32,6 @@
  * phase when all other shards are in the present phase, so that every sent
  * message is delivered. doc/protocols/shard.md.
  */
-
-void rt_shard_end_begin(struct rpma_rt_shards *set)
-{
-	uint32_t i;
-
-	/* release: pairs with the acquire in rt_shard_is_stopping(): earlier
-	 * writes of the caller */
-	atomic_store_explicit(&set->stopping, true, memory_order_release);
-	/* behind the store, because the write is a system call; awake shards
-	 * are rung, too */
-	for (i = 0; i < set->count; i++)
-		rt_shard_ring_wake(&set->shards[i]);
-}
-
-int rpma_rt_shards_stop(struct rpma_rt_shards *shards)
-{
-	int ret = RT_REFUSE_NULL(shards);
-
-	if (ret == 0)
-		ret = RT_REFUSE_FORKED(shards->rt);
-	if (ret == 0)
-		rt_shard_end_begin(shards);
-	return ret;
-}
 
 /* Returns the least phase of all other shards. */
 static enum rt_shard_phase
@@ -289,63 +262,6 @@ static inline bool rt_shard_take_has_some(const struct rpma_rt_shard *shard)
 /* length of a nap when there is no descriptor to sleep on */
 #define NAP_NS 10000000
 
-/* --------------------------------------------------------- the fds --- */
-
-static int shard_watch(struct rpma_rt_shard *shard, int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-
-	if (epoll_ctl(shard->epfd, EPOLL_CTL_ADD, fd, &event))
-		return rt_refuse_system("epoll_ctl");
-	return 0;
-}
-
-static int shard_watch_all(struct rpma_rt_shard *shard)
-{
-	int fd;
-	int ret = shard_watch(shard, shard->eventfd);
-
-	if (ret == 0)
-		ret = rpma_rt_queue_get_fd(shard->queue, &fd);
-	if (ret == 0)
-		ret = shard_watch(shard, fd);
-	if (ret == 0)
-		ret = rpma_rt_poller_get_fd(shard->rt, shard->index, &fd);
-	if (ret == 0)
-		ret = shard_watch(shard, fd);
-	return ret;
-}
-
-int rt_shard_sleep_init(struct rpma_rt_shard *shard)
-{
-	int ret;
-
-	shard->eventfd = -1;
-	shard->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (shard->epfd < 0)
-		return rt_refuse_system("epoll_create1");
-	shard->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (shard->eventfd < 0)
-		ret = rt_refuse_system("eventfd");
-	else
-		ret = shard_watch_all(shard);
-	if (ret)
-		rt_shard_sleep_fini(shard);
-	return ret;
-}
-
-void rt_shard_sleep_fini(struct rpma_rt_shard *shard)
-{
-	if (shard->epfd >= 0)
-		close(shard->epfd);
-	if (shard->eventfd >= 0)
-		close(shard->eventfd);
-	shard->epfd = -1;
-	shard->eventfd = -1;
-}
-
-/* -------------------------------------------------------- sleeping --- */
-
 /* Reads the eventfd. Late writes make the eventfd readable again, once for
  * nothing. */
 static void shard_read_rings(struct rpma_rt_shard *shard)
@@ -454,132 +370,6 @@ static int rt_shard_sleep(struct rpma_rt_shard *shard, uint64_t until_ns)
 	return ret;
 }
 
-/* ---------------------------------------------------------------- timer --- */
-
-/*
- * Timers of a shard: a heap by time, of structs of the program. On the shard's
- * thread.
- */
-
-#define NS_PER_US 1000u
-
-/* the inside of struct rpma_rt_timer */
-struct __attribute__((may_alias)) timer {
-	rpma_rt_timer_fn *fn;
-	void *arg;
-	/* the shard on which the timer is set; NULL: not set */
-	struct rpma_rt_shard *shard;
-	struct rt_heap_node node;
-};
-_Static_assert(sizeof(struct timer) == sizeof(struct rpma_rt_timer),
-	       "one is the other");
-_Static_assert(offsetof(struct timer, shard) ==
-		       offsetof(struct rpma_rt_timer, opaque),
-	       "behind the program's fields");
-
-static void shard_unset(struct timer *timer)
-{
-	rt_heap_remove(&timer->shard->timers, &timer->node);
-	rt_stat_add(&timer->shard->counters.timers_set, (uint64_t)-1);
-	timer->shard = NULL;
-}
-
-/* Checks a call on a timer that is set, or was never set. */
-static int shard_check(const struct rt_log_place *place,
-		       const struct rpma_rt_shard *shard,
-		       const struct timer *timer)
-{
-	int ret = rt_shard_refuse_thread(place, shard);
-
-	if (ret == 0 && timer->shard != NULL && timer->shard != shard)
-		return rt_refuse(place, RPMA_E_INVAL,
-				 "the timer is set on another shard than %u, "
-				 "or was not zeroed",
-				 shard->index);
-	return ret;
-}
-
-/* Returns the time when a delay is over; a time beyond the range of the clock
- * becomes the last time. */
-static uint64_t shard_due_ns(uint64_t delay_us)
-{
-	uint64_t now = rt_now_ns();
-
-	if (delay_us > (UINT64_MAX - 1 - now) / NS_PER_US)
-		return UINT64_MAX - 1;
-	return now + delay_us * NS_PER_US;
-}
-
-int rpma_rt_timer_start(struct rpma_rt_shard *shard,
-			struct rpma_rt_timer *timer, uint64_t delay_us)
-{
-	struct timer *inside = (struct timer *)(void *)timer;
-	int ret = RT_REFUSE_NULL(shard, timer);
-
-	if (ret == 0)
-		ret = shard_check(RT_LOG_HERE, shard, inside);
-	if (ret)
-		return ret;
-	if (inside->fn == NULL)
-		return RT_REFUSE(RPMA_E_INVAL, "rpma_rt_timer.fn is missing");
-	if (inside->shard != NULL)
-		shard_unset(inside);
-	inside->shard = shard;
-	rt_heap_insert(&shard->timers, &inside->node, shard_due_ns(delay_us));
-	rt_stat_add(&shard->counters.timers_set, 1);
-	return 0;
-}
-
-int rpma_rt_timer_cancel(struct rpma_rt_shard *shard,
-			 struct rpma_rt_timer *timer)
-{
-	struct timer *inside = (struct timer *)(void *)timer;
-	int ret = RT_REFUSE_NULL(shard, timer);
-
-	if (ret == 0)
-		ret = shard_check(RT_LOG_HERE, shard, inside);
-	if (ret || inside->shard == NULL)
-		return ret;
-	shard_unset(inside);
-	return 1;
-}
-
-void rt_shard_timer_end(struct rpma_rt_shard *shard)
-{
-	while (shard->timers.first != NULL)
-		shard_unset(RT_FROM(struct timer, node, shard->timers.first));
-}
-
-/* Returns when the first timer is due; UINT64_MAX: no timer is set. */
-static uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard)
-{
-	return shard->timers.first == NULL ? UINT64_MAX
-					   : shard->timers.first->key;
-}
-
-/* Calls the due timers; returns their number. */
-static int rt_shard_timer_call(struct rpma_rt_shard *shard)
-{
-	struct timer *timer;
-	uint64_t now;
-	int called = 0;
-
-	if (likely(shard->timers.first == NULL))
-		return 0;
-	now = rt_now_ns();
-	while (called < RT_SHARD_BATCH && rt_shard_timer_next(shard) <= now) {
-		RT_NOT_CANCELLED;
-		timer = RT_FROM(struct timer, node, shard->timers.first);
-		shard_unset(timer);
-		/* the function may set the timer again, or free it */
-		timer->fn(shard, (struct rpma_rt_timer *)(void *)timer);
-		called++;
-	}
-	if (called > 0)
-		rt_stat_add(&shard->counters.timers, (uint64_t)called);
-	return called;
-}
-
 /* ------------------------------------------------------------------ run --- */
 
 #define NS_PER_MS 1000000u
@@ -590,7 +380,7 @@ static int rt_shard_timer_call(struct rpma_rt_shard *shard)
 static int shard_end_poller(struct rpma_rt_shard *shard)
 {
 	shard->is_poller_over = true;
-	rt_shard_end_begin(shard->set);
+	(void)rpma_rt_shards_stop(shard->set);
 	return 0;
 }
 
@@ -693,7 +483,8 @@ static int shard_call_all(struct rpma_rt_shard *shard, bool *has_taken)
 	int items;
 
 	*has_taken = done > 0;
-	done += rt_shard_timer_call(shard);
+	if (unlikely(shard->timers.first != NULL))
+		done += rt_shard_timer_call(shard);
 	if (unlikely(shard->wants != 0))
 		done += rt_shard_send_tell(shard);
 	if (shard_is_queue_idle(shard))

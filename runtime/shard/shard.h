@@ -319,7 +319,7 @@ static inline uint64_t rt_shard_bit(uint32_t index)
 
 static inline bool rt_shard_is_stopping(const struct rpma_rt_shards *set)
 {
-	/* acquire: pairs with the release in rt_shard_end_begin() */
+	/* acquire: pairs with the release in rpma_rt_shards_stop() */
 	return atomic_load_explicit(&set->stopping, memory_order_acquire);
 }
 
@@ -359,17 +359,20 @@ bool rt_shard_send_is_eased(struct rpma_rt_shard *shard);
 /* Refuses posts and requests from here on. */
 void rt_shard_send_close(struct rpma_rt_shard *shard);
 
+/* ---------------------------------------------------------------- timer --- */
+
 /* Ends the timers of a shard that is deleted: no timer is set, or called, any
  * more. */
 void rt_shard_timer_end(struct rpma_rt_shard *shard);
+/* Calls the due timers; returns their number. */
+int rt_shard_timer_call(struct rpma_rt_shard *shard);
 
-/* Begins the stop of the set; any thread. */
-void rt_shard_end_begin(struct rpma_rt_shards *set);
-
-/* ---------------------------------------------------------------- sleep --- */
-
-int rt_shard_sleep_init(struct rpma_rt_shard *shard);
-void rt_shard_sleep_fini(struct rpma_rt_shard *shard);
+/* Returns when the first timer is due; UINT64_MAX: no timer is set. */
+static inline uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard)
+{
+	return shard->timers.first == NULL ? UINT64_MAX
+					   : shard->timers.first->key;
+}
 
 /* ----------------------------------------------------------------- ring --- */
 
