@@ -235,9 +235,6 @@ void rt_cq_fail_mt(struct rt_cq *cq);
  * connections get another channel. The caller fails the CQs afterwards, each by
  * itself. */
 void rt_cq_fail_channel_poller(struct rt_channel *channel);
-/* Sends a CQ that the poller has let go to be destroyed. The record may be
- * freed when the function returns. */
-void rt_cq_gone_poller(struct rt_cq *cq);
 
 /* -------------------------------------------------------------- channel --- */
 

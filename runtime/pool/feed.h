@@ -71,8 +71,4 @@ static inline bool rt_feed_is_low(uint32_t out, uint32_t size)
 	return out < size / 4 || out == 0;
 }
 
-/* Sends the messages that pollers asked for. Any thread that has given slots
- * back. */
-void rt_feed_answer_mt(struct rpma_rt_pool *pool);
-
 #endif /* RT_POOL_FEED_H */

@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * The channel protocol, as in doc/protocols/channel.md and in loop.c, channel.c,
+ * The channel protocol, as in doc/protocols/channel.md and in loop.c, cq.c,
  * bell.c, inbox.c and cq_pool.c, for every interleaving of one poller with its
  * CQs, a device that completes and raises events, and another thread: it sends
  * a message, stops the poller, and destroys the CQs when the poller has ended.

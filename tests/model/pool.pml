@@ -2,7 +2,7 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * A pool, as in doc/protocols/pool.md and in slots.c and feed.c, for every
+ * A pool, as in doc/protocols/pool.md and in slots.c, for every
  * interleaving of two pollers with a receive queue each, the device, and two
  * threads that give leases back. The accesses that matter are seq_cst, so there
  * are no store buffers; a take reads the successors one by one.
