@@ -98,28 +98,6 @@ static int rt_write_all(int fd, const char *text, size_t len)
 
 /* ----------------------------------------------------------------- dump --- */
 
-static int dump_print(const struct rt_dump_all *dump,
-		      enum rpma_rt_dump_format format, char **text, size_t *len)
-{
-	struct rt_dump_out out = {.file = open_memstream(text, len)};
-	bool has_failed;
-
-	if (out.file == NULL)
-		return RPMA_E_NOMEM;
-	if (format == RPMA_RT_DUMP_HUMAN)
-		rt_dump_human(dump, &out);
-	else if (format == RPMA_RT_DUMP_JSON)
-		rt_dump_json(dump, &out);
-	else
-		rt_dump_prometheus(dump, &out);
-	has_failed = ferror(out.file) != 0;
-	if (fclose(out.file) != 0 || has_failed) {
-		free(*text);
-		return RPMA_E_NOMEM;
-	}
-	return 0;
-}
-
 int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 {
 	RT_NOT_CANCELLED;
@@ -150,7 +128,7 @@ int rpma_rt_dump(struct rpma_rt *rt, int fd, enum rpma_rt_dump_format format)
 	if (ret == 0 && dump.is_short)
 		ret = RPMA_E_NOMEM;
 	if (ret == 0)
-		ret = dump_print(&dump, format, &text, &len);
+		ret = rt_dump_write(&dump, format, &text, &len);
 	rt_dump_free(&dump);
 	if (ret)
 		return RT_REFUSED(ret, what);

@@ -3,9 +3,8 @@
 
 /*
  * dump.h -- a snapshot of a runtime: taken under the directory's lock
- * (take.c), judged (wrong.c) and printed (human.c, json.c, prometheus.c)
- * after the lock is released; table.h has the fields, fields.c what all formats
- * need of them. doc/protocols/directory.md.
+ * (take.c), judged (wrong.c) and printed (print.c) after the lock is released;
+ * table.h has the fields. doc/protocols/directory.md.
  */
 
 #ifndef RT_DUMP_DUMP_H
@@ -14,7 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "rpma_rt.h"
 #include "conn/conn.h"
@@ -42,7 +40,7 @@ struct rt_dump_list {
 	uint32_t count;
 };
 
-/* a template of human.c's language, and the object that has the fields */
+/* a template, as print.c describes, and the object that has the fields */
 struct rt_dump_phrase {
 	const char *text;
 	const struct rt_dump_object *object;
@@ -154,12 +152,6 @@ const struct rt_dump_object *rt_dump_fields(void);
 /* Returns the row with a name of len bytes, or NULL. */
 const struct rt_dump_field *rt_dump_find(const struct rt_dump_object *object,
 					 const char *name, size_t len);
-/* Returns whether a field says anything: false of 0, NULL, RT_DUMP_NONE, an
- * empty text, list or histogram. A time of 0 says something. */
-bool rt_dump_is(const struct rt_dump_field *field, const void *record);
-/* Returns the field's objects, and how many. */
-const char *rt_dump_items(const struct rt_dump_field *field, const void *record,
-			  uint32_t *count);
 
 static inline const void *rt_dump_value(const struct rt_dump_field *field,
 					const void *record)
@@ -173,32 +165,9 @@ static inline int64_t rt_dump_number(const struct rt_dump_field *field,
 	return *(const int64_t *)rt_dump_value(field, record);
 }
 
-/* where a dump is printed to */
-struct rt_dump_out {
-	FILE *file;
-	bool is_quoted; /* in a string of JSON or Prometheus */
-};
-
-/* Prints a text. In a string a quotation mark and a backslash get a backslash,
- * and a byte that is no printable ASCII becomes a question mark. */
-void rt_dump_put(struct rt_dump_out *out, const char *text);
-void rt_dump_put_part(struct rt_dump_out *out, const char *text, size_t len);
-void rt_dump_put_number(struct rt_dump_out *out, int64_t number);
-/* Prints numbers, and texts outside of strings: slower. */
-__attribute__((format(printf, 2, 3))) void
-rt_dump_printf(struct rt_dump_out *out, const char *format, ...);
-/* Prints a number or a text as it is, and in quotation marks. */
-void rt_dump_print(struct rt_dump_out *out, const struct rt_dump_field *field,
-		   const void *record);
-void rt_dump_quote(struct rt_dump_out *out, const struct rt_dump_field *field,
-		   const void *record);
-/* Prints a template. */
-void rt_dump_human_fill(struct rt_dump_out *out,
-			const struct rt_dump_phrase *phrase);
-
-void rt_dump_human(const struct rt_dump_all *dump, struct rt_dump_out *out);
-void rt_dump_json(const struct rt_dump_all *dump, struct rt_dump_out *out);
-void rt_dump_prometheus(const struct rt_dump_all *dump,
-			struct rt_dump_out *out);
+/* Prints the dump into new memory, which the caller frees. ERRORS:
+ * RPMA_E_NOMEM */
+int rt_dump_write(const struct rt_dump_all *dump,
+		  enum rpma_rt_dump_format format, char **text, size_t *len);
 
 #endif /* RT_DUMP_DUMP_H */

@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * kinds.h -- the kinds of findings: a name, and a template of human.c's
- * language that says what is wrong and what to do, with fields of the object.
+ * kinds.h -- the kinds of findings: a name, and a template (see print.c) that
+ * says what is wrong and what to do, with fields of the object.
  * wrong.c defines KIND before each include.
  */
 

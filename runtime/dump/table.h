@@ -3,8 +3,8 @@
 
 /*
  * table.h -- every field of a snapshot, once. dump.h makes structs of the
- * table, fields.c the rows that human.c, json.c and prometheus.c walk,
- * take.c the assignments; each defines the macros before the include.
+ * table, print.c the rows that each format walks, take.c the
+ * assignments; each defines the macros before the include.
  *
  *   JSON(type, name, = value)        in JSON, in the order of the rows
  *   KEPT(type, name, = value)        for templates and wrong.c
@@ -17,7 +17,7 @@
  * A value is read from the source, `it`, under the directory's lock. A row
  * without a value is filled in by a function of take.c. END has three strings:
  * the name of the object in a finding, the labels in Prometheus, the lines for
- * people. The first and the third are templates, see human.c.
+ * people. The first and the third are templates, see print.c.
  */
 
 /* clang-format off */
