@@ -16,12 +16,25 @@
 #include "poller/poller.h"
 #include "queue/lane.h"
 
+/* Returns the item that reports room on the side. */
+static struct rpma_rt_completion
+answer_writable(const struct rpma_rt_conn *conn, int side)
+{
+	return (struct rpma_rt_completion){
+		.context = (uintptr_t)conn,
+		.user = rt_item_user(conn),
+		.qp_num = conn->qp_num,
+		.kind = RPMA_RT_WRITABLE,
+		.opcode = (uint8_t)side,
+	};
+}
+
 /* Calls each function of the connection with WRITABLE that has such a want. */
 static void answer_call_writable(struct rt_poller *poller,
 				 struct rpma_rt_conn *conn, int side,
 				 uint32_t wants)
 {
-	const struct rpma_rt_completion item = rt_item_writable(conn, side);
+	const struct rpma_rt_completion item = answer_writable(conn, side);
 	struct rt_route_opened *opened;
 	struct rpma_rt_route *route;
 
@@ -87,7 +100,7 @@ static void answer_side(struct rt_side *side, struct rt_poller *poller,
 	taken = atomic_fetch_and_explicit(&side->want, ~(wants | in_call),
 					  memory_order_acq_rel);
 	if (taken & wants) {
-		item = rt_item_writable(conn, side->which);
+		item = answer_writable(conn, side->which);
 		rt_item_write(conn, &item);
 	}
 	if (taken & in_call)

@@ -23,12 +23,20 @@
 #include "queue/queue.h"
 #include "srq/srq.h"
 
+static void bind_write_event(struct rpma_rt_conn *conn,
+			     enum rpma_rt_event event)
+{
+	struct rpma_rt_completion item = rt_item_event(conn, event);
+
+	rt_item_write(conn, &item);
+}
+
 /* Writes the event that opens a side. Refused posters get WRITABLE after the
  * event. */
 static void bind_write_open(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 			    enum rpma_rt_side side)
 {
-	rt_item_write_event(conn, event);
+	bind_write_event(conn, event);
 	rt_futures_event_poller(conn, event == RPMA_RT_EVENT_REQUEST
 					      ? RPMA_RT_EVENT_READY
 					      : event);
@@ -312,7 +320,7 @@ static void end_finish(struct rpma_rt_conn *conn, struct rt_poller *poller)
 	/* functions have returned before CLOSED is visible */
 	rt_deliver_flush(poller);
 	if (conn->ctl.handshake != RT_HANDSHAKE_UNHEARD)
-		rt_item_write_event(conn, RPMA_RT_EVENT_CLOSED);
+		bind_write_event(conn, RPMA_RT_EVENT_CLOSED);
 	rt_futures_closed_poller(conn);
 	rt_slots_set_poller(poller, conn->slot, NULL);
 	/* rung before the control thread lets the queues go */

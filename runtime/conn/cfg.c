@@ -230,18 +230,6 @@ uint64_t rt_conn_cfg_srq_pollers(const struct rt_conn_cfg *cfg)
 	return pollers;
 }
 
-uint64_t rt_conn_cfg_srq_pollers_alive(const struct rt_conn_cfg *cfg)
-{
-	uint64_t pollers = rt_conn_cfg_srq_pollers(cfg);
-	int i;
-
-	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
-		if (cfg->srqs[i] != NULL && rt_srq_has_failed(cfg->srqs[i]))
-			pollers &= ~(UINT64_C(1) << i);
-	}
-	return pollers;
-}
-
 void rt_conn_cfg_ref(const struct rt_conn_cfg *cfg)
 {
 	int i;

@@ -55,9 +55,6 @@ rt_conn_cfg_queue(const struct rt_conn_cfg *cfg, uint32_t poller)
 /* Returns the pollers, as bits, for which cfg names an SRQ; 0: cfg names no
  * SRQ. */
 uint64_t rt_conn_cfg_srq_pollers(const struct rt_conn_cfg *cfg);
-/* Returns the pollers, as bits, for which cfg names an SRQ that has not
- * failed. */
-uint64_t rt_conn_cfg_srq_pollers_alive(const struct rt_conn_cfg *cfg);
 /* Count a user of each SRQ and of the pool that cfg names, and take the user
  * out of the counts. REQUIRES: the runtime's lock. */
 void rt_conn_cfg_ref(const struct rt_conn_cfg *cfg);

@@ -120,18 +120,6 @@ struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 	return item;
 }
 
-struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
-					   int side)
-{
-	return (struct rpma_rt_completion){
-		.context = (uintptr_t)conn,
-		.user = rt_item_user(conn),
-		.qp_num = conn->qp_num,
-		.kind = RPMA_RT_WRITABLE,
-		.opcode = (uint8_t)side,
-	};
-}
-
 void rt_item_write(struct rpma_rt_conn *conn,
 		   const struct rpma_rt_completion *item)
 {
@@ -141,30 +129,11 @@ void rt_item_write(struct rpma_rt_conn *conn,
 		rt_deliver_write(conn->poller, lane, item);
 }
 
-void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event)
-{
-	struct rpma_rt_completion item = rt_item_event(conn, event);
-
-	rt_item_write(conn, &item);
-}
-
 /* ----------------------------------------------------------------- name --- */
 
 /* The name of a connection in the log and in a dump. A dump reads the name
  * under the directory's lock, so the name is written under that lock; from
  * connect on the name is final. Thread: the owner of the handle. */
-
-static _Atomic uint32_t last_number;
-
-void rt_name_init(struct rpma_rt_conn *conn)
-{
-	/* relaxed: only the uniqueness of the number matters */
-	conn->number = atomic_fetch_add_explicit(&last_number, 1,
-						 memory_order_relaxed) +
-		       1;
-	snprintf(conn->name.text, sizeof(conn->name.text), "conn %" PRIu32,
-		 conn->number);
-}
 
 void rt_name_copy(struct rpma_rt_conn *conn, char *name)
 {

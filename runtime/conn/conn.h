@@ -591,13 +591,9 @@ static inline struct rt_lane *rt_conn_lane(const struct rpma_rt_conn *conn)
 void *rt_item_user(const struct rpma_rt_conn *conn);
 struct rpma_rt_completion rt_item_event(const struct rpma_rt_conn *conn,
 					enum rpma_rt_event event);
-struct rpma_rt_completion rt_item_writable(const struct rpma_rt_conn *conn,
-					   int side);
-/* Write an item, or an event, to the connection's own queue, if there is a
- * queue. */
+/* Writes an item to the connection's own queue, if there is a queue. */
 void rt_item_write(struct rpma_rt_conn *conn,
 		   const struct rpma_rt_completion *item);
-void rt_item_write_event(struct rpma_rt_conn *conn, enum rpma_rt_event event);
 
 /* ------------------------------------------- its poller: first and last --- */
 
@@ -693,9 +689,6 @@ void rt_conn_drop_item(const struct rpma_rt_completion *item);
 
 /* ------------------------------------------------------------- its name --- */
 
-/* Sets the connection's number in this process, and makes the name of the
- * number. Any thread, before another thread can see the connection. */
-void rt_name_init(struct rpma_rt_conn *conn);
 /* Copies the name; `name` has room for every name. Any thread that holds the
  * connection. */
 void rt_name_copy(struct rpma_rt_conn *conn, char *name);

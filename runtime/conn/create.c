@@ -9,8 +9,10 @@
 
 #include "conn/conn.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,6 +301,20 @@ static int create_make_setup(struct rpma_rt_conn *conn,
 	return setup->resolve != NULL ? 0 : RPMA_E_NOMEM;
 }
 
+static _Atomic uint32_t last_number;
+
+/* Sets the connection's number in this process, and makes the name of the
+ * number. Any thread, before another thread can see the connection. */
+static void create_name(struct rpma_rt_conn *conn)
+{
+	/* relaxed: only the uniqueness of the number matters */
+	conn->number = atomic_fetch_add_explicit(&last_number, 1,
+						 memory_order_relaxed) +
+		       1;
+	snprintf(conn->name.text, sizeof(conn->name.text), "conn %" PRIu32,
+		 conn->number);
+}
+
 static int create_record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 			     uint32_t *rq, struct rpma_rt_conn **conn_ptr)
 {
@@ -321,7 +337,7 @@ static int create_record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 	/* relaxed: published by the inbox */
 	atomic_store_explicit(&conn->user, spec->cfg->user,
 			      memory_order_relaxed);
-	rt_name_init(conn);
+	create_name(conn);
 	conn->cq_user.failed = create_cq_failed;
 	conn->ctl_msg.fn = spec->control;
 	conn->poll_msg.fn = rt_messages_poll;
@@ -489,6 +505,20 @@ err_return_slot:
 	return ret;
 }
 
+/* Returns the pollers, as bits, for which cfg names an SRQ that has not
+ * failed. */
+static uint64_t conn_srq_pollers_alive(const struct rt_conn_cfg *cfg)
+{
+	uint64_t pollers = rt_conn_cfg_srq_pollers(cfg);
+	int i;
+
+	for (i = 0; i < RPMA_RT_MAX_POLLERS; i++) {
+		if (cfg->srqs[i] != NULL && rt_srq_has_failed(cfg->srqs[i]))
+			pollers &= ~(UINT64_C(1) << i);
+	}
+	return pollers;
+}
+
 /* Chooses the poller. A request goes to no poller whose queue is closed or over
  * its limit. REQUIRES: the runtime's lock */
 static int create_choose_poller(const struct rt_conn_spec *spec,
@@ -497,7 +527,7 @@ static int create_choose_poller(const struct rt_conn_spec *spec,
 	uint64_t among = rt_conn_cfg_srq_pollers(spec->cfg);
 
 	if (among != 0) {
-		among = rt_conn_cfg_srq_pollers_alive(spec->cfg);
+		among = conn_srq_pollers_alive(spec->cfg);
 		if (among == 0)
 			return RPMA_E_PROVIDER;
 	}
@@ -633,7 +663,7 @@ static void create_say_why(const struct rt_conn_spec *spec)
 {
 	const struct rt_conn_cfg *cfg = spec->cfg;
 
-	if (rt_conn_cfg_srq_pollers(cfg) != rt_conn_cfg_srq_pollers_alive(cfg))
+	if (rt_conn_cfg_srq_pollers(cfg) != conn_srq_pollers_alive(cfg))
 		RT_LOG_ERROR("no connection: the device has reported an error "
 			     "of an SRQ in rpma_rt_conn_cfg.srqs, which takes "
 			     "none any more. Delete it and make another");
