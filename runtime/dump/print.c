@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * print.c -- prints a dump in three formats, by the rows of table.h. Each object
- * of the table becomes a function that returns the object's rows.
+ * print.c -- prints a dump in three formats, by the rows of table.h. Each
+ * object of the table becomes a function that returns the rows of the object.
  */
 
 #include "dump/dump.h"
