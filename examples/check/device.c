@@ -149,6 +149,9 @@ static void print_limits(struct ibv_context *context)
 		printf("  Its limits cannot be read: %s.\n", strerror(err));
 		return;
 	}
+	printf("  Its firmware is %s, its vendor 0x%x, its part %u.\n",
+	       attr.fw_ver[0] ? attr.fw_ver : "without a version",
+	       attr.vendor_id, attr.vendor_part_id);
 	printf("  A queue pair holds %d work requests, a CQ %d completions; "
 	       "at most %d queue pairs and %d CQs.\n",
 	       attr.max_qp_wr, attr.max_cqe, attr.max_qp, attr.max_cq);
