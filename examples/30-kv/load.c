@@ -21,7 +21,8 @@
 #define BATCH	 32
 #define FIRST_MS 10 /* pauses before connecting again */
 #define MOST_MS	 1000
-#define RECEIVES 33 /* of a connection: for windows of up to 32 requests */
+#define RECEIVES 33	 /* of a connection: for windows of up to 32 requests */
+#define SPIN_US	 1000000 /* a sleep would be measured as latency */
 
 struct request {
 	struct kv_op op;
@@ -351,7 +352,7 @@ static void measure(struct load *load)
 		load->left = settings->operations / settings->threads;
 		load->end_ns = UINT64_MAX;
 	}
-	load->is_starved = true;
+	load->is_starved = settings->rate == 0;
 	turn_until_done(load);
 	load->end_ns = clock_now();
 }
@@ -415,18 +416,20 @@ static void client_open(struct load *load, uint32_t number)
 static bool load_open(struct load *load)
 {
 	const struct settings *settings = load->settings;
+	struct rpma_rt_queue_cfg queue_cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	bool is_zipf = settings->keys_by[0] == 'z';
 	uint32_t i;
 
 	cfg.mode = RPMA_RT_MODE_MANUAL;
+	queue_cfg.spin_us = SPIN_US;
 	load->clients = calloc(load->client_count, sizeof(*load->clients));
 	if (load->clients == NULL ||
 	    !keys_open(&load->keys,
 		       (uint32_t)(settings->keys / settings->threads),
 		       settings->seed * 1024 + load->number, is_zipf) ||
 	    rpma_rt_new(&cfg, &load->rt) ||
-	    rpma_rt_queue_new(load->rt, NULL, &load->queue) ||
+	    rpma_rt_queue_new(load->rt, &queue_cfg, &load->queue) ||
 	    open_memory(load)) {
 		load->failed = "no memory, or the device refuses";
 		return false;

@@ -7,6 +7,8 @@
 
 #include "try.h"
 
+#define SPIN_US 1000000 /* of a worker in manual mode, which has a core */
+
 static void *begin(void *arg)
 {
 	const struct workers_start *start = arg;
@@ -21,10 +23,14 @@ static void *begin(void *arg)
 int workers_add(struct workers *workers, void *(*run)(void *), void *arg,
 		struct rpma_rt_queue **queue)
 {
+	struct rpma_rt_queue_cfg queue_cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 	uint32_t number = workers->count++;
 
-	if (TRY(rpma_rt_queue_new(workers->rt, NULL, &workers->queues[number])))
+	if (workers->is_manual)
+		queue_cfg.spin_us = SPIN_US;
+	if (TRY(rpma_rt_queue_new(workers->rt, &queue_cfg,
+				  &workers->queues[number])))
 		return 1;
 	*queue = workers->queues[number];
 	cfg.poller = number;
