@@ -19,7 +19,8 @@
 
 #include "log.h"
 
-#define TEND_MS 100
+#define REPLICAS 3 /* of which more than half are a quorum */
+#define TEND_MS	 100
 
 static struct log *the_log;
 static int deadline_ms = 10000;
@@ -87,7 +88,7 @@ static int append(void)
 
 int main(int argc, char **argv)
 {
-	struct log_cfg cfg = {.replicas = argc > 4 ? atoi(argv[4]) : 3};
+	struct log_cfg cfg = {.replicas = argc > 4 ? atoi(argv[4]) : REPLICAS};
 	char ports[LOG_MAX_REPLICAS][16], *next;
 	uint64_t position = 0;
 	int ret, i;

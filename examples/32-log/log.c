@@ -18,6 +18,8 @@
 #include "format.h"
 
 #define KEEPALIVE_MS 1000
+#define ROUND	     64	     /* completions */
+#define SPIN_NS	     1000000 /* of a wait, before the thread sleeps */
 
 /* The states of a connection to a replica, in order. */
 enum state {
@@ -360,6 +362,8 @@ static uint64_t log_turn(struct log *log)
 	uint64_t now = clock_now(), next = RECONNECT_NEVER, at;
 	int i;
 
+	while (rpma_rt_poller_run(log->rt, 0, ROUND) > 0)
+		; /* the completions that are there */
 	for (i = 0; i < log->cfg.replicas; i++) {
 		at = replica_turn(&log->replicas[i], now);
 		next = at < next ? at : next;
@@ -396,7 +400,7 @@ static void sleep_until(struct log *log, uint64_t time)
 
 static int wait_until(struct log *log, uint64_t position, uint64_t deadline)
 {
-	uint64_t next;
+	uint64_t begun = clock_now(), next;
 
 	for (;;) {
 		next = log_turn(log);
@@ -406,7 +410,8 @@ static int wait_until(struct log *log, uint64_t position, uint64_t deadline)
 			return LOG_OK;
 		if (clock_now() >= deadline)
 			return LOG_LATE;
-		sleep_until(log, next < deadline ? next : deadline);
+		if (clock_now() - begun > SPIN_NS)
+			sleep_until(log, next < deadline ? next : deadline);
 	}
 }
 
@@ -474,8 +479,10 @@ static int log_init(struct log *log)
 {
 	const int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST;
 	size_t size = (size_t)(log->cfg.replicas + 1) * LOG_SIZE;
+	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 	int i;
 
+	cfg.mode = RPMA_RT_MODE_MANUAL; /* the log works inside its calls */
 	log->term = 1;
 	if (posix_memalign((void **)&log->records, LOG_PAGE, size) ||
 	    getrandom(&log->writer, sizeof(log->writer), 0) < 0 ||
@@ -484,7 +491,7 @@ static int log_init(struct log *log)
 	    rpma_mr_reg(log->peer, log->records, size, usage, &log->mr) ||
 	    rpma_peer_cfg_new(&log->pmem) ||
 	    rpma_peer_cfg_set_direct_write_to_pmem(log->pmem, true) ||
-	    rpma_rt_new(NULL, &log->rt))
+	    rpma_rt_new(&cfg, &log->rt))
 		return LOG_FAILED;
 	for (i = 0; i < log->cfg.replicas; i++)
 		replica_init(log, i);

@@ -52,6 +52,7 @@ struct replica {
 };
 
 static const char *server, *client, *preload;
+static const char *address = "127.0.0.1"; /* or RPMA_TEST_ADDR */
 static char dir[] = "/tmp/rpma-log-XXXXXX";
 static bool is_power;
 static uint64_t random_state;
@@ -155,8 +156,8 @@ static pid_t start(char *const *argv, int in, int out, const char *power)
 
 static void start_replica(int i, bool may_fail)
 {
-	char port[16], file[64], power[48], address[] = "127.0.0.1";
-	char *argv[] = {(char *)server, address, port, file, NULL};
+	char port[16], file[64], power[48];
+	char *argv[] = {(char *)server, (char *)address, port, file, NULL};
 	uint64_t at = draw(OPERATIONS), chance = draw(4);
 	int len;
 
@@ -288,9 +289,9 @@ struct run {
 
 static void begin(struct run *run, const char *what)
 {
-	char port[16], address[] = "127.0.0.1", count[8], limit[16];
-	char *argv[] = {(char *)client, address, port, (char *)what,
-			count,		limit,	 NULL};
+	char port[16], count[8], limit[16];
+	char *argv[] = {(char *)client, (char *)address, port, (char *)what,
+			count,		limit,		 NULL};
 	int in[2], out[2];
 
 	sprintf(port, "%d", PORT);
@@ -524,6 +525,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	server = argv[1];
 	client = argv[2];
+	if (getenv("RPMA_TEST_ADDR") != NULL)
+		address = getenv("RPMA_TEST_ADDR");
 	is_power = strcmp(argv[3], "kill") != 0;
 	is_broken = strcmp(argv[3], "broken") == 0;
 	first = strtoull(argv[4], NULL, 0);
