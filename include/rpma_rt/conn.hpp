@@ -89,6 +89,8 @@ private:
 namespace detail
 {
 
+struct conn_core;
+
 /* Work requests that are posted together, with the waiter for the outcome. */
 class op : public waiter
 {
@@ -171,6 +173,7 @@ struct conn_core final : counted<conn_core>, member {
 	uint32_t chain_last = 0;
 	uint32_t chain_count = 0; /* of all sends */
 	uint32_t chain_left = 0;  /* of sends that are not posted */
+	uint32_t chain_held = 0;  /* counted in in_chains of the pool */
 	link line; /* operations that wait until they can be posted */
 	/* WRITABLE or CLOSED follows: no post succeeds before */
 	bool is_refused = false;
@@ -188,6 +191,7 @@ struct conn_core final : counted<conn_core>, member {
 
 	~conn_core()
 	{
+		count_off();
 		while (!unread.is_empty())
 			unread.pop_front(*from.pool)->end_lease();
 		if (!raw)
@@ -380,7 +384,6 @@ struct conn_core final : counted<conn_core>, member {
 			slots[chain_last].next = index;
 		chain_last = index;
 		chain_count++;
-		loop->unended_leases++;
 		if (++chain_left == CHAIN)
 			(void)post_chain();
 	}
@@ -412,18 +415,42 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		return chain_left == 0 || (!is_refused && post_new());
 	}
-	/* Returns whether the chain ends here. The chain is long where the
-	 * completion does not wake a sleeping loop for nothing, and where the
-	 * pool can spare the leases: a peer finds a receive. */
-	bool is_chain_long() const noexcept
+	/* Returns whether the chain may stay without a completion, which would
+	 * wake a sleeping loop for nothing: while the chain is short, and the
+	 * pool can spare the leases. */
+	bool may_stay(pool_core &pool) noexcept
 	{
-		const slot &last = slots[chain_last];
+		return loop->ends_chains && free_count > 0 &&
+		       chain_count < std::min(CHAIN_END, slot_count / 4) &&
+		       (chain_count <= chain_held || count_in(pool));
+	}
+	/* Counts the leases of the chain in the pool: chains of all loops hold
+	 * less than a quarter of the receives, so that a peer finds a receive.
+	 * Of a large pool some leases are counted in advance. */
+	bool count_in(pool_core &pool) noexcept
+	{
+		const uint32_t more =
+			std::clamp(pool.receives / 256,
+				   chain_count - chain_held, CHAIN_END);
 
-		return !loop->ends_chains ||
-		       chain_count >= std::min(CHAIN_END, slot_count / 4) ||
-		       free_count == 0 || last.flags == LAST ||
-		       loop->unended_leases >=
-			       access::receives_of(last.buffer) / 4;
+		/* relaxed: a number; loops may pass the limit by a little */
+		if (pool.in_chains.load(std::memory_order_relaxed) + more >=
+		    pool.receives / 4)
+			return false;
+		pool.in_chains.fetch_add(more, std::memory_order_relaxed);
+		chain_held += more;
+		return true;
+	}
+	/* Called when the chain ends: all leases are from the same pool. */
+	void count_off() noexcept
+	{
+		if (chain_held == 0)
+			return;
+		/* relaxed: a number */
+		access::pool_of(slots[chain_first].buffer)
+			->in_chains.fetch_sub(chain_held,
+					      std::memory_order_relaxed);
+		chain_held = 0;
 	}
 	void prepare(const slot &s, uint64_t context, rpma_rt_wr &wr) noexcept
 	{
@@ -441,15 +468,21 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		rpma_rt_wr wrs[CHAIN];
 		const uint64_t context = context_of(chain_first);
-		const bool is_long = is_chain_long();
 		const int left = static_cast<int>(chain_left);
+		auto *pool = access::pool_of(slots[chain_first].buffer);
+		bool is_long = false; /* the chain ends here */
 		uint32_t index = chain_next;
 		int taken;
 
 		for (int i = 0; i < left; i++) {
-			prepare(slots[index], context, wrs[i]);
-			index = slots[index].next;
+			const slot &s = slots[index];
+
+			prepare(s, context, wrs[i]);
+			/* LAST, or a lease of another pool */
+			is_long |= access::pool_of(s.buffer) != pool;
+			index = s.next;
 		}
+		is_long = is_long || !may_stay(*pool);
 		if (is_long)
 			wrs[left - 1].flags &=
 				~uint32_t(RPMA_F_COMPLETION_ON_ERROR);
@@ -464,7 +497,7 @@ struct conn_core final : counted<conn_core>, member {
 		chain_left = 0;
 		if (is_long) {
 			slots[chain_first].count = chain_count;
-			loop->unended_leases -= chain_count;
+			count_off();
 			chain_count = 0;
 		} else {
 			loop->unended.push_back(in_chained);
@@ -692,14 +725,16 @@ public:
 	{
 	}
 
-protected:
-	bool start_watch() noexcept
+	bool start() noexcept
 	{
 		if (conn_->is >= until_ || conn_->alone)
 			return false;
 		conn_->watches.push_back(*this);
 		return true;
 	}
+	bool succeeded() const noexcept { return conn_->is == until_; }
+
+protected:
 	friend struct conn_core;
 	ref<conn_core> conn_;
 	conn_core::stage until_;
@@ -723,6 +758,43 @@ inline void conn_core::set_stage(stage now) noexcept
 		w = &watches.first();
 	}
 }
+
+class establishing : public awaitable<establishing, watch>
+{
+public:
+	using awaitable::awaitable;
+	result<void> finish() noexcept
+	{
+		if (conn_->is == conn_core::CLOSED)
+			return conn_->why_closed();
+		return {};
+	}
+	result<void> wait(int timeout_ms = -1)
+	{
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		return conn_->wait_for(RPMA_RT_EVENT_ESTABLISHED, timeout_ms);
+	}
+};
+
+class closing : public awaitable<closing, watch>
+{
+public:
+	using awaitable::awaitable;
+	rpma_rt_reason finish() noexcept
+	{
+		return static_cast<rpma_rt_reason>(conn_->reason);
+	}
+	result<rpma_rt_reason> wait(int timeout_ms = -1)
+	{
+		if (!conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		auto item = conn_->wait_closed(timeout_ms);
+		if (!item)
+			return item.error();
+		return static_cast<rpma_rt_reason>(item->status);
+	}
+};
 
 /* A wait for the next message. */
 class receiving : public awaitable<receiving>
@@ -771,11 +843,7 @@ public:
 	}
 	result<message> wait(int timeout_ms = -1) const
 	{
-		auto made = begin();
-
-		if (!made)
-			return made.error();
-		return made->wait(timeout_ms);
+		return wait_for(begin(), timeout_ms);
 	}
 
 private:
@@ -891,7 +959,7 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 	reason = item.status;
 	is = CLOSED;
 	in_chained.unlink();
-	loop->unended_leases -= chain_count;
+	count_off();
 	chain_count = chain_left = 0;
 	for (uint32_t i = 0; i < slot_count; i++)
 		slots[i].buffer.give_back();
@@ -981,37 +1049,37 @@ private:
  *      goes on.
  * Errors: of the outcome; RPMA_E_NOSUPP: a loop is missing, or is there.
  */
-template <size_t N = 1> class [[nodiscard]] operation : public detail::op
+template <size_t N = 1>
+class [[nodiscard]] operation
+    : public detail::awaitable<operation<N>, detail::op>
 {
 public:
 	operation(operation &&) noexcept = default;
-	bool await_ready() const noexcept { return false; }
-	bool await_suspend(std::coroutine_handle<> awaiting) noexcept
-	{
-		handle = awaiting;
-		return start();
-	}
-	outcome<N> await_resume() noexcept { return finish(); }
 	bool start() noexcept
 	{
-		return op::start(wrs_of_, leases_of_.data(), N);
+		return detail::op::start(wrs_of_, leases_of_.data(), N);
 	}
-	outcome<N> finish() noexcept { return {why_, std::move(leases_of_)}; }
+	outcome<N> finish() noexcept
+	{
+		return {this->why_, std::move(leases_of_)};
+	}
 	/* Posts without a loop, and returns the future of the outcome; wait()
 	 * returns the leases of a refused operation, begin() drops them. */
 	result<posted<N>> begin()
 	{
-		if (!conn_->alone)
+		if (!this->conn_->alone)
 			return error::call(RPMA_E_NOSUPP);
-		posted<N> made(conn_, std::move(leases_of_));
+		posted<N> made(this->conn_, std::move(leases_of_));
 		wrs_of_[N - 1].future = made.future_.raw();
-		const int ret = rpma_rt_post_send(conn_->raw, wrs_of_, int(N));
+		const int ret =
+			rpma_rt_post_send(this->conn_->raw, wrs_of_, int(N));
 		if (ret == int(N))
 			return made;
 		if (ret > 0) /* a link that is cut off */
-			conn_->end();
+			this->conn_->end();
 		leases_of_ = std::move(made.leases_);
-		return ret >= 0 ? error::unknown() : conn_->not_posted(ret);
+		return ret >= 0 ? error::unknown()
+				: this->conn_->not_posted(ret);
 	}
 	outcome<N> wait(int timeout_ms = -1)
 	{
@@ -1033,7 +1101,7 @@ private:
 	friend class connection;
 	template <size_t M> friend class operation;
 	explicit operation(detail::ref<detail::conn_core> conn) noexcept
-	    : op(std::move(conn))
+	    : detail::awaitable<operation<N>, detail::op>(std::move(conn))
 	{
 	}
 	rpma_rt_wr wrs_of_[N];
@@ -1080,10 +1148,9 @@ public:
 	}
 	operation<> send(lease buffer) const noexcept
 	{
-		auto o = send_raw(buffer.raw().mr, buffer.raw().offset,
-				  buffer.size());
-
-		return keep(std::move(o), std::move(buffer));
+		return keep(send_raw(buffer.raw().mr, buffer.raw().offset,
+				     buffer.size()),
+			    buffer);
 	}
 	operation<> send(lease buffer, uint32_t imm) const noexcept
 	{
@@ -1105,10 +1172,7 @@ public:
 	operation<> send_raw(const rpma_mr_local *src, size_t offset,
 			     size_t len) const noexcept
 	{
-		operation<> o(core_);
-
-		rpma_rt_prep_send(o.wrs_of_, src, offset, len, 0, 0);
-		return o;
+		return prepare<rpma_rt_prep_send>(src, offset, len);
 	}
 
 	/* ------------------------------------------------ remote memory --- */
@@ -1116,10 +1180,9 @@ public:
 	operation<> write(const remote_memory &dst, size_t offset,
 			  lease buffer) const noexcept
 	{
-		auto o = write_raw(dst, offset, buffer.raw().mr,
-				   buffer.raw().offset, buffer.size());
-
-		return keep(std::move(o), std::move(buffer));
+		return keep(write_raw(dst, offset, buffer.raw().mr,
+				      buffer.raw().offset, buffer.size()),
+			    buffer);
 	}
 	operation<> write(const remote_memory &dst, size_t offset, lease buffer,
 			  uint32_t imm) const noexcept
@@ -1134,91 +1197,71 @@ public:
 			      const rpma_mr_local *src, size_t src_offset,
 			      size_t len) const noexcept
 	{
-		operation<> o(core_);
-
-		rpma_rt_prep_write(o.wrs_of_, dst.raw(), offset, src,
-				   src_offset, len, 0, 0);
-		return o;
+		return prepare<rpma_rt_prep_write>(dst.raw(), offset, src,
+						   src_offset, len);
 	}
 	/* Reads into the bytes of the lease. */
 	operation<> read(const remote_memory &src, size_t offset,
 			 lease buffer) const noexcept
 	{
-		auto o = read_raw(src, offset, buffer.raw().mr,
-				  buffer.raw().offset, buffer.size());
-
-		return keep(std::move(o), std::move(buffer));
+		return keep(read_raw(src, offset, buffer.raw().mr,
+				     buffer.raw().offset, buffer.size()),
+			    buffer);
 	}
 	operation<> read_raw(const remote_memory &src, size_t offset,
 			     rpma_mr_local *dst, size_t dst_offset,
 			     size_t len) const noexcept
 	{
-		operation<> o(core_);
-
-		rpma_rt_prep_read(o.wrs_of_, dst, dst_offset, src.raw(), offset,
-				  len, 0, 0);
-		return o;
+		return prepare<rpma_rt_prep_read>(dst, dst_offset, src.raw(),
+						  offset, len);
 	}
 	operation<>
 	flush(const remote_memory &dst, size_t offset, size_t len,
 	      rpma_flush_type type = RPMA_FLUSH_TYPE_VISIBILITY) const noexcept
 	{
-		operation<> o(core_);
-
-		rpma_rt_prep_flush(o.wrs_of_, dst.raw(), offset, len, type, 0,
-				   0);
-		return o;
+		return prepare<rpma_rt_prep_flush>(dst.raw(), offset, len,
+						   type);
 	}
 	/* Writes 8 bytes at once; offsets of atomics are multiples of 8. */
 	operation<> atomic_write(const remote_memory &dst, size_t offset,
 				 uint64_t value) const noexcept
 	{
-		operation<> o(core_);
 		char bytes[8];
 
 		std::memcpy(bytes, &value, sizeof(bytes));
-		rpma_rt_prep_atomic_write(o.wrs_of_, dst.raw(), offset, bytes,
-					  0, 0);
-		return o;
+		return prepare<rpma_rt_prep_atomic_write>(dst.raw(), offset,
+							  bytes);
 	}
 	/* Leaves the former value in the lease: slot().as<uint64_t>(). */
 	operation<> compare_swap(const remote_memory &dst, size_t offset,
 				 uint64_t compare, uint64_t swap,
 				 lease old) const noexcept
 	{
-		auto o = compare_swap_raw(dst, offset, compare, swap,
-					  old.raw().mr, old.raw().offset);
-
-		return keep(std::move(o), std::move(old));
+		return keep(compare_swap_raw(dst, offset, compare, swap,
+					     old.raw().mr, old.raw().offset),
+			    old);
 	}
 	operation<> compare_swap_raw(const remote_memory &dst, size_t offset,
 				     uint64_t compare, uint64_t swap,
 				     rpma_mr_local *old,
 				     size_t old_offset) const noexcept
 	{
-		operation<> o(core_);
-
-		rpma_rt_prep_compare_swap(o.wrs_of_, old, old_offset, dst.raw(),
-					  offset, compare, swap, 0, 0);
-		return o;
+		return prepare<rpma_rt_prep_compare_swap>(
+			old, old_offset, dst.raw(), offset, compare, swap);
 	}
 	operation<> fetch_add(const remote_memory &dst, size_t offset,
 			      uint64_t add, lease old) const noexcept
 	{
-		auto o = fetch_add_raw(dst, offset, add, old.raw().mr,
-				       old.raw().offset);
-
-		return keep(std::move(o), std::move(old));
+		return keep(fetch_add_raw(dst, offset, add, old.raw().mr,
+					  old.raw().offset),
+			    old);
 	}
 	operation<> fetch_add_raw(const remote_memory &dst, size_t offset,
 				  uint64_t add, rpma_mr_local *old,
 				  size_t old_offset) const noexcept
 	{
-		operation<> o(core_);
-
-		rpma_rt_prep_fetch_add(o.wrs_of_, old, old_offset, dst.raw(),
-				       offset, add, 0, 0);
-		return o;
+		return prepare<rpma_rt_prep_fetch_add>(old, old_offset,
+						       dst.raw(), offset, add);
 	}
 	/* Joins operations of the connection, to be posted together or not at
 	 * all, with a common outcome. */
@@ -1240,10 +1283,17 @@ public:
 
 	/* co_await, wait(): result<void>. An accepted connection is established
 	 * later; operations of a loop wait. */
-	inline auto established() const noexcept;
+	auto established() const noexcept
+	{
+		return detail::establishing(core_,
+					    detail::conn_core::ESTABLISHED);
+	}
 	/* co_await: rpma_rt_reason, when nothing is outstanding. wait(): a
 	 * result<rpma_rt_reason>. */
-	inline auto closed() const noexcept;
+	auto closed() const noexcept
+	{
+		return detail::closing(core_, detail::conn_core::CLOSED);
+	}
 	/* Closes the connection: waits end with an error. */
 	void close() noexcept { core_->close(); }
 	/* Closes the connection when all posted sends have completed, or after
@@ -1274,7 +1324,16 @@ private:
 	    : ending_owner(std::move(core))
 	{
 	}
-	static operation<> keep(operation<> &&o, lease &&buffer) noexcept
+	/* Makes an operation without flags; prep: a rpma_rt_prep_*() */
+	template <auto prep, typename... A>
+	operation<> prepare(A... args) const noexcept
+	{
+		operation<> o(core_);
+
+		prep(o.wrs_of_, args..., 0, 0);
+		return o;
+	}
+	static operation<> keep(operation<> &&o, lease &buffer) noexcept
 	{
 		o.leases_of_[0] = std::move(buffer);
 		return std::move(o);
@@ -1304,66 +1363,6 @@ inline result<void> decide(conn_core &conn, std::string_view private_data,
 		call(conn.raw, private_data.empty() ? nullptr : &pdata));
 }
 
-template <typename D> class watching : public awaitable<D, watch>
-{
-public:
-	bool start() noexcept { return this->start_watch(); }
-	bool succeeded() const noexcept
-	{
-		return this->conn_->is >= this->until_;
-	}
-
-protected:
-	using awaitable<D, watch>::awaitable;
-};
-
-class establishing : public watching<establishing>
-{
-public:
-	explicit establishing(ref<conn_core> conn) noexcept
-	    : watching(std::move(conn), conn_core::ESTABLISHED)
-	{
-	}
-	result<void> finish() noexcept
-	{
-		if (conn_->is == conn_core::CLOSED)
-			return conn_->why_closed();
-		return {};
-	}
-	bool succeeded() const noexcept
-	{
-		return conn_->is == conn_core::ESTABLISHED;
-	}
-	result<void> wait(int timeout_ms = -1)
-	{
-		if (!conn_->alone)
-			return error::call(RPMA_E_NOSUPP);
-		return conn_->wait_for(RPMA_RT_EVENT_ESTABLISHED, timeout_ms);
-	}
-};
-
-class closing : public watching<closing>
-{
-public:
-	explicit closing(ref<conn_core> conn) noexcept
-	    : watching(std::move(conn), conn_core::CLOSED)
-	{
-	}
-	rpma_rt_reason finish() noexcept
-	{
-		return static_cast<rpma_rt_reason>(conn_->reason);
-	}
-	result<rpma_rt_reason> wait(int timeout_ms = -1)
-	{
-		if (!conn_->alone)
-			return error::call(RPMA_E_NOSUPP);
-		auto item = conn_->wait_closed(timeout_ms);
-		if (!item)
-			return item.error();
-		return static_cast<rpma_rt_reason>(item->status);
-	}
-};
-
 /* A connection that was begun; closed, if not taken. */
 class connecting : public awaitable<connecting, watch>
 {
@@ -1377,7 +1376,7 @@ public:
 	{
 	}
 	connecting(connecting &&) noexcept = default;
-	bool start() noexcept { return !why_ && start_watch(); }
+	bool start() noexcept { return !why_ && watch::start(); }
 	result<connection> finish() noexcept
 	{
 		if (why_)
@@ -1388,10 +1387,7 @@ public:
 			return conn_->why_closed();
 		return std::move(made_);
 	}
-	bool succeeded() const noexcept
-	{
-		return !why_ && conn_->is == conn_core::ESTABLISHED;
-	}
+	bool succeeded() const noexcept { return !why_ && watch::succeeded(); }
 	/* Waits at most timeout_ms for each of two steps. */
 	result<connection> wait(int timeout_ms = -1)
 	{
@@ -1416,8 +1412,9 @@ private:
 	error why_;
 };
 
-/* Makes a configuration, which leads to *srq. */
-inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq) noexcept
+/* Makes a configuration, which leads to *srq; loop nullptr: without a loop. */
+inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq,
+			       const loop_core *loop, member *user) noexcept
 {
 	rpma_rt_conn_cfg cfg = with.cfg;
 
@@ -1426,29 +1423,12 @@ inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq) noexcept
 	*srq = with.shared ? with.shared->raw() : nullptr;
 	cfg.srqs = with.shared ? srq : nullptr;
 	cfg.srq_count = with.shared ? 1 : 0;
-	return cfg;
-}
-
-inline rpma_rt_conn_cfg cfg_of(const endpoint &with, rpma_rt_srq **srq,
-			       const loop_core &loop, member *user) noexcept
-{
-	rpma_rt_conn_cfg cfg = cfg_of(with, srq);
-
-	cfg.queue = loop.queue;
-	cfg.user = user;
-	if (loop.poller >= 0)
-		cfg.poller = loop.poller;
-	return cfg;
-}
-
-/* Makes the configuration of a connection without a loop. */
-inline rpma_rt_conn_cfg cfg_alone(const endpoint &with,
-				  rpma_rt_srq **srq) noexcept
-{
-	rpma_rt_conn_cfg cfg = cfg_of(with, srq);
-
-	cfg.queue = nullptr;
-	if (cfg.futures == 0)
+	cfg.queue = loop ? loop->queue : nullptr;
+	if (loop)
+		cfg.user = user;
+	if (loop && loop->poller >= 0)
+		cfg.poller = loop->poller;
+	if (!loop && cfg.futures == 0)
 		cfg.futures =
 			std::max(effective(cfg, &rpma_rt_conn_cfg::sq_size,
 					   rpma_rt_conn_cfg_init),
@@ -1476,16 +1456,6 @@ inline void conn_core::on_ready() noexcept
 
 } // namespace detail
 
-inline auto connection::established() const noexcept
-{
-	return detail::establishing(core_);
-}
-
-inline auto connection::closed() const noexcept
-{
-	return detail::closing(core_);
-}
-
 inline detail::connecting loop::connect(std::string address, std::string port,
 					const endpoint &with) const
 {
@@ -1502,7 +1472,7 @@ inline detail::connecting loop::connect(std::string address, std::string port,
 	if (with.private_data.size() > UINT8_MAX)
 		return error::call(RPMA_E_INVAL);
 	core->private_data = with.private_data;
-	rpma_rt_conn_cfg cfg = detail::cfg_of(with, &srq, *core_, core.get());
+	auto cfg = detail::cfg_of(with, &srq, core_.get(), core.get());
 	if (!core_->has_ended)
 		ret = rpma_rt_conn_new(core_->rt->raw, address.c_str(),
 				       port.c_str(), &cfg, &core->raw);
@@ -1517,7 +1487,7 @@ inline detail::connecting runtime::connect(const std::string &address,
 					   const endpoint &with) const
 {
 	rpma_rt_srq *srq;
-	rpma_rt_conn_cfg cfg = detail::cfg_alone(with, &srq);
+	auto cfg = detail::cfg_of(with, &srq, nullptr, nullptr);
 	rpma_rt_conn *raw = nullptr;
 	int ret = RPMA_E_INVAL;
 

@@ -60,7 +60,7 @@ struct rpma_rt_conn_cfg {
 	 * bytes, to notice a dead peer, ..3600000; 0 (default): never */
 	uint32_t keepalive_ms;
 	uint32_t backlog; /* unread requests of a listener; 0: provider's */
-	uint8_t min_rnr_timer; /* InfiniBand code, 0..31; default: driver's */
+	uint8_t min_rnr_timer; /* InfiniBand code, 0..31; default 12: 0.64 ms */
 	uint8_t ack_timeout;   /* 4.096 us << 0..31, 0: for ever; driver's */
 	uint16_t reserved16;
 	/* for receives, not with srqs; NULL: the program posts receives */

@@ -96,7 +96,7 @@ namespace detail
 {
 
 /* The members, with the number of complete members. */
-template <typename... A> class members : public group
+template <typename D, typename... A> class members : public awaitable<D>, group
 {
 public:
 	/* enough: the number of complete, or succeeded, members that decides */
@@ -108,9 +108,8 @@ public:
 	members(members &&) noexcept = default;
 
 	/* Returns false if the group is decided already. */
-	bool start(waiter &self) noexcept
+	bool start() noexcept
 	{
-		self_ = &self;
 		is_decided_ = false;
 		/* a group that is decided without members begins nothing */
 		decide_if(0);
@@ -122,7 +121,7 @@ public:
 	{
 		note(index_of(member));
 		if (is_decided_ && is_started_)
-			self_->complete();
+			this->complete();
 	}
 	void pass_on(absence *away) noexcept { away_ = away; }
 	bool is_enough() const noexcept
@@ -131,16 +130,18 @@ public:
 	}
 
 protected:
-	/* Ends the last member first: returned messages stay in order. */
 	~members()
 	{
 		if (is_started_)
-			reset_all(std::index_sequence_for<A...>());
+			each([](size_t, auto &member) { member.reset(); });
 	}
-	template <size_t... I>
-	void reset_all(std::index_sequence<I...>) noexcept
+	/* Calls f(index, member) for each member, the last member first: where
+	 * members end, returned messages stay in order. */
+	template <typename F> void each(F f)
 	{
-		((std::get<sizeof...(A) - 1 - I>(members_).reset()), ...);
+		[&]<size_t... I>(std::index_sequence<I...>) {
+			(f(LAST - I, std::get<LAST - I>(members_)), ...);
+		}(std::index_sequence_for<A...>());
 	}
 	template <size_t I> void start_from() noexcept
 	{
@@ -156,39 +157,26 @@ protected:
 			start_from<I + 1>();
 		}
 	}
-	template <size_t... I>
-	size_t find(const waiter &member, std::index_sequence<I...>) noexcept
+	size_t index_of(const waiter &complete) noexcept
 	{
 		size_t found = 0;
 
-		((std::get<I>(members_) && &*std::get<I>(members_) == &member
-			  ? void(found = I)
-			  : void()),
-		 ...);
+		each([&](size_t index, auto &member) {
+			if (member && &*member == &complete)
+				found = index;
+		});
 		return found;
 	}
-	size_t index_of(const waiter &member) noexcept
-	{
-		return find(member, std::index_sequence_for<A...>());
-	}
-	template <size_t... I>
-	bool has_succeeded(size_t index, std::index_sequence<I...>) noexcept
-	{
-		bool is = false;
-
-		((I == index ? void(is = std::get<I>(members_)->succeeded())
-			     : void()),
-		 ...);
-		return is;
-	}
 	/* Counts one more complete member. */
-	void note(size_t index) noexcept
+	void note(size_t complete) noexcept
 	{
-		is_complete_[index] = true;
+		is_complete_[complete] = true;
 		complete_++;
-		succeeded_ +=
-			has_succeeded(index, std::index_sequence_for<A...>());
-		decide_if(index);
+		each([&](size_t index, auto &member) {
+			if (index == complete)
+				succeeded_ += member->succeeded();
+		});
+		decide_if(complete);
 	}
 	/* Decides if enough members are complete, or cannot be any more; takes
 	 * the other members back. */
@@ -202,22 +190,15 @@ protected:
 			return;
 		is_decided_ = true;
 		index_ = index;
-		take_back(std::index_sequence_for<A...>());
-	}
-	template <size_t... I>
-	void take_back(std::index_sequence<I...>) noexcept
-	{
-		(take_back_one<sizeof...(A) - 1 - I>(), ...);
-	}
-	template <size_t I> void take_back_one() noexcept
-	{
-		if (!is_complete_[I])
-			std::get<I>(members_).reset();
+		each([this](size_t i, auto &member) {
+			if (!is_complete_[i])
+				member.reset();
+		});
 	}
 
+	static constexpr size_t LAST = sizeof...(A) - 1;
 	std::tuple<std::optional<A>...> members_;
 	std::array<bool, sizeof...(A)> is_complete_{};
-	waiter *self_ = nullptr;
 	absence *away_ = nullptr;
 	size_t enough_;
 	size_t complete_ = 0;
@@ -229,15 +210,10 @@ protected:
 };
 
 template <typename... A>
-class [[nodiscard]] all final : public awaitable<all<A...>>, members<A...>
+class [[nodiscard]] all final : public members<all<A...>, A...>
 {
 public:
-	using members<A...>::pass_on;
-	explicit all(A &&...member) noexcept
-	    : members<A...>(sizeof...(A), false, std::move(member)...)
-	{
-	}
-	bool start() noexcept { return members<A...>::start(*this); }
+	using members<all, A...>::members;
 	std::tuple<result_of<A>...> finish()
 	{
 		return std::apply(
@@ -255,15 +231,10 @@ public:
 };
 
 template <typename... A>
-class [[nodiscard]] some final : public awaitable<some<A...>>, members<A...>
+class [[nodiscard]] some final : public members<some<A...>, A...>
 {
 public:
-	using members<A...>::pass_on;
-	some(size_t enough, bool counts_success, A &&...member) noexcept
-	    : members<A...>(enough, counts_success, std::move(member)...)
-	{
-	}
-	bool start() noexcept { return members<A...>::start(*this); }
+	using members<some, A...>::members;
 	some_of<result_of<A>...> finish()
 	{
 		some_of<result_of<A>...> answer;
@@ -311,7 +282,7 @@ private:
  * results. */
 template <typename... A> auto when_all(A... member) noexcept
 {
-	return detail::all<A...>(std::move(member)...);
+	return detail::all<A...>(sizeof...(A), false, std::move(member)...);
 }
 
 /* Completes when a first member is complete, well or not, with a some_of; takes
@@ -342,11 +313,11 @@ template <typename A, size_t N> auto when_any(std::array<A, N> member) noexcept
 template <typename A, size_t N>
 auto when_some(size_t wanted, std::array<A, N> member) noexcept
 {
-	return std::apply(
-		[wanted](auto &...m) {
-			return when_some(wanted, std::move(m)...);
-		},
-		member);
+	const auto some = [wanted](auto &...m) {
+		return when_some(wanted, std::move(m)...);
+	};
+
+	return std::apply(some, member);
 }
 
 } // namespace rpma::rt

@@ -342,11 +342,7 @@ public:
 	result<next_future<request>> begin() const { return from_->ask(); }
 	result<request> wait(int timeout_ms = -1) const
 	{
-		auto made = from_->ask();
-
-		if (!made)
-			return made.error();
-		return made->wait(timeout_ms);
+		return detail::wait_for(from_->ask(), timeout_ms);
 	}
 };
 
@@ -365,11 +361,8 @@ public:
 	}
 	result<connection> wait(int timeout_ms = -1) const
 	{
-		auto made = from_->ask();
+		auto asked = detail::wait_for(from_->ask(), timeout_ms);
 
-		if (!made)
-			return made.error();
-		auto asked = made->wait(timeout_ms);
 		if (!asked)
 			return asked.error();
 		auto conn = std::move(*asked).accept();
@@ -416,7 +409,7 @@ inline result<listener> loop::listen(const std::string &address,
 {
 	auto core = detail::make_listener(core_->rt, with);
 	rpma_rt_srq *srq;
-	rpma_rt_conn_cfg cfg = detail::cfg_of(with, &srq, *core_, core.get());
+	auto cfg = detail::cfg_of(with, &srq, core_.get(), core.get());
 	int ret = RPMA_RT_E_CLOSED;
 
 	core->loop = core_;
@@ -435,7 +428,7 @@ inline result<listener> runtime::listen(const std::string &address,
 {
 	auto core = detail::make_listener(core_, with);
 	rpma_rt_srq *srq;
-	rpma_rt_conn_cfg cfg = detail::cfg_alone(with, &srq);
+	auto cfg = detail::cfg_of(with, &srq, nullptr, nullptr);
 
 	core->set_any_thread();
 	core_->keep(core->peer);

@@ -148,7 +148,6 @@ struct loop_core : counted<loop_core> {
 	/* the loop runs a poller, and is no shard */
 	bool ends_chains = false;
 	uint32_t unended_turns = 0;
-	uint32_t unended_leases = 0; /* in chains without an end */
 	timer_heap timers;
 	/* Items of no connection. While an item is not taken, the queue keeps
 	 * further items: there is room for a batch, and for the items that
@@ -478,18 +477,23 @@ struct loop_core : counted<loop_core> {
 
 	/* ---------------------------------------------------------- end --- */
 
+	/* Calls f() and runs the coroutines that f() has made ready. */
+	template <typename F> void run_inside(F f)
+	{
+		scope running(ctx);
+
+		is_inside = true;
+		f();
+		running.run();
+		post_chains();
+		is_inside = false;
+	}
 	/* Waits for coroutines from other loops, and runs the coroutines; no
 	 * item follows. */
 	void wait_for_mail() noexcept
 	{
 		ctx.mail->wait();
-		is_inside = true;
-		scope running(ctx);
-
-		(void)is_awaited();
-		running.run();
-		post_chains();
-		is_inside = false;
+		run_inside([this] { (void)is_awaited(); });
 	}
 	/* The owner leaves. */
 	void leave() noexcept
@@ -569,11 +573,13 @@ public:
 	    : loop_(std::move(loop))
 	{
 	}
-	next_item(next_item &&other) noexcept : loop_(std::move(other.loop_)) {}
+	next_item(next_item &&) noexcept = default;
 	~next_item()
 	{
-		if (item_) /* not taken: the next item again */
-			give_back();
+		if (item_) { /* not taken: the next item again */
+			(void)loop_->items.push_front(*item_);
+			loop_->give_to_next();
+		}
 		if (has_room_)
 			loop_->item_takers--;
 	}
@@ -606,11 +612,6 @@ public:
 
 private:
 	friend struct loop_core;
-	void give_back() noexcept
-	{
-		(void)loop_->items.push_front(*item_);
-		loop_->give_to_next();
-	}
 	ref<loop_core> loop_;
 	std::optional<rpma_rt_completion> item_;
 	bool has_room_ = false;
@@ -979,15 +980,6 @@ private:
 	std::shared_ptr<detail::mailbox> mail_;
 };
 
-struct endpoint;
-class listener;
-class connection;
-namespace detail
-{
-class connecting;
-struct conn_core;
-} // namespace detail
-
 /*
  * loop: takes the items of a queue and resumes the coroutines that wait.
  * Owner: the program; owns spawned tasks, not connections.
@@ -1137,8 +1129,7 @@ private:
 			return error::call(RPMA_RT_E_BUSY);
 		called.in = &self;
 		called.pass_on(&away);
-		if (!begin(core, called))
-			self.is_over = true;
+		core.run_inside([&] { self.is_over |= !called.start(); });
 		while (!self.is_over) {
 			int ret =
 				core.is_left ? RPMA_RT_E_CLOSED : core.turn(-1);
@@ -1156,19 +1147,6 @@ private:
 		} else {
 			return called.finish();
 		}
-	}
-	template <typename T>
-	static bool begin(detail::loop_core &core, task<T> &called)
-	{
-		detail::scope running(core.ctx);
-		bool is_under_way;
-
-		core.is_inside = true;
-		is_under_way = called.start();
-		running.run();
-		core.post_chains();
-		core.is_inside = false;
-		return is_under_way;
 	}
 };
 

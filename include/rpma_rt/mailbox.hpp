@@ -112,6 +112,40 @@ private:
 	rpma_rt_queue *queue_;
 };
 
+/* An arrival in a line, which hands the arrival to the loop: all fields and
+ * functions are under the lock of the line. */
+class queued : public arrival
+{
+public:
+	queued() noexcept = default;
+	queued(queued &&) noexcept = default;
+	/* The loop has ended: the coroutine is not resumed. */
+	void go_back() noexcept override {}
+
+	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
+	bool is_over = false;	     /* has left the line */
+
+	void leave() noexcept
+	{
+		if (is_over)
+			to->take_back(*this);
+		else
+			unlink();
+	}
+	/* Returns false if the loop has ended. Otherwise the arrival may be
+	 * gone. */
+	bool hand_over() noexcept
+	{
+		const auto box = to; /* the lock outlasts the arrival */
+
+		is_over = true;
+		return box->put(*this);
+	}
+
+protected:
+	~queued() = default;
+};
+
 } // namespace detail
 
 } // namespace rpma::rt

@@ -257,7 +257,9 @@ struct pool_core : shared<pool_core> {
 	rpma_rt_pool *raw = nullptr;
 	std::unique_ptr<slot_of_pool[]> slots;
 	uint32_t receives = 0; /* slots for receives */
-	slot_line line;	       /* coroutines that wait for a slot */
+	/* slots of given sends that have no completion so far */
+	std::atomic<uint32_t> in_chains{0};
+	slot_line line; /* coroutines that wait for a slot */
 	std::unique_ptr<grave> place = std::make_unique<grave>();
 
 	~pool_core()
@@ -596,6 +598,15 @@ public:
 			std::memcpy(data(), text.data(), size());
 		return *this;
 	}
+	/* Copies at most size() bytes of the value, and resizes; see as(). */
+	template <typename T>
+		requires std::is_trivially_copyable_v<T> &&
+			 (!std::is_convertible_v<const T &, std::string_view>)
+	lease &assign(const T &value) noexcept
+	{
+		return assign({reinterpret_cast<const char *>(&value),
+			       sizeof(value)});
+	}
 	const rpma_rt_lease &raw() const noexcept
 	{
 		static constexpr rpma_rt_lease empty{};
@@ -756,10 +767,9 @@ struct access {
 	{
 		std::construct_at(&to, std::move(from));
 	}
-	/* Returns how many slots the pool of a lease has for receives. */
-	static uint32_t receives_of(const lease &l) noexcept
+	static pool_core *pool_of(const lease &l) noexcept
 	{
-		return l.pool_->receives;
+		return l.pool_.get();
 	}
 	static slot_of_pool *take_slot(lease &l) noexcept
 	{
@@ -854,6 +864,15 @@ result<next_future<T>> access::ask(const ref<runtime_core> &rt,
 	if (ret < 0)
 		return error::call(ret);
 	return next_future<T>(std::move(made), item);
+}
+
+/* Waits for the item of a future, if the future was made. */
+template <typename T>
+result<T> wait_for(result<next_future<T>> made, int timeout_ms)
+{
+	if (!made)
+		return made.error();
+	return made->wait(timeout_ms);
 }
 
 } // namespace detail

@@ -10,6 +10,7 @@
 #ifndef RPMA_RT_SHARD_HPP
 #define RPMA_RT_SHARD_HPP
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -38,15 +39,6 @@ namespace detail
 
 struct shard_core;
 class asking;
-
-/* Returns a time in microseconds; the library refuses a time of more than 32
- * bits. */
-inline uint32_t spin_us(std::chrono::microseconds spin) noexcept
-{
-	return spin.count() < 0 || spin.count() > UINT32_MAX
-		       ? UINT32_MAX
-		       : static_cast<uint32_t>(spin.count());
-}
 
 /* The set. The functions of a shard have the place of the shard as argument. */
 struct shards_core {
@@ -131,6 +123,12 @@ struct shards_core {
 		if (raw)
 			rpma_rt_shards_delete(&raw);
 	}
+	/* relaxed: set on this thread */
+	static shard_core &shard_at(void *arg) noexcept
+	{
+		return *static_cast<place *>(arg)->in.load(
+			std::memory_order_relaxed);
+	}
 	static inline void on_item(rpma_rt_shard *,
 				   const rpma_rt_completion *item,
 				   void *arg) noexcept;
@@ -196,24 +194,20 @@ inline void shards_core::on_item(rpma_rt_shard *,
 				 const rpma_rt_completion *item,
 				 void *arg) noexcept
 {
-	/* relaxed: set on this thread */
-	auto *self =
-		static_cast<place *>(arg)->in.load(std::memory_order_relaxed);
+	auto &self = shard_at(arg);
 
-	self->loop->handle(*item);
-	self->resume();
+	self.loop->handle(*item);
+	self.resume();
 }
 
 inline void shards_core::on_message(rpma_rt_shard *,
 				    const shard_message *message,
 				    void *arg) noexcept
 {
-	/* relaxed: set on this thread */
-	auto *self =
-		static_cast<place *>(arg)->in.load(std::memory_order_relaxed);
+	auto &self = shard_at(arg);
 
-	self->on_message(*message);
-	self->resume();
+	self.on_message(*message);
+	self.resume();
 }
 
 /* A post, until taken; a request, until answered. */
@@ -363,10 +357,7 @@ public:
 	    : loop_(std::move(loop)), shard_(shard)
 	{
 	}
-	taking(taking &&other) noexcept
-	    : loop_(std::move(other.loop_)), shard_(other.shard_)
-	{
-	}
+	taking(taking &&) noexcept = default;
 	~taking()
 	{
 		if (has_message_) /* not taken: the next message again */
@@ -635,7 +626,9 @@ public:
 		for (uint32_t i = 0; i < core->count; i++)
 			args.push_back(&core->places[i]);
 		cfg.lane_size = given.lane_size;
-		cfg.spin_us = detail::spin_us(given.spin);
+		/* the library refuses a time below 0 or of more than 32 bits */
+		cfg.spin_us = static_cast<uint32_t>(std::min(
+			uint64_t(given.spin.count()), uint64_t(UINT32_MAX)));
 		core->lane_size =
 			detail::effective(cfg, &rpma_rt_shards_cfg::lane_size,
 					  rpma_rt_shards_cfg_init);
@@ -689,11 +682,8 @@ public:
 	{
 		auto core = std::make_shared<detail::shard_core>();
 		const auto &of = set.core_;
-		rpma_rt_queue *queue = nullptr;
 		int ret = rpma_rt_shards_get(of->raw, index, &core->raw);
 
-		if (ret == 0)
-			ret = rpma_rt_shard_get_queue(core->raw, &queue);
 		if (ret < 0)
 			return error::call(ret);
 		auto *place = &of->places[index];
@@ -714,7 +704,7 @@ public:
 		if (!place->make_askers(size_t(of->lane_size) * of->count + 1,
 					of->count, of->lane_size))
 			return error::call(RPMA_E_NOMEM);
-		shard made(of->rt, queue, static_cast<int>(index));
+		shard made(of->rt, place->queue, static_cast<int>(index));
 		made.shard_ = core.get();
 		core->loop = made.core_.get();
 		made.core_->below = std::move(core);

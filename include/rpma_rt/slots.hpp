@@ -26,17 +26,9 @@ namespace detail
 
 /* A coroutine in the line: under the lock of the line until the coroutine has a
  * slot or an error. */
-class slot_waiter : public arrival
-{
-public:
+struct slot_waiter : queued {
 	slot_waiter() noexcept = default;
 	slot_waiter(slot_waiter &&) noexcept = default;
-	/* The coroutine is not resumed any more; the destructor gives the slot
-	 * back. */
-	void go_back() noexcept override {}
-
-	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
-	bool is_given = false;
 	rpma_rt_lease slot{}; /* pool nullptr: no slot */
 	error why;
 
@@ -64,10 +56,7 @@ public:
 	{
 		std::lock_guard<std::mutex> guard(lock_);
 
-		if (waiter.is_given)
-			waiter.to->take_back(waiter);
-		else
-			waiter.unlink();
+		waiter.leave();
 	}
 	/* Drops the future, or waits for the poller, where the poller is about
 	 * to call on_slot(). The line is empty. */
@@ -126,10 +115,10 @@ private:
 			return;
 		}
 		while (!waiting_.is_empty()) {
-			auto &first = take();
+			auto &first = waiting_.take_first<slot_waiter>();
 
 			first.slot = slot;
-			if (resume(first))
+			if (first.hand_over())
 				return;
 			first.slot = {};
 		}
@@ -138,26 +127,11 @@ private:
 	void fail_all(const error &why) noexcept
 	{
 		while (!waiting_.is_empty()) {
-			auto &first = take();
+			auto &first = waiting_.take_first<slot_waiter>();
 
 			first.why = why;
-			(void)resume(first);
+			(void)first.hand_over();
 		}
-	}
-	slot_waiter &take() noexcept
-	{
-		auto &first = waiting_.take_first<slot_waiter>();
-
-		first.is_given = true;
-		return first;
-	}
-	/* Returns false if the loop has ended: the coroutine is not resumed.
-	 * Otherwise the waiter may be gone. */
-	static bool resume(slot_waiter &first) noexcept
-	{
-		const auto to = first.to; /* the lock outlasts the waiter */
-
-		return to->put(first);
 	}
 
 	std::mutex lock_;

@@ -139,21 +139,17 @@ private:
 };
 
 /* A coroutine that waits for a permit, and gives an unused permit back. */
-class passing : public arrival
+class passing : public queued
 {
 public:
 	passing(passing &&) noexcept = default;
 	bool start() noexcept { return core->enter(*this); }
 	bool succeeded() const noexcept { return has_permit; }
-	/* The loop has ended: the coroutine is not resumed. */
-	void go_back() noexcept override {}
 
 	/* Called when the waiter has the permit, under the lock. */
 	virtual void on_permit() noexcept {}
 
 	ref<pass_core> core;
-	std::shared_ptr<mailbox> to; /* nullptr: stands in no line */
-	bool is_over = false;	     /* has left the line; under the lock */
 	bool has_permit = false;
 	bool is_counted = false; /* the permit, of a pass that was not open */
 
@@ -207,21 +203,16 @@ inline void pass_core::leave(passing &one) noexcept
 {
 	std::lock_guard<std::mutex> guard(lock_);
 
-	if (one.is_over)
-		one.to->take_back(one);
-	else
-		one.unlink();
+	one.leave();
 }
 
 inline void pass_core::let_pass() noexcept
 {
 	while (!waiting_.is_empty() && (may_pass() || is_closed_)) {
 		auto &first = waiting_.take_first<passing>();
-		const auto to = first.to; /* the lock outlasts the waiter */
 
-		first.is_over = true;
 		give(first);
-		if (to->put(first))
+		if (first.hand_over())
 			continue;
 		/* the loop has ended: the coroutine is not resumed */
 		count_ += first.has_permit && first.is_counted;

@@ -14,6 +14,7 @@
 
 #define SLOTS  4
 #define ROUNDS 200
+#define SOME   12 /* fewer sends than end a chain */
 
 /* Takes as many slots as the pool has: no slot is lost, or held. */
 static void is_whole(const rt::pool &pool, size_t slots)
@@ -185,6 +186,72 @@ static void loop__echo_from_few_slots_ALL_RECEIVED(rpma_rt_mode mode)
 	s.run(echo_from_few(s));
 }
 
+/* A value is copied as bytes, text as text; both are cut to the lease. */
+static void lease__assign(rpma_rt_mode mode)
+{
+	struct value {
+		uint64_t number;
+		char name[5];
+	};
+	scene s({.mode = mode});
+	auto buffer = s.lease();
+
+	buffer.assign(value{7, "name"});
+	CHECK(buffer.size() == sizeof(value));
+	CHECK(buffer.as<value>().number == 7);
+	CHECK(std::string(buffer.as<value>().name) == "name");
+	buffer.assign("literal").resize(4);
+	CHECK(buffer.text() == "lite");
+	buffer.assign(value{8, ""});
+	CHECK(buffer.size() == 4 && buffer.as<uint64_t>() == 8);
+}
+
+/* Gives a few sends from a pool; all sends are complete in the end. */
+static rt::task<void> give_some(rt::loop &loop, rt::endpoint with,
+				rt::pool from, std::vector<pair> &open)
+{
+	auto listener = must(loop.listen(address(), "0", with));
+	auto [client, server] = co_await rt::when_all(
+		loop.connect(address(), std::to_string(listener.port()), with),
+		listener.accept());
+	auto &both = open.emplace_back(must(std::move(client)),
+				       must(std::move(server)));
+
+	must(co_await both.server.established());
+	for (int i = 0; i < SOME; i++)
+		CHECK(co_await both.client.give(must(from.take())));
+	for (int i = 0; i < SOME; i++)
+		CHECK(co_await both.server.receive());
+	CHECK(co_await both.client.send(must(with.messages->take())));
+}
+
+/* Chains of given sends, of several loops, hold at most a quarter of a pool. */
+static void loop__few_given_of_LOOPS(rpma_rt_mode mode)
+{
+	constexpr int LOOPS = 5;
+	auto peer = open_peer();
+	auto runtime = open_runtime(mode, LOOPS);
+	auto messages = open_pool(runtime, peer, 256);
+	auto from = open_pool(runtime, peer, 4 + LOOPS * SOME);
+	std::vector<rt::loop> loops;
+	std::vector<pair> open;
+	rt::endpoint with{.via = peer, .messages = &messages};
+
+	with.cfg.sq_size = 64;
+	with.cfg.rq_size = 16;
+	for (int i = 0; i < LOOPS; i++) {
+		const int poller = mode == RPMA_RT_MODE_MANUAL ? i : -1;
+		auto &loop = loops.emplace_back(
+			must(rt::loop::make(runtime, {.poller = poller})));
+
+		must(loop.run(give_some(loop, with, from, open)));
+	}
+	int free = 0;
+	for (std::vector<rt::lease> all; auto next = from.take(); free++)
+		all.push_back(std::move(*next));
+	CHECK(free >= (4 + LOOPS * SOME) * 3 / 4);
+}
+
 /* What was given is sent before a drain, and before a send that is awaited. */
 static rt::task<void> give_and_drain(scene &s)
 {
@@ -341,6 +408,8 @@ int main()
 	RUN(loop__refused_LEASE_STAYS);
 	RUN(loop__few_given_COME_BACK);
 	RUN(loop__echo_from_few_slots_ALL_RECEIVED);
+	RUN(loop__few_given_of_LOOPS);
+	RUN(lease__assign);
 	RUN(loop__given_before_a_drain);
 	RUN(loop__given_READ_LATE);
 	RUN(threads__wait_for_a_slot);

@@ -91,11 +91,12 @@ inline rt::peer open_peer()
 	return must(std::move(peer));
 }
 
-inline rt::runtime open_runtime(rpma_rt_mode mode)
+inline rt::runtime open_runtime(rpma_rt_mode mode, uint32_t pollers = 1)
 {
 	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
 
 	cfg.mode = mode;
+	cfg.pollers = pollers;
 	cfg.backstop_ms = 0; /* it would hide a lost wake-up */
 	return must(rt::runtime::make(cfg));
 }
