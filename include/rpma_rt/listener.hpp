@@ -25,6 +25,29 @@ namespace detail
 
 class requesting;
 
+/* Makes a connection of the loop of a request; nullptr: the request is closed,
+ * and CLOSED has the user pointer of the listener. */
+inline ref<conn_core> take_request(const ref<loop_core> &loop,
+				   const ref<peer_core> &peer,
+				   const receives &from, uint32_t slots,
+				   rpma_rt_conn *conn) noexcept
+{
+	auto core = conn_core::make(loop, peer, from, slots);
+	int ret = RPMA_E_NOMEM;
+
+	if (core)
+		ret = rpma_rt_conn_set_user(conn,
+					    static_cast<member *>(core.get()));
+	if (ret < 0) {
+		rpma_rt_conn_close(conn);
+		rpma_rt_conn_unref(&conn);
+		return {};
+	}
+	core->raw = conn;
+	core->join();
+	return core;
+}
+
 struct listener_core final : counted<listener_core>, member {
 	ref<loop_core> loop; /* nullptr: without a loop */
 	ref<runtime_core> rt;
@@ -66,20 +89,12 @@ struct listener_core final : counted<listener_core>, member {
 	/* Makes a connection of the loop of a request. */
 	void on_request(rpma_rt_conn *conn) noexcept
 	{
-		auto core = conn_core::make(loop, peer, from, slot_count);
-		int ret = RPMA_E_NOMEM;
+		auto core = take_request(loop, peer, from, slot_count, conn);
 
-		if (core)
-			ret = rpma_rt_conn_set_user(
-				conn, static_cast<member *>(core.get()));
-		if (ret < 0) {
+		if (!core) {
 			strays++;
-			rpma_rt_conn_close(conn);
-			rpma_rt_conn_unref(&conn);
 			return;
 		}
-		core->raw = conn;
-		core->join();
 		if (is_over || !raw)
 			core->close();
 		else
@@ -209,6 +224,13 @@ inline void listener_core::on_last(uint8_t why) noexcept
 class request
 {
 public:
+	/* Makes a request of an item RPMA_RT_EVENT_REQUEST that loop::next()
+	 * gave: a listener of C, whose user pointer is nullptr, leads to the
+	 * queue of the loop; see shards::deal(). RPMA_RT_E_CLOSED: the peer has
+	 * left. */
+	static inline result<request> of(const loop &taker,
+					 const rpma_rt_completion &item,
+					 const endpoint &with);
 	request(request &&) noexcept = default;
 	request &operator=(request &&) noexcept = default;
 	/* Returns the data of the peer, valid as long as the request; the
@@ -247,6 +269,24 @@ private:
 	}
 	connection conn_;
 };
+
+inline result<request> request::of(const loop &taker,
+				   const rpma_rt_completion &item,
+				   const endpoint &with)
+{
+	const auto &loop = detail::access::core(taker);
+	auto core = detail::take_request(
+		loop, detail::access::core(with.via), detail::receives_of(with),
+		detail::effective(with.cfg, &rpma_rt_conn_cfg::sq_size,
+				  rpma_rt_conn_cfg_init),
+		rpma_rt_completion_conn(&item));
+
+	if (!core) {
+		loop->strays++;
+		return error::call(RPMA_RT_E_CLOSED);
+	}
+	return request(std::move(core));
+}
 
 /*
  * listener: takes the requests of peers that connect to a port.

@@ -156,6 +156,8 @@ struct loop_core : counted<loop_core> {
 	size_t item_takers = 0;
 	bool keeps_items = false;
 	link item_waiters;
+	/* requests of listeners of C that were refused: CLOSED follows */
+	uint32_t strays = 0;
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
@@ -504,6 +506,7 @@ struct loop_core : counted<loop_core> {
 	}
 	inline void end() noexcept;
 	inline void drain() noexcept;
+	inline void refuse(const rpma_rt_completion &item) noexcept;
 };
 
 /* A wait for a time. */
@@ -617,8 +620,27 @@ private:
 	bool has_room_ = false;
 };
 
+/* Refuses a request of a listener of C that no coroutine has taken. */
+inline void loop_core::refuse(const rpma_rt_completion &item) noexcept
+{
+	if (rpma_rt_completion_event(&item) != RPMA_RT_EVENT_REQUEST)
+		return;
+	auto *conn = rpma_rt_completion_conn(&item);
+	rpma_rt_conn_close(conn);
+	rpma_rt_conn_unref(&conn);
+	strays++;
+}
+
 inline void loop_core::give(const rpma_rt_completion &item) noexcept
 {
+	if (rpma_rt_completion_event(&item) == RPMA_RT_EVENT_CLOSED) {
+		strays -= strays > 0;
+		return;
+	}
+	if (has_ended) {
+		refuse(item);
+		return;
+	}
 	/* no room only for items of routes that may not lead here: dropped */
 	if (items.push_back(item))
 		give_to_next();
@@ -843,6 +865,8 @@ inline void loop_core::end() noexcept
 	for (link *m = &listeners.first(); m != &listeners; m = &m->next())
 		static_cast<member *>(m)->close();
 	keep_items(true); /* no coroutine takes items any more */
+	while (!items.is_empty())
+		refuse(items.pop_front());
 	drain();
 	if (below)
 		below->leave();
@@ -856,7 +880,7 @@ inline void loop_core::drain() noexcept
 {
 	rpma_rt_completion batch[BATCH];
 
-	while (!conns.is_empty() || !listeners.is_empty()) {
+	while (!conns.is_empty() || !listeners.is_empty() || strays > 0) {
 		int got;
 
 		if (below) {

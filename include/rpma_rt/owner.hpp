@@ -365,6 +365,7 @@ public:
 	}
 
 protected:
+	friend access;
 	explicit ending_owner(ref<Core> core) noexcept : core_(std::move(core))
 	{
 	}
@@ -504,6 +505,8 @@ public:
 			return error::call(ret);
 		return r;
 	}
+	/* Takes a description of C. */
+	explicit remote_memory(rpma_mr_remote *raw) noexcept : raw_(raw) {}
 	remote_memory(remote_memory &&other) noexcept
 	    : raw_(std::exchange(other.raw_, nullptr))
 	{

@@ -652,6 +652,13 @@ public:
 	}
 	/* Returns the number of shards. */
 	uint32_t size() const noexcept { return core_->count; }
+	/* Writes into the configuration of a listener of C that the connections
+	 * go to the shards in turn; see request::of(). */
+	result<void> deal(rpma_rt_conn_cfg &cfg) const noexcept
+	{
+		return detail::result_of_call(
+			rpma_rt_shards_deal(core_->raw, &cfg));
+	}
 	/* Stops all shards: posts and requests fail, taken messages are
 	 * delivered, then all waits fail, and run(), turn() of each shard. */
 	result<void> stop() const noexcept

@@ -3,7 +3,8 @@
 
 /*
  * shards.cc -- coroutines on shards: messages and answers, a sender waiting for
- * room, the way from shard to shard, a connection between two shards, awaits at
+ * room, the way from shard to shard, a connection between two shards, requests
+ * of clients that are dealt to the shards, awaits at
  * the stop of the set or of the runtime, and answers to a shard made again.
  */
 
@@ -246,6 +247,136 @@ static void connection__of_two_shards()
 /* ----------------------------------------------------------------- stop --- */
 
 /* The receiver takes nothing: an answer never comes, the lane is full. */
+/* A listener of C, whose connections go to the shards in turn. */
+static rpma_rt_listener *deal(const rt::shards &set, const rt::runtime &runtime,
+			      const rt::endpoint &with, std::string &port)
+{
+	rpma_rt_conn_cfg cfg = with.cfg;
+	rpma_rt_listener *listener = nullptr;
+	uint16_t number = 0;
+
+	must(set.deal(cfg));
+	cfg.peer = with.via.raw();
+	cfg.pool = with.messages->raw();
+	CHECK(rpma_rt_listen(runtime.raw(), address().c_str(), "0", &cfg,
+			     &listener) == 0);
+	CHECK(rpma_rt_listener_get_port(listener, &number) == 0);
+	port = std::to_string(number);
+	return listener;
+}
+
+/* Sends the index of the shard, and waits until the client leaves. */
+static rt::task<void> say_index(rt::shard &self, rt::connection conn,
+				rt::pool &pool)
+{
+	auto bytes = must(co_await self.next(pool));
+
+	bytes.assign(std::to_string(self.index()));
+	(void)co_await conn.send(std::move(bytes));
+	(void)co_await conn.closed();
+}
+
+static rt::task<void> take_dealt(rt::shard &self, rt::pool &pool,
+				 rt::endpoint with)
+{
+	for (;;) {
+		auto item = co_await self.next();
+		if (!item)
+			co_return;
+		if (rpma_rt_completion_event(&*item) != RPMA_RT_EVENT_REQUEST)
+			continue;
+		auto asked = must(rt::request::of(self, *item, with));
+		CHECK(asked.private_data().starts_with("a client"));
+		auto conn = must(std::move(asked).accept());
+		self.spawn(say_index(self, std::move(conn), pool));
+	}
+}
+
+static rt::task<void> visit_all(rt::shard &self, several &c, std::string port,
+				rt::endpoint with)
+{
+	std::string seen;
+
+	with.private_data = "a client";
+	for (uint32_t i = 0; i < SHARDS; i++) {
+		auto conn = must(co_await self.connect(address(), port, with));
+		auto message = must(co_await conn.receive());
+
+		CHECK(seen.find(message.text()) == std::string::npos);
+		seen += message.text();
+	}
+	CHECK(seen.size() == SHARDS);
+	must(c.set.stop());
+}
+
+static void deal__each_shard_takes_requests()
+{
+	several c(8);
+	auto pool = open_pool(c.runtime, c.peer, 64);
+	rt::endpoint with{.via = c.peer, .messages = &pool};
+	std::string port;
+
+	with.cfg.sq_size = with.cfg.rq_size = 8;
+	auto *listener = deal(c.set, c.runtime, with, port);
+	c.run([&](rt::shard &shard) {
+		shard.spawn(take_dealt(shard, pool, with));
+		if (shard.index() == 1)
+			shard.spawn(visit_all(shard, c, port, with));
+	});
+	CHECK(rpma_rt_listener_delete(&listener) == 0);
+}
+
+static rt::task<void> refuse_all(rt::shard &self, rt::endpoint with,
+				 bool &is_over)
+{
+	while (!is_over) {
+		auto item = must(co_await self.next());
+		const auto event = rpma_rt_completion_event(&item);
+
+		if (event == RPMA_RT_EVENT_REQUEST)
+			(void)rt::request::of(self, item, with);
+		is_over = event == RPMA_RT_EVENT_LISTENER_CLOSED;
+	}
+}
+
+/* A shard that ends refuses a request that no coroutine has taken; a coroutine
+ * of the next shard refuses the request where the request came later. */
+static void deal__nobody_takes_the_request()
+{
+	auto peer = open_peer();
+	auto others = open_runtime(RPMA_RT_MODE_ADAPTIVE);
+	auto messages = open_pool(others, peer, 16);
+	auto runtime = open_runtime(RPMA_RT_MODE_MANUAL);
+	auto pool = open_pool(runtime, peer, 16);
+	auto set = must(rt::shards::make(runtime));
+	const rt::endpoint with{.via = peer, .messages = &pool};
+	std::string port;
+	auto *listener = deal(set, runtime, with, port);
+	std::atomic<bool> is_refused{false};
+	bool is_over = false;
+	std::thread client([&] {
+		auto made = others.connect(
+			address(), port, {.via = peer, .messages = &messages});
+
+		CHECK(!made.wait());
+		is_refused = true;
+	});
+	{
+		auto first = must(rt::shard::make(set, 0));
+
+		while (first.turn(10) <= 0)
+			continue;
+	}
+	auto second = must(rt::shard::make(set, 0));
+	second.spawn(refuse_all(second, with, is_over));
+	while (!is_refused)
+		CHECK(second.turn(10) >= 0);
+	CHECK(rpma_rt_listener_delete(&listener) == 0);
+	while (!is_over)
+		CHECK(second.turn(10) >= 0);
+	client.join();
+}
+
 static rt::task<void> wait_in_vain(rt::shard &self, int &told)
 {
 	auto answer = co_await self.request(1, {});
@@ -644,6 +775,8 @@ int main(void)
 	messages__come_and_are_answered(256);
 	coroutine__travels();
 	connection__of_two_shards();
+	deal__each_shard_takes_requests();
+	deal__nobody_takes_the_request();
 	stop__everybody_is_told(false);
 	stop__everybody_is_told(true);
 	shard__destroyed_with_waiting();
