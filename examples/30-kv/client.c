@@ -9,7 +9,7 @@
 
 void kv_client_init(struct kv_client *client)
 {
-	const struct kv_hello hello = {0, 0};
+	const struct kv_hello hello = {0};
 
 	kv_hello_write(&hello, client->hello);
 	client->link.cfg.user = client;

@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* of all threads */
 	ret = open_server(argv[1]) ||
-	      (file && store_load(&server.store, file)) || open_pool() ||
+	      (file && store_load(&server.store, 1, file)) || open_pool() ||
 	      open_workers() || listen_at(argv[1], argv[2], &listener);
 	if (!ret) {
 		serve(&signals);
@@ -198,6 +198,6 @@ int main(int argc, char **argv)
 	}
 	ret = stop() || ret;
 	if (!ret && file)
-		ret = store_save(&server.store, file);
+		ret = store_save(&server.store, 1, file);
 	return close_server() || ret;
 }

@@ -154,7 +154,7 @@ static void answer(struct job *job, enum kv_status status, struct value *value)
 
 	if (value != NULL) {
 		answer.value_len = value->len;
-		if (value->len <= KV_MESSAGE - FRAME_HEAD - KV_BODY)
+		if (value->len <= KV_ANSWER_MAX)
 			answer.how = KV_IN_MESSAGE;
 		else if (job->request.how == KV_BY_OFFER &&
 			 job->request.value_len >= value->len)
@@ -332,7 +332,9 @@ static void client_delete(struct client *client)
 
 static void on_connect(struct worker *worker, struct rpma_rt_conn *conn)
 {
-	struct kv_hello hello = {WINDOW, (uint32_t)KV_VALUE_MAX}, theirs;
+	struct kv_hello hello = {.window = WINDOW,
+				 .value_max = (uint32_t)KV_VALUE_MAX},
+			theirs;
 	struct rpma_conn_private_data pdata = {NULL, 0};
 	uint8_t bytes[KV_HELLO];
 

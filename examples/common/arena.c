@@ -105,6 +105,18 @@ static uint64_t take(struct arena *arena, int power)
 	return offset;
 }
 
+static void lock(struct arena *arena)
+{
+	if (!arena->has_one_thread)
+		pthread_mutex_lock(&arena->lock);
+}
+
+static void unlock(struct arena *arena)
+{
+	if (!arena->has_one_thread)
+		pthread_mutex_unlock(&arena->lock);
+}
+
 uint64_t arena_take(struct arena *arena, size_t len)
 {
 	uint64_t offset;
@@ -114,9 +126,9 @@ uint64_t arena_take(struct arena *arena, size_t len)
 		return ARENA_FULL;
 	while (((size_t)1 << power) < len)
 		power++;
-	pthread_mutex_lock(&arena->lock);
+	lock(arena);
 	offset = take(arena, power);
-	pthread_mutex_unlock(&arena->lock);
+	unlock(arena);
 	return offset;
 }
 
@@ -124,7 +136,7 @@ void arena_give(struct arena *arena, uint64_t offset)
 {
 	int power;
 
-	pthread_mutex_lock(&arena->lock);
+	lock(arena);
 	power = arena->size_of[CELLS(offset)];
 	arena->size_of[CELLS(offset)] = 0;
 	arena->used -= (size_t)1 << power;
@@ -137,5 +149,5 @@ void arena_give(struct arena *arena, uint64_t offset)
 		offset &= ~((uint64_t)1 << power);
 	}
 	put_in(arena, offset, power);
-	pthread_mutex_unlock(&arena->lock);
+	unlock(arena);
 }

@@ -4,7 +4,8 @@
 /*
  * arena.h: registered memory in pieces of powers of two, by the buddy method:
  * registering once instead of once for each piece. Meant to be copied: needs
- * arena.c and nothing else. Thread: any, by a lock.
+ * arena.c and nothing else. Thread: any, by a lock; a single thread, without
+ * the lock, if the program sets has_one_thread.
  */
 
 #ifndef EXAMPLES_ARENA_H
@@ -27,6 +28,7 @@ struct arena {
 	uint64_t free[ARENA_MOST + 1]; /* lists; next and previous lie in the
 					* pieces */
 	size_t used;
+	bool has_one_thread;
 	pthread_mutex_t lock;
 };
 

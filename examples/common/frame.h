@@ -124,7 +124,7 @@ static inline void write_number(struct writer *writer, uint64_t number,
 static inline bool frame_read(struct frame *frame, const void *bytes,
 			      size_t len)
 {
-	struct reader head = {bytes, len, false};
+	struct reader head = {(const uint8_t *)bytes, len, false};
 	uint64_t body = read_number(&head, 4);
 	uint64_t version = read_number(&head, 1);
 
@@ -142,7 +142,7 @@ static inline bool frame_read(struct frame *frame, const void *bytes,
 /* Writes the head of a frame, whose body has frame->len bytes. */
 static inline void frame_write(const struct frame *frame, void *bytes)
 {
-	struct writer head = {bytes, FRAME_HEAD, false};
+	struct writer head = {(uint8_t *)bytes, FRAME_HEAD, false};
 
 	write_number(&head, frame->len, 4);
 	write_number(&head, FRAME_VERSION, 1);

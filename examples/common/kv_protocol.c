@@ -99,6 +99,21 @@ size_t kv_answer_write(const struct kv_answer *answer, void *bytes,
 	return FRAME_HEAD + frame.len;
 }
 
+uint64_t kv_hash(const void *key, size_t len)
+{
+	uint64_t hash = len, word;
+	size_t i;
+
+	for (i = 0; i < len; i += sizeof(word)) {
+		word = 0;
+		memcpy(&word, (const char *)key + i,
+		       len - i < sizeof(word) ? len - i : sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
 bool kv_hello_read(struct kv_hello *hello, const void *bytes, size_t len)
 {
 	struct reader reader = {bytes, bytes ? len : 0, false};
@@ -107,6 +122,8 @@ bool kv_hello_read(struct kv_hello *hello, const void *bytes, size_t len)
 	/* some devices pad private data with zeros */
 	hello->window = (uint32_t)read_number(&reader, 4);
 	hello->value_max = (uint32_t)read_number(&reader, 4);
+	hello->shard = (uint32_t)read_number(&reader, 2);
+	hello->shards = (uint32_t)read_number(&reader, 2);
 	return !reader.is_bad && magic == KV_MAGIC;
 }
 
@@ -117,4 +134,6 @@ void kv_hello_write(const struct kv_hello *hello, uint8_t bytes[KV_HELLO])
 	write_number(&writer, KV_MAGIC, 4);
 	write_number(&writer, hello->window, 4);
 	write_number(&writer, hello->value_max, 4);
+	write_number(&writer, hello->shard, 2);
+	write_number(&writer, hello->shards, 2);
 }

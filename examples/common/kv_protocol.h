@@ -26,10 +26,12 @@
 #define KV_MESSAGE   4096	/* bytes of the largest message */
 #define KV_KEY_MAX   64
 #define KV_VALUE_MAX ((uint64_t)1 << 26)
-#define KV_HELLO     12 /* bytes */
+#define KV_HELLO     16 /* bytes */
 #define KV_BODY	     8	/* bytes before the key, or the value of an answer */
 /* the largest value in a message, with any key */
 #define KV_SMALL_MAX (KV_MESSAGE - FRAME_HEAD - KV_BODY - KV_KEY_MAX)
+/* the largest value in an answer */
+#define KV_ANSWER_MAX (KV_MESSAGE - FRAME_HEAD - KV_BODY)
 
 enum kv_kind { KV_GET = 1, KV_PUT, KV_DELETE, KV_ANSWER, KV_BYE };
 enum kv_how { KV_IN_MESSAGE, KV_BY_OFFER };
@@ -63,6 +65,8 @@ struct kv_answer {
 struct kv_hello {
 	uint32_t window; /* 0: rejected, the server has no room or stops */
 	uint32_t value_max;
+	/* the shard of the connection, of so many; 0 of 0: no shards */
+	uint32_t shard, shards;
 };
 
 /* Reads a message of a client; returns false for anything else. */
@@ -86,6 +90,13 @@ bool kv_answer_read(struct kv_answer *answer, const void *bytes, size_t len);
  */
 size_t kv_answer_write(const struct kv_answer *answer, void *bytes,
 		       uint8_t **value);
+
+/* Returns the hash of a key: the shard kv_shard_of() has the key. */
+uint64_t kv_hash(const void *key, size_t len);
+static inline uint32_t kv_shard_of(uint64_t hash, uint32_t shards)
+{
+	return (uint32_t)((hash >> 32) % shards);
+}
 
 bool kv_hello_read(struct kv_hello *hello, const void *bytes, size_t len);
 void kv_hello_write(const struct kv_hello *hello, uint8_t bytes[KV_HELLO]);

@@ -50,24 +50,23 @@ int store_open(struct store *store, struct arena *arena, size_t bucket_count)
 	return store->buckets ? 0 : RPMA_E_NOMEM;
 }
 
+static void unlock(const struct store *store, pthread_mutex_t *lock)
+{
+	if (!store->arena->has_one_thread)
+		pthread_mutex_unlock(lock);
+}
+
 /* Returns the link to the entry of the key, or to the end of the bucket; the
- * bucket is locked by *lock. */
+ * bucket is locked by *lock, until unlock(). */
 static struct entry **lock_entry(struct store *store, const void *key,
 				 size_t len, pthread_mutex_t **lock)
 {
-	uint64_t hash = len, word;
+	uint64_t hash = kv_hash(key, len);
 	struct entry **link;
-	size_t i;
 
-	for (i = 0; i < len; i += sizeof(word)) {
-		word = 0;
-		memcpy(&word, (const char *)key + i,
-		       len - i < sizeof(word) ? len - i : sizeof(word));
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-		hash ^= hash >> 32;
-	}
 	*lock = &store->locks[hash % STORE_LOCKS];
-	pthread_mutex_lock(*lock);
+	if (!store->arena->has_one_thread)
+		pthread_mutex_lock(*lock);
 	link = &store->buckets[hash & (store->bucket_count - 1)];
 	while (*link &&
 	       ((*link)->key_len != len || memcmp((*link)->key, key, len) != 0))
@@ -84,7 +83,7 @@ struct value *store_get(struct store *store, const void *key, size_t len)
 	if (value != NULL) /* relaxed: the lock orders */
 		atomic_fetch_add_explicit(&value->refs, 1,
 					  memory_order_relaxed);
-	pthread_mutex_unlock(lock);
+	unlock(store, lock);
 	return value;
 }
 
@@ -104,7 +103,7 @@ bool store_put(struct store *store, const void *key, size_t len,
 		memcpy(entry->key, key, len);
 		*link = entry;
 	}
-	pthread_mutex_unlock(lock);
+	unlock(store, lock);
 	if (former != NULL)
 		value_unref(former);
 	return entry != NULL;
@@ -118,7 +117,7 @@ bool store_delete(struct store *store, const void *key, size_t len)
 
 	if (entry != NULL)
 		*link = entry->next;
-	pthread_mutex_unlock(lock);
+	unlock(store, lock);
 	if (entry == NULL)
 		return false;
 	value_unref(entry->value);
@@ -158,6 +157,16 @@ static void save_entry(const struct entry *entry, FILE *out)
 	fwrite(value_bytes(entry->value), 1, entry->value->len, out);
 }
 
+static void save_entries(const struct store *store, FILE *out)
+{
+	const struct entry *entry;
+	size_t i;
+
+	for (i = 0; i < store->bucket_count; i++)
+		for (entry = store->buckets[i]; entry; entry = entry->next)
+			save_entry(entry, out);
+}
+
 static int file_error(const char *file, int error)
 {
 	fprintf(stderr, "%s: %s\n", file, strerror(error));
@@ -165,29 +174,28 @@ static int file_error(const char *file, int error)
 }
 
 /* The file has all records or keeps the former contents. */
-int store_save(const struct store *store, const char *file)
+int store_save(const struct store *stores, uint32_t count, const char *file)
 {
-	const struct entry *entry;
 	char other[4096];
 	FILE *out;
-	size_t i;
+	uint32_t i;
 	int failed;
 
 	snprintf(other, sizeof(other), "%s.new", file);
 	out = fopen(other, "w");
 	if (out == NULL)
 		return file_error(other, errno);
-	for (i = 0; i < store->bucket_count; i++)
-		for (entry = store->buckets[i]; entry; entry = entry->next)
-			save_entry(entry, out);
+	for (i = 0; i < count; i++)
+		save_entries(&stores[i], out);
 	failed = fflush(out) || ferror(out) || fsync(fileno(out));
 	failed |= fclose(out) != 0;
 	return failed || rename(other, file) ? file_error(file, errno) : 0;
 }
 
-static bool load_entry(struct store *store, FILE *in,
+static bool load_entry(struct store *stores, uint32_t count, FILE *in,
 		       const struct record *record)
 {
+	struct store *store;
 	struct value *value;
 	uint8_t key[KV_KEY_MAX];
 
@@ -195,6 +203,7 @@ static bool load_entry(struct store *store, FILE *in,
 	    record->value_len > KV_VALUE_MAX ||
 	    fread(key, 1, record->key_len, in) != record->key_len)
 		return false;
+	store = &stores[kv_shard_of(kv_hash(key, record->key_len), count)];
 	value = value_new(store->arena, record->value_len);
 	if (value == NULL)
 		return false;
@@ -205,7 +214,7 @@ static bool load_entry(struct store *store, FILE *in,
 	return false;
 }
 
-int store_load(struct store *store, const char *file)
+int store_load(struct store *stores, uint32_t count, const char *file)
 {
 	FILE *in = fopen(file, "r");
 	struct record record;
@@ -215,7 +224,7 @@ int store_load(struct store *store, const char *file)
 		/* at the first start there is no file */
 		return errno == ENOENT ? 0 : file_error(file, errno);
 	while (ret == 0 && fread(&record, sizeof(record), 1, in) == 1)
-		ret = load_entry(store, in, &record) ? 0 : EBADMSG;
+		ret = load_entry(stores, count, in, &record) ? 0 : EBADMSG;
 	if (ferror(in))
 		ret = EIO;
 	fclose(in);

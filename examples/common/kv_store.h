@@ -5,13 +5,18 @@
  * kv_store.h: values by key. A value lies in the arena, does not change, and is
  * counted: a request writes a value to its client while another request
  * replaces the value in the store. Thread: any; a bucket has one of LOCKS
- * locks.
+ * locks. A single thread, without a lock, if arena.has_one_thread.
  */
 
 #ifndef EXAMPLES_KV_STORE_H
 #define EXAMPLES_KV_STORE_H
 
+#ifdef __cplusplus
+#include <atomic>
+using std::atomic_uint;
+#else
 #include <stdatomic.h>
+#endif
 #include <stdio.h>
 
 #include "arena.h"
@@ -41,7 +46,7 @@ struct store {
 
 /* Makes a value of len bytes, to be filled; returns NULL without memory. */
 struct value *value_new(struct arena *arena, uint32_t len);
-static inline void *value_bytes(const struct value *value)
+static inline char *value_bytes(const struct value *value)
 {
 	return value->arena->memory + value->offset;
 }
@@ -59,10 +64,10 @@ bool store_put(struct store *store, const void *key, size_t len,
 /* Removes the value; returns false if there is none. */
 bool store_delete(struct store *store, const void *key, size_t len);
 
-/* Writes all values to the file, while no other thread uses the store, and
- * reads all values of the file. Returns 0, or prints what failed and returns an
- * errno. */
-int store_save(const struct store *store, const char *file);
-int store_load(struct store *store, const char *file);
+/* Writes the values of all stores to the file, and reads the file, each value
+ * into the store kv_shard_of() the key, while no other thread uses the stores.
+ * Returns 0, or prints what failed and returns an errno. */
+int store_save(const struct store *stores, uint32_t count, const char *file);
+int store_load(struct store *stores, uint32_t count, const char *file);
 
 #endif /* EXAMPLES_KV_STORE_H */

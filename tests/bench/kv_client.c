@@ -119,7 +119,7 @@ static void connect_one(const char *address, const char *port, uint32_t number,
 			uint32_t depth)
 {
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *at;
-	const struct kv_hello mine = {0, 0};
+	const struct kv_hello mine = {0};
 	struct kv_end *end = &ends[number];
 	uint8_t bytes[KV_HELLO];
 	struct rdma_conn_param param = {.private_data = bytes,

@@ -185,7 +185,8 @@ static void open_srq(struct ibv_context *verbs)
 
 static void on_connect(struct rdma_cm_id *id)
 {
-	const struct kv_hello hello = {WINDOW, KV_MESSAGE};
+	const struct kv_hello hello = {.window = WINDOW,
+				       .value_max = KV_MESSAGE};
 	uint8_t bytes[KV_HELLO];
 	struct rdma_conn_param param = {.private_data = bytes,
 					.private_data_len = sizeof(bytes),

@@ -52,7 +52,7 @@ static void must(const char *what, int ret)
 static void open_all(void)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
-	const struct kv_hello greeting = {0, 0};
+	const struct kv_hello greeting = {0};
 	struct ibv_context *device;
 
 	cfg.mode = RPMA_RT_MODE_MANUAL;
