@@ -7,12 +7,14 @@
  * and a client that is faster is refused, by a kernel too. A port at which
  * somebody listens is a file in LAUNCH_PORTS, a directory. The server of
  * riostream listens before it asks for maps, so with LAUNCH_IOMAPS the file
- * comes when the server has asked.
+ * comes when the server has asked. With LAUNCH_PATIENT poll() waits for as long
+ * as a test may take: libiscsi takes a second without an answer for an error.
  */
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
 #include <stdio.h>
@@ -103,4 +105,12 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	for (i = 0; i < PATIENCE && access(path, F_OK); i++)
 		nanosleep(&pause, NULL);
 	return next(id, param);
+}
+
+int poll(struct pollfd *fds, nfds_t count, int ms)
+{
+	int (*next)(struct pollfd *, nfds_t, int) = next_of("poll");
+
+	return next(fds, count,
+		    ms > 0 && getenv("LAUNCH_PATIENT") ? PATIENCE : ms);
 }
