@@ -123,7 +123,7 @@ pair_serve()
 	fi
 	say "step $1"
 	pair_start server "$1" $((port + 1))
-	for ((tries = 0; tries < 200; tries++)); do
+	for ((tries = 0; tries < 1200; tries++)); do
 		at=$(pair_port "$1") && break
 		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.05
@@ -134,12 +134,12 @@ pair_serve()
 		return
 	fi
 	tell "ready $at"
-	if ! hear 90 || [[ $line != "ended" ]]; then
+	if ! hear 120 || [[ $line != "ended" ]]; then
 		pair_await 0
 		lost
 	fi
 	[[ $1 != echo.* ]] || kill -INT "$pid" 2>/dev/null
-	if pair_await 10; then
+	if pair_await 60; then
 		tell passed
 	else
 		tell "failed: the server's program: $(pair_words)"
@@ -179,7 +179,7 @@ pair_step()
 		return 0
 	fi
 	tell "step $1"
-	hear 60 || lost
+	hear 120 || lost
 	if [[ ! $line =~ ^ready\ [0-9]{1,5}$ ]]; then
 		echo "FAILED   $1  $line"
 		return 1
@@ -187,7 +187,7 @@ pair_step()
 	pair_start client "$1" "${line#ready }"
 	pair_await 60 || status=$?
 	tell ended
-	hear 60 || lost
+	hear 120 || lost
 	if [[ $status == 0 && $line == passed ]]; then
 		echo "passed   $1  $(pair_figures "$1")"
 		return 0
