@@ -15,6 +15,7 @@
 #include "base/context.h"
 #include "base/cfg.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "base/owner.h"
 #include "base/self.h"
 #include "cm/cm.h"
@@ -178,6 +179,8 @@ int rpma_rt_new(const struct rpma_rt_cfg *cfg, struct rpma_rt **rt_ptr)
 	rt = calloc(1, sizeof(*rt));
 	if (rt == NULL)
 		return RT_REFUSED(RPMA_E_NOMEM, what);
+	/* before the runtime has threads, which make the registration slow */
+	rt_fence_start();
 	rt->cfg = checked;
 	rt->fork_generation = rt_context_generation();
 	rt->drop_item = rt_conn_drop_item;

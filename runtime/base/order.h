@@ -15,6 +15,7 @@
 #define RT_BASE_ORDER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #define RT_CACHE_LINE 64
 /* Distance between words written by different CPUs: processors fetch lines in
@@ -40,6 +41,33 @@ static inline void rt_fence_dekker(void)
 	atomic_thread_fence(memory_order_seq_cst);
 #endif
 }
+
+/*
+ * The two halves of an asymmetric fence. A thread that stores, calls
+ * rt_fence_light() and loads is ordered against a thread that stores, calls
+ * rt_fence_heavy() and loads as if both had rt_fence_dekker(). The light half
+ * costs nothing; the heavy half interrupts all running threads of the process,
+ * and costs some microseconds.
+ */
+static inline void rt_fence_light(void)
+{
+	/* the compiler's half; membarrier() is the processor's */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Prepares rt_fence_heavy(); the kernel may refuse. Any number of times, in any
+ * thread. */
+void rt_fence_start(void);
+/* Returns whether the light half orders: rt_fence_start() was called, and the
+ * kernel has refused nothing. */
+bool rt_fence_is_ready(void);
+/* REQUIRES: rt_fence_is_ready() has returned true at some time. If the kernel
+ * refuses by now, because the program has forbidden membarrier() meanwhile,
+ * sleeps for a millisecond instead, in which stores become visible. Thread:
+ * any, also with a lock. */
+void rt_fence_heavy(void);
+/* Logs once that the kernel refuses membarrier(). Called with nothing held. */
+void rt_fence_warn(void);
 
 /*
  * The orders visible to ThreadSanitizer in a program: src/tsan/. The library is

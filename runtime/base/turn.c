@@ -138,8 +138,126 @@ void rt_turn_init(struct rt_turn *turn, uint16_t *line, void *memory,
 	turn->head = 0;
 	turn->tail = 0;
 	turn->is_said = false;
+	turn->has_keeper = false;
+	turn->lone = 0;
+	/* relaxed, all: no other thread knows the turn yet */
+	atomic_store_explicit(&turn->inside, false, memory_order_relaxed);
+	atomic_store_explicit(&turn->keeper, UINT64_MAX, memory_order_relaxed);
 	/* relaxed: no other thread knows the turn yet */
 	atomic_store_explicit(&turn->word, 0, memory_order_relaxed);
+}
+
+/* ----------------------------------------------------------- the keeper --- */
+
+uint16_t rt_turn_keeps_after = 1000;
+
+bool rt_turn_keep(struct rt_turn *turn, uint64_t seen)
+{
+	uint64_t mine = seen | RT_TURN_HELD;
+	uint64_t to = seen;
+
+	if (rt_fence_is_ready()) {
+		turn->has_keeper = true;
+		to = mine | RT_TURN_KEPT;
+	}
+	/* release [TURN-1]: publishes the ledger to the next holder, and the
+	 * keeper */
+	return atomic_compare_exchange_strong_explicit(&turn->word, &mine, to,
+						       memory_order_release,
+						       memory_order_relaxed);
+}
+
+/* Clears KEPT, by one attempt; true: the caller holds the right. *word: the
+ * word that was read last, here too. A thread other than the keeper has looked
+ * at `inside` behind a fence. The next generation tells this keeping from later
+ * keepings. */
+static bool turn_try_end_keeping(struct rt_turn *turn, uint64_t *word)
+{
+	const uint64_t bits = RT_TURN_KEPT | RT_TURN_RECALLED | RT_TURN_WAITS;
+	uint64_t to = (*word & ~bits) + RT_TURN_GENERATION;
+
+	/* acquire, both [TURN-1]: as a new holder */
+	if (!atomic_compare_exchange_weak_explicit(&turn->word, word, to,
+						   memory_order_acquire,
+						   memory_order_acquire))
+		return false;
+	/* another thread wants the right, so the count begins again */
+	if (*word & RT_TURN_RECALLED)
+		turn->lone = 0;
+	return true;
+}
+
+bool rt_turn_end_keeping(struct rt_turn *turn)
+{
+	uint64_t word = rt_turn_look(turn);
+
+	while (word & RT_TURN_KEPT) {
+		if (turn_try_end_keeping(turn, &word))
+			return true;
+	}
+	return false;
+}
+
+bool rt_turn_ask_keeper(struct rt_turn *turn, uint64_t *asked)
+{
+	*asked = rt_turn_look(turn);
+	do {
+		if (!(*asked & RT_TURN_KEPT))
+			return false;
+		/* release: pairs with the acquire in rt_turn_look() of the
+		 * keeper; acquire: as in rt_turn_look() */
+	} while (!atomic_compare_exchange_weak_explicit(
+		&turn->word, asked, *asked | RT_TURN_RECALLED,
+		memory_order_acq_rel, memory_order_acquire));
+	return true;
+}
+
+/* Notes that the keeper, seen inside behind a fence, will see RECALLED when
+ * leaving: later publications need no fence. */
+static void turn_leave_to_keeper(struct rt_turn *turn, uint64_t word)
+{
+	/* relaxed, both: the note is about the word alone, and a failure leaves
+	 * the fence to the next thread */
+	atomic_compare_exchange_strong_explicit(
+		&turn->word, &word, word | RT_TURN_WAITS, memory_order_relaxed,
+		memory_order_relaxed);
+}
+
+bool rt_turn_recall_asked(struct rt_turn *turn, uint64_t asked)
+{
+	uint64_t word = rt_turn_look(turn);
+
+	/* another generation: a later keeping, with a keeper that may enter */
+	while ((word & RT_TURN_KEPT) && turn_is_same_generation(word, asked)) {
+		/* acquire [TURN-1]: pairs with the release in
+		 * rt_turn_go_out(): the ledger */
+		if (atomic_load_explicit(&turn->inside, memory_order_acquire)) {
+			turn_leave_to_keeper(turn, word);
+			return false;
+		}
+		if (turn_try_end_keeping(turn, &word))
+			return true;
+	}
+	return false;
+}
+
+/* Takes a kept right, see rt_turn_recall_asked(). */
+static bool turn_recall(struct rt_turn *turn)
+{
+	uint64_t asked;
+
+	/* relaxed: written by this thread. Inside, the keeper sees the change
+	 * of the word when leaving */
+	if (rt_turn_is_keeper(turn))
+		return !atomic_load_explicit(&turn->inside,
+					     memory_order_relaxed) &&
+		       rt_turn_end_keeping(turn);
+	if (likely(!rt_turn_ask_keeper(turn, &asked)))
+		return false;
+	/* pairs with the light fences of the keeper [TURN-5]: either the keeper
+	 * sees RECALLED, or the look that follows sees the keeper inside */
+	rt_fence_heavy();
+	return rt_turn_recall_asked(turn, asked);
 }
 
 /* -------------------------------------------------------------- posters --- */
@@ -169,6 +287,12 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_acq_rel,
 							memory_order_acquire));
+	if (unlikely(word & RT_TURN_KEPT)) {
+		/* the keeper answers for this publication */
+		if (word & RT_TURN_WAITS)
+			return RT_TURN_LEFT;
+		return turn_recall(turn) ? RT_TURN_HOLDS : RT_TURN_LEFT;
+	}
 	return word & (RT_TURN_HELD | RT_TURN_PAUSED) ? RT_TURN_LEFT
 						      : RT_TURN_HOLDS;
 }
@@ -322,6 +446,8 @@ bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 	uint64_t word;
 	uint32_t n;
 
+	if (!rt_turn_is_keeper(turn))
+		turn->lone = 0;
 	do {
 		do {
 			rt_turn_gather(turn);
@@ -343,6 +469,8 @@ bool rt_turn_let_go(struct rt_turn *turn)
 {
 	uint64_t word;
 
+	if (!rt_turn_is_keeper(turn))
+		turn->lone = 0;
 	turn_give_back(turn, false, &word);
 	return turn_is_through(word) || turn_is_waiting(word);
 }
@@ -385,6 +513,16 @@ bool rt_turn_is_through(const struct rt_turn *turn)
 	return turn_is_through(word) && !(word & RT_TURN_HELD);
 }
 
+bool rt_turn_is_held(const struct rt_turn *turn)
+{
+	uint64_t word = rt_turn_look(turn);
+
+	/* relaxed: for the dump; the keeper may enter or leave meanwhile */
+	return (word & RT_TURN_HELD) &&
+	       (!(word & RT_TURN_KEPT) ||
+		atomic_load_explicit(&turn->inside, memory_order_relaxed));
+}
+
 /* --------------------------------------------------- the control thread --- */
 
 /* Sets bits; returns the former word. */
@@ -406,9 +544,15 @@ bool rt_turn_pause(struct rt_turn *turn)
 	return !(turn_set(turn, RT_TURN_PAUSED) & RT_TURN_PAUSED);
 }
 
-void rt_turn_drain(struct rt_turn *turn)
+bool rt_turn_let_keeper_go(struct rt_turn *turn)
+{
+	return turn_recall(turn) && rt_turn_let_go(turn);
+}
+
+bool rt_turn_drain(struct rt_turn *turn)
 {
 	turn_set(turn, RT_TURN_DRAINED);
+	return rt_turn_let_keeper_go(turn);
 }
 
 void rt_turn_close(struct rt_turn *turn)
@@ -416,11 +560,16 @@ void rt_turn_close(struct rt_turn *turn)
 	turn_set(turn, RT_TURN_CLOSED);
 }
 
-void rt_turn_await(const struct rt_turn *turn, uint64_t bits)
+void rt_turn_await(struct rt_turn *turn, uint64_t bits)
 {
 	RT_NOT_CANCELLED;
 	const struct timespec nap = {.tv_nsec = SLEEP_NS};
 	uint32_t looks = 0;
+
+	/* what is left is looked at when the pause ends, or when the side is
+	 * handed over */
+	if (bits & RT_TURN_HELD)
+		rt_turn_let_keeper_go(turn);
 
 	/* acquire [TURN-1]: pairs with the release in turn_give_back() of the
 	 * thread that has left: ledger and line */
@@ -460,5 +609,7 @@ bool rt_turn_resume(struct rt_turn *turn)
 	} while (!atomic_compare_exchange_weak_explicit(&turn->word, &word, to,
 							memory_order_release,
 							memory_order_relaxed));
-	return turn_is_waiting(to);
+	/* rt_turn_await() may have taken the right while a poller looked
+	 * whether a drain was through */
+	return turn_is_waiting(to) || turn_is_through(to);
 }

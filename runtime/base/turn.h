@@ -16,6 +16,7 @@
 #ifndef RT_BASE_TURN_H
 #define RT_BASE_TURN_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +24,7 @@
 
 #include "base/lang.h"
 #include "base/order.h"
+#include "base/self.h"
 
 /* ------------------------------------------------------------- freelist --- */
 
@@ -104,11 +106,17 @@ static inline void rt_freelist_link(struct rt_freelist *list, uint16_t slot,
 enum {
 	RT_TURN_OPEN = 1 << 0, /* work requests may be published */
 	RT_TURN_HELD = 1 << 1, /* a thread holds the right to post */
-	/* the line is not empty, and no thread holds the right */
+	/* the line is not empty, and no thread holds the right. With KEPT: the
+	 * keeper was seen inside after a recall, and answers for everything
+	 * that is published */
 	RT_TURN_WAITS = 1 << 2,
 	RT_TURN_PAUSED = 1 << 3,  /* no thread takes the right */
 	RT_TURN_DRAINED = 1 << 4, /* nothing more is published */
 	RT_TURN_CLOSED = 1 << 5,  /* nothing more is published or posted */
+	/* with HELD: the right is kept for the turn's keeper, which takes and
+	 * gives back the right by plain stores */
+	RT_TURN_KEPT = 1 << 6,
+	RT_TURN_RECALLED = 1 << 7, /* with KEPT: a thread ends the keeping */
 	/* bits that say what may be published */
 	RT_TURN_STATES = RT_TURN_OPEN | RT_TURN_DRAINED | RT_TURN_CLOSED
 };
@@ -133,8 +141,19 @@ struct rt_turn {
 	uint16_t mask;
 	uint16_t head;
 	uint16_t tail;
-	bool is_said; /* the poller knows that the line is not empty */
+	bool is_said;	     /* the poller knows that the line is not empty */
+	bool has_keeper;     /* the keeper is chosen for good */
+	_Atomic bool inside; /* the keeper has the kept right. Keeper */
+	/* holds by the keeper alone, while no other thread held the right */
+	uint16_t lone;
+	/* number of the thread for which the right is kept; before that, of the
+	 * last thread that held the right alone */
+	_Atomic uint64_t keeper;
 };
+
+/* holds in a row by a single thread, after which the right is kept for that
+ * thread; tests set a smaller number */
+extern uint16_t rt_turn_keeps_after;
 
 /* functions of the turn's owner for the holder */
 struct rt_turn_ops {
@@ -189,26 +208,76 @@ static inline uint64_t rt_turn_look(const struct rt_turn *turn)
 	return atomic_load_explicit(&turn->word, memory_order_acquire);
 }
 
-/* Returns whether the word says that the side is open, no thread holds the
- * right, nothing is published and the line is empty. */
-static inline bool rt_turn_is_idle(uint64_t word)
+static inline bool rt_turn_is_keeper(const struct rt_turn *turn)
 {
-	return (word & (RT_TURN_TOP_MASK | 0xff)) == RT_TURN_OPEN;
+	/* relaxed: only this thread writes its own number */
+	return atomic_load_explicit(&turn->keeper, memory_order_relaxed) ==
+	       rt_self_known_number();
+}
+
+/* Returns whether the calling thread may take the right alone: the word says
+ * that the side is open, nothing is published, the line is empty, and no thread
+ * holds the right, or the right is kept for the calling thread. */
+static inline bool rt_turn_is_idle(const struct rt_turn *turn, uint64_t word)
+{
+	const uint64_t bits = word & (RT_TURN_TOP_MASK | 0xff);
+
+	if (likely(bits == (RT_TURN_OPEN | RT_TURN_HELD | RT_TURN_KEPT)))
+		return rt_turn_is_keeper(turn);
+	return bits == RT_TURN_OPEN;
+}
+
+/* Enters a kept right. Keeper, who may not post inside the verb. */
+static inline bool rt_turn_go_in(struct rt_turn *turn, uint64_t seen)
+{
+	/* relaxed: written by this thread */
+	assert(!atomic_load_explicit(&turn->inside, memory_order_relaxed));
+	/* relaxed: the fences order the store */
+	atomic_store_explicit(&turn->inside, true, memory_order_relaxed);
+	/* pairs with the fence in turn_recall() [TURN-5]: either this look sees
+	 * RECALLED, or that thread sees the keeper inside */
+	rt_fence_light();
+	if (likely(rt_turn_look(turn) == seen))
+		return true;
+	/* release: as in rt_turn_go_out() */
+	atomic_store_explicit(&turn->inside, false, memory_order_release);
+	return false;
 }
 
 /*
- * Takes the right if rt_turn_is_idle(seen) and the word is still `seen`, so
- * that no route was redirected: the caller may post from its own memory.
- * rt_turn_leave_alone() ends the hold.
+ * Takes the right if the word is still `seen`, so that no route was redirected:
+ * the caller may post from its own memory. rt_turn_leave_alone() ends the hold.
+ * After false rt_turn_settle() has to follow. REQUIRES: rt_turn_is_idle(seen)
  */
-static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
+static inline bool rt_turn_take_idle(struct rt_turn *turn, uint64_t seen)
 {
+	if (likely(seen & RT_TURN_KEPT))
+		return rt_turn_go_in(turn, seen);
 	/* acquire [TURN-1]: pairs with the release of the former holder: the
 	 * ledger */
-	return likely(rt_turn_is_idle(seen)) &&
-	       likely(atomic_compare_exchange_strong_explicit(
-		       &turn->word, &seen, seen | RT_TURN_HELD,
-		       memory_order_acquire, memory_order_relaxed));
+	return likely(atomic_compare_exchange_strong_explicit(
+		&turn->word, &seen, seen | RT_TURN_HELD, memory_order_acquire,
+		memory_order_relaxed));
+}
+
+/* As rt_turn_take_idle(), if rt_turn_is_idle(seen). */
+static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
+{
+	return likely(rt_turn_is_idle(turn, seen)) &&
+	       rt_turn_take_idle(turn, seen);
+}
+
+/* Ends a keeping, on the keeper, which is outside. Returns true if the caller
+ * holds the right now: rt_turn_hold() has to follow. */
+bool rt_turn_end_keeping(struct rt_turn *turn);
+
+/* Follows rt_turn_take_alone() that has returned false. A thread that recalls
+ * the right may have seen the keeper inside for a moment, and may have left
+ * everything to the keeper. Returns true if rt_turn_hold() has to follow. */
+static inline bool rt_turn_settle(struct rt_turn *turn, uint64_t seen)
+{
+	return unlikely(seen & RT_TURN_KEPT) && rt_turn_is_keeper(turn) &&
+	       rt_turn_end_keeping(turn);
 }
 
 /* ----------------------------------------------------------- the holder --- */
@@ -220,12 +289,49 @@ static inline bool rt_turn_take_alone(struct rt_turn *turn, uint64_t seen)
  */
 bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 		  void *arg, uint32_t budget);
+/* Leaves a kept right. Returns as rt_turn_leave_alone() does. Keeper. */
+static inline bool rt_turn_go_out(struct rt_turn *turn, uint64_t seen)
+{
+	/* release [TURN-1]: pairs with the acquire in turn_recall(): the ledger
+	 */
+	atomic_store_explicit(&turn->inside, false, memory_order_release);
+	/* pairs with the fence in turn_recall() [TURN-5]: either this look sees
+	 * RECALLED, or that thread sees the keeper outside */
+	rt_fence_light();
+	return likely(rt_turn_look(turn) == seen) || !rt_turn_end_keeping(turn);
+}
+
+/* Keeps the right for the calling thread, which gives the right back; returns
+ * as rt_turn_leave_alone() does. */
+bool rt_turn_keep(struct rt_turn *turn, uint64_t seen);
+
+/* Counts a hold of the calling thread. Returns whether the right is to be kept
+ * from here on. Called with the right. */
+static inline bool rt_turn_count_lone(struct rt_turn *turn)
+{
+	if (likely(rt_turn_is_keeper(turn))) {
+		turn->lone += turn->lone < rt_turn_keeps_after;
+		return turn->lone == rt_turn_keeps_after;
+	}
+	turn->lone = 0;
+	if (!turn->has_keeper)
+		/* relaxed: read by other threads behind the exchange that sets
+		 * KEPT */
+		atomic_store_explicit(&turn->keeper, rt_self_number(),
+				      memory_order_relaxed);
+	return false;
+}
+
 /* Ends rt_turn_take_alone(): gives the right back if nothing happened
  * meanwhile. Returns false if rt_turn_hold() has to follow. */
 static inline bool rt_turn_leave_alone(struct rt_turn *turn, uint64_t seen)
 {
 	uint64_t mine = seen | RT_TURN_HELD;
 
+	if (likely(seen & RT_TURN_KEPT))
+		return rt_turn_go_out(turn, seen);
+	if (unlikely(rt_turn_count_lone(turn)))
+		return rt_turn_keep(turn, seen);
 	/* release [TURN-1]: publishes the ledger to the next holder */
 	return likely(atomic_compare_exchange_strong_explicit(
 		&turn->word, &mine, seen, memory_order_release,
@@ -264,12 +370,14 @@ void rt_turn_leave_line(struct rt_turn *turn, uint16_t count);
 /* Takes the right if published or waiting work requests have no holder. Poller,
  * after publishing what retired, and a full fence [TURN-2]. */
 bool rt_turn_take_waiting(struct rt_turn *turn);
-/* Takes the right, unless another thread has the right or no thread may take
- * the right. rt_turn_hold() or rt_turn_let_go() has to follow. Any thread. */
+/* Takes the right, unless another thread has the right, the right is kept, or no
+ * thread may take the right. rt_turn_hold() or rt_turn_let_go() has to follow. Any thread. */
 bool rt_turn_try_take(struct rt_turn *turn);
 /* Returns whether a drained turn has nothing published, in line or being posted
  * any more. */
 bool rt_turn_is_through(const struct rt_turn *turn);
+/* Returns whether a thread is inside: has the right, and not only kept. */
+bool rt_turn_is_held(const struct rt_turn *turn);
 
 /* --------------------------------------------------- the control thread --- */
 
@@ -277,13 +385,27 @@ void rt_turn_open(struct rt_turn *turn);
 /* Pauses the turn: no thread takes the right from here on, and the holder gives
  * the right back soon: rt_turn_await(). */
 bool rt_turn_pause(struct rt_turn *turn); /* false: another thread has paused */
-void rt_turn_drain(struct rt_turn *turn);
+/* Returns as rt_turn_hold() does. */
+bool rt_turn_drain(struct rt_turn *turn);
 /* Closes the turn; also called by the poller and the holder. */
 void rt_turn_close(struct rt_turn *turn);
-/* Waits until no bit of `bits` is set in the word: looks, then yields, then
+/*
+ * Recalls kept rights of many turns with a single fence: rt_turn_ask_keeper()
+ * for each, rt_fence_heavy(), rt_turn_recall_asked() for each. Asking returns
+ * false if the right is not kept; *asked is for the second call. That call
+ * returns true if the caller holds the right, and false if the right is not
+ * kept any more or the keeper is inside, and gives the right back when leaving.
+ */
+bool rt_turn_ask_keeper(struct rt_turn *turn, uint64_t *asked);
+bool rt_turn_recall_asked(struct rt_turn *turn, uint64_t asked);
+/* Recalls a kept right and gives the right back. Returns as rt_turn_hold()
+ * does. */
+bool rt_turn_let_keeper_go(struct rt_turn *turn);
+/* Waits until no bit of `bits` is set in the word, of HELD after
+ * rt_turn_let_keeper_go(): looks, then yields, then
  * sleeps, because a thread that does not run may not run for a while. Without a
  * limit: a thread may be stopped for long inside a verb. */
-void rt_turn_await(const struct rt_turn *turn, uint64_t bits);
+void rt_turn_await(struct rt_turn *turn, uint64_t bits);
 /* Moves to the next generation, on the thread that paused the turn: a poster
  * that looked at routes before looks again, or has published already. */
 void rt_turn_move_routes(struct rt_turn *turn);

@@ -19,6 +19,7 @@
 #include "base/runtime.h"
 #include "cm/cm.h"
 #include "conn/cfg.h"
+#include "conn/hold.h"
 #include "conn/resolve.h"
 #include "pool/pool.h"
 #include "poller/poller.h"
@@ -199,8 +200,10 @@ int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
 		return ret;
 	rt_conn_set_drain_ms(conn, timeout_ms);
 	rt_conn_set_closing(conn);
-	for (i = 0; i < 2; i++)
-		rt_turn_drain(&conn->gate[i].turn);
+	for (i = 0; i < 2; i++) {
+		if (rt_turn_drain(&conn->gate[i].turn))
+			rt_look_send(conn);
+	}
 	rt_conn_ask_control(conn, RT_CTL_DRAIN);
 	return 0;
 }

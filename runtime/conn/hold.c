@@ -14,6 +14,7 @@
 
 #include "base/failure.h"
 #include "base/log.h"
+#include "base/order.h"
 #include "conn/conn.h"
 #include "poller/future.h"
 #include "poller/poller.h"
@@ -415,6 +416,7 @@ static void hold_finish(const struct rt_hold *hold, bool is_left)
 {
 	if (hold->is_log_held)
 		rpma_log_release();
+	rt_fence_warn();
 	if (is_left)
 		rt_look_send(hold->conn);
 	if (hold->has_places)

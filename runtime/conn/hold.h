@@ -82,6 +82,14 @@ static inline void rt_hold_leave(struct rpma_rt_conn *conn,
 		rt_hold_published(conn, side);
 }
 
+/* Follows rt_turn_take_alone() that has returned false. */
+static inline void rt_hold_settle(struct rpma_rt_conn *conn,
+				  enum rpma_rt_side side, uint64_t seen)
+{
+	if (unlikely(rt_turn_settle(&conn->gate[side].turn, seen)))
+		rt_hold_published(conn, side);
+}
+
 /*
  * Begins a row of entries for the work requests that the device gets next:
  * until rt_hold_end_row() nothing else looks at the ledger.

@@ -254,11 +254,15 @@ rt_post_straight(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	int routes;
 	int taken;
 
-	if (unlikely(!rt_turn_is_idle(seen)))
+	if (unlikely(!rt_turn_is_idle(&gate->turn, seen)))
 		return false;
 	routes = straight->fill(conn, wrs, count, chain);
-	if (unlikely(routes == 0 || !rt_turn_take_alone(&gate->turn, seen)))
+	if (unlikely(routes == 0))
 		return false;
+	if (unlikely(!rt_turn_take_idle(&gate->turn, seen))) {
+		rt_hold_settle(conn, side, seen);
+		return false;
+	}
 	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||
 		     !straight->is_ready(conn, wrs, count, routes, chain))) {
 		rt_hold_leave(conn, side, seen);

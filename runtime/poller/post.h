@@ -178,6 +178,10 @@ rt_post_try(struct rt_post *post, const struct rt_post_ops *ops)
 	ret = RT_POST_NO_ROOM;
 	if (!post->goes_line && rt_turn_take_alone(post->turn, seen))
 		ret = ops->alone(post, seen);
+	else if (!post->goes_line && rt_turn_settle(post->turn, seen)) {
+		ops->object->hold(post);
+		ret = RT_POST_STALE;
+	}
 	return unlikely(ret == RT_POST_NO_ROOM)
 		       ? rt_post_by_line(post, ops, seen)
 		       : ret;

@@ -40,6 +40,7 @@ struct access {
 	enum kind kind;
 	uintptr_t at; /* 0: no word */
 	bool is_full; /* the thread's buffer has to be empty */
+	int flushes;  /* 1 + the thread whose buffer has to be empty; 0: none */
 	bool (*is_over)(void *arg);
 	void *arg;
 };
@@ -99,6 +100,7 @@ static struct {
 	uintptr_t to;
 } ranges[RANGES];
 static unsigned range_count;
+static bool stops_at_stores;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
@@ -144,6 +146,12 @@ void explore_watch(const volatile void *from, size_t size)
 void explore_watch_nothing(void)
 {
 	range_count = 0;
+	stops_at_stores = false;
+}
+
+void explore_stop_at_stores(void)
+{
+	stops_at_stores = true;
 }
 
 bool explore_is_watched(const volatile void *at)
@@ -192,12 +200,20 @@ static bool is_enabled(int proc)
 
 	if (is_buffer(proc))
 		return t->count > 0;
+	if (t->next.flushes && threads[t->next.flushes - 1].count > 0)
+		return false;
 	return !t->is_done && !(t->next.is_full && t->count > 0) &&
 	       (t->next.is_over == NULL || t->next.is_over(t->next.arg));
 }
 
-static bool concern(const struct access *a, const struct access *b)
+/* Returns whether the order of the two steps makes a difference. A fence of
+ * another thread concerns every step of that thread. */
+static bool concern(int proc_a, const struct access *a, int proc_b,
+		    const struct access *b)
 {
+	if (a->flushes == thread_of(proc_b) + 1 ||
+	    b->flushes == thread_of(proc_a) + 1)
+		return true;
 	return a->at != 0 && a->at == b->at &&
 	       (a->kind == WRITE || b->kind == WRITE);
 }
@@ -233,7 +249,7 @@ static void look_back(int proc, const struct access *next)
 	unsigned clock[PROCS];
 	unsigned i;
 
-	if (next->at == 0)
+	if (next->kind == NONE)
 		return;
 	clock_before(proc, next, clock);
 	for (i = depth; i-- > 0;) {
@@ -241,10 +257,14 @@ static void look_back(int proc, const struct access *next)
 		int other = s->chosen;
 
 		if (thread_of(other) == thread_of(proc) ||
-		    !concern(&s->next[other], next) || i < clock[other])
+		    !concern(other, &s->next[other], proc, next) ||
+		    (i < clock[other] && !next->flushes))
 			continue;
 		s->todo |= s->enabled & (1u << proc) ? 1u << proc : s->enabled;
-		return;
+		if (!next->flushes)
+			return;
+		/* an earlier step may have put a store into the buffer, which
+		 * keeps the fence from being the next step */
 	}
 }
 
@@ -259,7 +279,8 @@ static void count_step(struct state *s)
 	clock_before(s->chosen, access, before);
 	memcpy(clock, before, sizeof(before));
 	for (i = 0; i < depth; i++) {
-		if (concern(&states[i].next[states[i].chosen], access))
+		if (concern(states[i].chosen, &states[i].next[states[i].chosen],
+			    s->chosen, access))
 			join(clock, states[i].clock);
 	}
 	clock[s->chosen] = depth + 1;
@@ -274,7 +295,8 @@ static unsigned still_asleep(const struct state *s)
 	for (proc = 0; proc < PROCS; proc++) {
 		if ((s->asleep | s->done) & (1u << proc) && proc != s->chosen &&
 		    thread_of(proc) != thread_of(s->chosen) &&
-		    !concern(&s->next[proc], &s->next[s->chosen]))
+		    !concern(proc, &s->next[proc], s->chosen,
+			     &s->next[s->chosen]))
 			asleep |= 1u << proc;
 	}
 	return asleep;
@@ -308,6 +330,8 @@ static int choose_usual(const struct state *s)
 		return last;
 	if (threads[last].next.is_full && threads[last].count > 0)
 		return last + EXPLORE_THREADS;
+	if (threads[last].next.flushes)
+		return threads[last].next.flushes - 1 + EXPLORE_THREADS;
 	return first_of(s->enabled);
 }
 
@@ -476,9 +500,11 @@ bool explore_load(const volatile void *at, uint64_t *value)
 
 void explore_store(volatile void *at, uint64_t value, unsigned size)
 {
-	struct store *s =
-		&self->stores[(self->first + self->count) % MAX_STORES];
+	struct store *s;
 
+	if (stops_at_stores)
+		stop_before((struct access){.kind = WRITE});
+	s = &self->stores[(self->first + self->count) % MAX_STORES];
 	if (self->count == MAX_STORES)
 		explore_fail("a buffer is full");
 	s->at = at;
@@ -505,6 +531,19 @@ void explore_fence(void)
 {
 	if (self != NULL && self->count > 0)
 		stop_before((struct access){.kind = FENCE, .is_full = true});
+}
+
+void explore_fence_all(void)
+{
+	int i;
+
+	explore_fence();
+	for (i = 0; self != NULL && i < play->threads; i++) {
+		if (&threads[i] != self)
+			stop_before((struct access){.kind = FENCE,
+						    .is_full = true,
+						    .flushes = i + 1});
+	}
 }
 
 void explore_touch(const void *at)
@@ -650,10 +689,13 @@ static bool fails(const struct explore *p)
 	return !WIFEXITED(status) || WEXITSTATUS(status) == 1;
 }
 
-static int find(const struct explore *plays)
+/* only: name of the single play; NULL: all that are not long */
+static int find(const struct explore *plays, const char *only)
 {
 	for (; plays->name; plays++) {
-		if (!plays->is_long && fails(plays))
+		if (only ? strcmp(only, plays->name) != 0 : plays->is_long)
+			continue;
+		if (fails(plays))
 			return 0;
 	}
 	fprintf(stderr, "nothing was found\n");
@@ -671,7 +713,7 @@ int explore_main(int argc, char **argv, const struct explore *plays)
 	replay = getenv("EXPLORE_REPLAY");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (what && strcmp(what, "found") == 0)
-		return find(plays);
+		return find(plays, argc > 2 ? argv[2] : NULL);
 	if (!is_started)
 		start_threads();
 	is_started = true;
@@ -683,6 +725,7 @@ int explore_main(int argc, char **argv, const struct explore *plays)
 		explore_play(plays);
 	}
 	if (!is_any)
-		fprintf(stderr, "usage: %s [all | found | PLAY]\n", program);
+		fprintf(stderr, "usage: %s [all | found [PLAY] | PLAY]\n",
+			program);
 	return is_any ? 0 : 2;
 }

@@ -35,8 +35,9 @@ struct explore {
 };
 
 /* The program: runs all plays but the long plays; with "all" the long plays
- * too; with "found" all plays that are not long, and an order of each must
- * fail; or a single play, in a single order if EXPLORE_REPLAY names the order.
+ * too; with "found" all plays that are not long, or the play named behind, and
+ * an order of one must fail; or a single play, in a single order if
+ * EXPLORE_REPLAY names the order.
  * Returns 0, or 1 if an error was found. Prints the number of orders, and how
  * to repeat a failure. plays ends with a name NULL. */
 int explore_main(int argc, char **argv, const struct explore *plays);
@@ -44,6 +45,9 @@ int explore_main(int argc, char **argv, const struct explore *plays);
 /* In setup(): shares the bytes. */
 void explore_watch(const volatile void *from, size_t size);
 void explore_watch_nothing(void);
+/* In setup() of a play with explore_fence_all(), which comes before or behind a
+ * store: a store into the buffer is a step of its own. */
+void explore_stop_at_stores(void);
 
 /* ----------------------------------------------------- in the threads --- */
 
@@ -59,6 +63,9 @@ explore_fail(const char *format, ...);
 /* Announces an access, by a system call or an untraced part, to the object of
  * the address. */
 void explore_touch(const void *at);
+/* A fence in every thread, as of membarrier(): one thread after the other, at
+ * any moment of that thread, has its stores in the memory. */
+void explore_fence_all(void);
 /* Announces an access, and sleeps until is_over(arg). */
 void explore_wait(const void *at, bool (*is_over)(void *arg), void *arg);
 

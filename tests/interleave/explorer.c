@@ -49,6 +49,12 @@ static void setup(void)
 	explore_watch(&of.y, sizeof(of.y));
 }
 
+static void setup_heavy(void)
+{
+	setup();
+	explore_stop_at_stores();
+}
+
 static void setup_fenced(void)
 {
 	setup();
@@ -79,6 +85,22 @@ static void dekker_1(void)
 static void note(void)
 {
 	outcomes |= 1u << (of.seen[0] * 2 + of.seen[1]);
+}
+
+/* A fence of thread 1 in both threads. */
+static void dekker_heavy(void)
+{
+	store(&of.y, 1);
+	explore_fence_all();
+	of.seen[1] = load(&of.x);
+}
+
+/* A fence of thread 1 in itself. */
+static void dekker_own(void)
+{
+	store(&of.y, 1);
+	explore_fence();
+	of.seen[1] = load(&of.x);
 }
 
 /* Both see the old without a fence only. */
@@ -180,6 +202,14 @@ static const struct {
 	  false,
 	  0},
 	 SEEN(0, 1) | SEEN(1, 0) | SEEN(1, 1)},
+	{{"dekker_heavy",
+	  2,
+	  {dekker_0, dekker_heavy},
+	  setup_heavy,
+	  check_dekker,
+	  false,
+	  0},
+	 SEEN(0, 1) | SEEN(1, 0) | SEEN(1, 1)},
 	{{"order", 2, {send, receive}, setup, check_order, false, 0},
 	 SEEN(0, 0) | SEEN(0, 1) | SEEN(1, 1)},
 	/* the flag leaves its buffer behind the data */
@@ -209,6 +239,14 @@ static const struct {
 	  2,
 	  {dekker_0, dekker_1},
 	  setup,
+	  check_dekker,
+	  false,
+	  0},
+	 0},
+	{{"dekker_own",
+	  2,
+	  {dekker_0, dekker_own},
+	  setup_heavy,
 	  check_dekker,
 	  false,
 	  0},

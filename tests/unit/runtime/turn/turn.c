@@ -4,23 +4,27 @@
 /*
  * Tests of turn.c by a thread in all parts: slots, publications and
  * the order of publications, the right to post, returning room, pause,
- * drain, close. The last test has threads. tests/interleave/turn.c has every
- * order of two posters.
+ * drain, close, a kept right. The last test has threads.
+ * tests/interleave/turn.c has every order of two posters.
  */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 #include <pthread.h>
 
+#include "base/order.h"
 #include "base/turn.h"
 
 #define SLOTS 8
 #define LOG   64
+#define KEEPS 3 /* holds in a row until the right is kept */
 
 static struct side {
 	struct rt_turn turn;
@@ -579,10 +583,277 @@ static void threads__each_in_its_order(void **state)
 	assert_int_equal(rt_freelist_used(&many.turn.free), 0);
 }
 
+/* ------------------------------------------------------- a kept right --- */
+
+static bool is_refused; /* the kernel refuses membarrier() */
+static int fences;	/* calls of membarrier() */
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e,
+		    long f);
+long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	if (number != SYS_membarrier)
+		return __real_syscall(number, a, b, c, d, e, f);
+	fences++;
+	if (!is_refused)
+		return __real_syscall(number, a, b, c);
+	errno = EPERM;
+	return -1;
+}
+
+static void hold_alone(int times)
+{
+	uint64_t seen;
+
+	while (times-- > 0) {
+		seen = rt_turn_look(&side.turn);
+		assert_true(rt_turn_take_alone(&side.turn, seen));
+		assert_true(rt_turn_is_held(&side.turn));
+		assert_false(leave(seen));
+		assert_false(rt_turn_is_held(&side.turn));
+	}
+}
+
+static bool is_kept(void)
+{
+	return rt_turn_look(&side.turn) & RT_TURN_KEPT;
+}
+
+static int set_up_kept(void **state)
+{
+	is_refused = false;
+	rt_fence_start();
+	rt_turn_keeps_after = KEEPS;
+	return set_up(state);
+}
+
+/* The right is kept for the calling thread from here on. Skips the test where
+ * the kernel has no membarrier(). */
+static void keep(void)
+{
+	if (!rt_fence_is_ready())
+		skip();
+	/* the first hold makes the thread known */
+	hold_alone(2 * KEEPS + 1);
+	assert_true(is_kept());
+	fences = 0;
+}
+
+static void *run_it(void *arg)
+{
+	void (**function)(void) = arg;
+
+	(*function)();
+	return NULL;
+}
+
+static void in_another_thread(void (*function)(void))
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run_it, &function), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void kept__not_without_the_fence(void **state)
+{
+	(void)state;
+	assert_false(rt_fence_is_ready());
+	rt_turn_keeps_after = KEEPS;
+	hold_alone(5 * KEEPS);
+	assert_false(is_kept());
+}
+
+static void kept__for_the_only_thread(void **state)
+{
+	(void)state;
+	keep();
+	hold_alone(2);
+	assert_true(is_kept());
+	assert_int_equal(fences, 0);
+}
+
+static void publish_and_post(void)
+{
+	publish_one(1, RT_TURN_HOLDS);
+	assert_false(hold(64));
+}
+
+static void kept__outside_ANOTHER_THREAD_HOLDS(void **state)
+{
+	(void)state;
+	side.room = 4;
+	keep();
+	in_another_thread(publish_and_post);
+	expect_posted(1, 1);
+	assert_int_equal(fences, 1);
+	assert_true(is_left(&side.turn));
+	hold_alone(1);
+}
+
+static void publish_and_leave(void)
+{
+	publish_one(1, RT_TURN_LEFT);
+}
+
+static void kept__inside_THE_KEEPER_POSTS(void **state)
+{
+	uint64_t seen;
+
+	(void)state;
+	side.room = 4;
+	keep();
+	seen = rt_turn_look(&side.turn);
+	assert_true(rt_turn_take_alone(&side.turn, seen));
+	in_another_thread(publish_and_leave);
+	in_another_thread(publish_and_leave);
+	assert_int_equal(fences, 1); /* once for all */
+	expect_posted(0);
+	assert_false(leave(seen));
+	expect_posted(2, 1, 1);
+	assert_true(is_left(&side.turn));
+}
+
+/* The route was looked at before another thread recalled the right. */
+static void kept__recalled_meanwhile_IS_NOT_TAKEN(void **state)
+{
+	uint64_t seen;
+
+	(void)state;
+	side.room = 4;
+	keep();
+	seen = rt_turn_look(&side.turn);
+	in_another_thread(publish_and_post);
+	assert_false(rt_turn_take_alone(&side.turn, seen));
+	assert_false(rt_turn_settle(&side.turn, seen));
+	assert_true(is_left(&side.turn));
+}
+
+static void kept__by_the_keeper_PUBLISHED(void **state)
+{
+	(void)state;
+	side.room = 4;
+	keep();
+	publish_one(1, RT_TURN_HOLDS);
+	assert_false(hold(64));
+	expect_posted(1, 1);
+	assert_int_equal(fences, 0);
+	assert_true(is_left(&side.turn));
+	hold_alone(1);
+	assert_true(is_kept()); /* no other thread held */
+}
+
+static void hold_often(void)
+{
+	hold_alone(5 * KEEPS);
+	assert_false(is_kept());
+}
+
+static void kept__again_FOR_THE_SAME_THREAD(void **state)
+{
+	(void)state;
+	side.room = 4;
+	keep();
+	in_another_thread(publish_and_post);
+	in_another_thread(hold_often);
+	hold_alone(KEEPS - 1);
+	assert_false(is_kept());
+	hold_alone(1);
+	assert_true(is_kept());
+}
+
+static void pause_it(void)
+{
+	assert_true(rt_turn_pause(&side.turn));
+	rt_turn_await(&side.turn, RT_TURN_HELD);
+	assert_false(is_kept());
+}
+
+static void kept__paused_closed_drained(void **state)
+{
+	(void)state;
+	keep();
+	in_another_thread(pause_it);
+	assert_true(is_left(&side.turn));
+	assert_false(rt_turn_take_alone(&side.turn, rt_turn_look(&side.turn)));
+	assert_false(rt_turn_resume(&side.turn));
+	keep();
+	rt_turn_close(&side.turn);
+	rt_turn_await(&side.turn, RT_TURN_HELD);
+	assert_false(is_kept());
+	set_up(state);
+	keep();
+	assert_true(rt_turn_drain(&side.turn)); /* it is through */
+	assert_true(rt_turn_is_through(&side.turn));
+}
+
+static void kept__closed_by_the_keeper_inside(void **state)
+{
+	uint64_t seen;
+
+	(void)state;
+	keep();
+	seen = rt_turn_look(&side.turn);
+	assert_true(rt_turn_take_alone(&side.turn, seen));
+	rt_turn_close(&side.turn);
+	assert_false(leave(seen));
+	rt_turn_await(&side.turn, RT_TURN_HELD);
+}
+
+static void recall_and_let_go(void)
+{
+	uint64_t asked;
+
+	assert_false(rt_turn_try_take(&side.turn));
+	assert_true(rt_turn_ask_keeper(&side.turn, &asked));
+	rt_fence_heavy();
+	assert_true(rt_turn_recall_asked(&side.turn, asked));
+	assert_false(is_kept());
+	assert_false(rt_turn_ask_keeper(&side.turn, &asked));
+	assert_false(rt_turn_let_go(&side.turn));
+}
+
+static void kept__looked_into_BY_THE_DUMP(void **state)
+{
+	(void)state;
+	keep();
+	in_another_thread(recall_and_let_go);
+	hold_alone(1);
+	assert_false(is_kept());
+}
+
+/* A sandbox that came after the start. */
+static void kept__fence_refused_NO_MORE_IS_KEPT(void **state)
+{
+	(void)state;
+	side.room = 4;
+	keep();
+	is_refused = true;
+	in_another_thread(publish_and_post);
+	expect_posted(1, 1);
+	rt_fence_start(); /* of another runtime */
+	assert_false(rt_fence_is_ready());
+	hold_alone(5 * KEEPS);
+	assert_false(is_kept());
+}
+
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
+#define TEST_KEPT(name) cmocka_unit_test_setup(name, set_up_kept)
+#define TEST(name)	cmocka_unit_test_setup(name, set_up)
 	const struct CMUnitTest tests[] = {
+		TEST(kept__not_without_the_fence), /* the first */
+		TEST_KEPT(kept__for_the_only_thread),
+		TEST_KEPT(kept__outside_ANOTHER_THREAD_HOLDS),
+		TEST_KEPT(kept__inside_THE_KEEPER_POSTS),
+		TEST_KEPT(kept__recalled_meanwhile_IS_NOT_TAKEN),
+		TEST_KEPT(kept__by_the_keeper_PUBLISHED),
+		TEST_KEPT(kept__again_FOR_THE_SAME_THREAD),
+		TEST_KEPT(kept__paused_closed_drained),
+		TEST_KEPT(kept__closed_by_the_keeper_inside),
+		TEST_KEPT(kept__looked_into_BY_THE_DUMP),
+		TEST_KEPT(kept__fence_refused_NO_MORE_IS_KEPT),
 		TEST(slots__as_many_as_the_limit),
 		TEST(slots__a_chain_is_GIVEN_BACK),
 		TEST(publish__free_word_THE_RIGHT_COMES_ALONG),

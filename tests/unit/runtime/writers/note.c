@@ -243,6 +243,14 @@ void __tsan_func_entry(void *caller)
 	(void)caller;
 }
 
+void __tsan_atomic_signal_fence(int order);
+void __tsan_atomic_signal_fence(int order)
+{
+	(void)order;
+	/* seq_cst: the strongest */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
 void __tsan_acquire(void *at);
 void __tsan_acquire(void *at)
 {
