@@ -370,8 +370,9 @@ void rt_turn_leave_line(struct rt_turn *turn, uint16_t count);
 /* Takes the right if published or waiting work requests have no holder. Poller,
  * after publishing what retired, and a full fence [TURN-2]. */
 bool rt_turn_take_waiting(struct rt_turn *turn);
-/* Takes the right, unless another thread has the right, the right is kept, or no
- * thread may take the right. rt_turn_hold() or rt_turn_let_go() has to follow. Any thread. */
+/* Takes the right, unless another thread has the right, the right is kept, or
+ * no thread may take the right. rt_turn_hold() or rt_turn_let_go() has to
+ * follow. Any thread. */
 bool rt_turn_try_take(struct rt_turn *turn);
 /* Returns whether a drained turn has nothing published, in line or being posted
  * any more. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* order.c -- the heavy half of the asymmetric fence; see order.h. */
+/* fence.c -- the heavy half of the asymmetric fence of order.h. */
 
 #include "base/order.h"
 
