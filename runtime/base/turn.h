@@ -247,7 +247,8 @@ static inline bool rt_turn_go_in(struct rt_turn *turn, uint64_t seen)
 /*
  * Takes the right if the word is still `seen`, so that no route was redirected:
  * the caller may post from its own memory. rt_turn_leave_alone() ends the hold.
- * After false rt_turn_settle() has to follow. REQUIRES: rt_turn_is_idle(seen)
+ * After false rt_turn_answer_recall() has to follow. REQUIRES:
+ * rt_turn_is_idle(seen)
  */
 static inline bool rt_turn_take_idle(struct rt_turn *turn, uint64_t seen)
 {
@@ -274,7 +275,7 @@ bool rt_turn_end_keeping(struct rt_turn *turn);
 /* Follows rt_turn_take_alone() that has returned false. A thread that recalls
  * the right may have seen the keeper inside for a moment, and may have left
  * everything to the keeper. Returns true if rt_turn_hold() has to follow. */
-static inline bool rt_turn_settle(struct rt_turn *turn, uint64_t seen)
+static inline bool rt_turn_answer_recall(struct rt_turn *turn, uint64_t seen)
 {
 	return unlikely(seen & RT_TURN_KEPT) && rt_turn_is_keeper(turn) &&
 	       rt_turn_end_keeping(turn);

@@ -158,7 +158,7 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 	/* a thread has paused the side for a moment: tried again in the next
 	 * round */
 	if (!rt_turn_take_alone(&gate->turn, seen)) {
-		rt_hold_settle(conn, RPMA_RT_RECV_SIDE, seen);
+		rt_hold_answer_recall(conn, RPMA_RT_RECV_SIDE, seen);
 		rt_schedule_ready(conn->poller, &conn->from.fed->again);
 		return FILL_DONE;
 	}

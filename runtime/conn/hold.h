@@ -83,10 +83,10 @@ static inline void rt_hold_leave(struct rpma_rt_conn *conn,
 }
 
 /* Follows rt_turn_take_alone() that has returned false. */
-static inline void rt_hold_settle(struct rpma_rt_conn *conn,
-				  enum rpma_rt_side side, uint64_t seen)
+static inline void rt_hold_answer_recall(struct rpma_rt_conn *conn,
+					 enum rpma_rt_side side, uint64_t seen)
 {
-	if (unlikely(rt_turn_settle(&conn->gate[side].turn, seen)))
+	if (unlikely(rt_turn_answer_recall(&conn->gate[side].turn, seen)))
 		rt_hold_published(conn, side);
 }
 

@@ -260,7 +260,7 @@ rt_post_straight(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 	if (unlikely(routes == 0))
 		return false;
 	if (unlikely(!rt_turn_take_idle(&gate->turn, seen))) {
-		rt_hold_settle(conn, side, seen);
+		rt_hold_answer_recall(conn, side, seen);
 		return false;
 	}
 	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||

@@ -178,7 +178,7 @@ rt_post_try(struct rt_post *post, const struct rt_post_ops *ops)
 	ret = RT_POST_NO_ROOM;
 	if (!post->goes_line && rt_turn_take_alone(post->turn, seen))
 		ret = ops->alone(post, seen);
-	else if (!post->goes_line && rt_turn_settle(post->turn, seen)) {
+	else if (!post->goes_line && rt_turn_answer_recall(post->turn, seen)) {
 		ops->object->hold(post);
 		ret = RT_POST_STALE;
 	}

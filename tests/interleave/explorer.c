@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * explorer.c -- the explorer itself: small programs of which it is known what
- * can come of them on a machine with store buffers: all of that is seen, and
- * nothing else; and those that are wrong are found out.
+ * explorer.c -- tests of the explorer: small programs with known outcomes on a
+ * machine with store buffers. The explorer has to see all outcomes and no
+ * other, and has to find the programs that are wrong.
  */
 
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ static struct {
 /* outcomes that an order had: bits */
 static unsigned outcomes;
 
-/* traced.c is called by the code under test, this file stands for it */
+/* functions of traced.c: this file stands for the code under test */
 uint32_t __tsan_atomic32_load(const volatile uint32_t *at, int order);
 void __tsan_atomic32_store(volatile uint32_t *at, uint32_t value, int order);
 uint32_t __tsan_atomic32_fetch_add(volatile uint32_t *at, uint32_t value,
@@ -61,7 +61,7 @@ static void setup_fenced(void)
 	of.is_fenced = true;
 }
 
-/* ------------------------------------- each writes its own, reads the other */
+/* ------------------------------------------- writes a word, reads the other */
 
 static void dekker(_Atomic uint32_t *own, _Atomic uint32_t *other,
 		   uint32_t *seen)
@@ -87,7 +87,7 @@ static void note(void)
 	outcomes |= 1u << (of.seen[0] * 2 + of.seen[1]);
 }
 
-/* A fence of thread 1 in both threads. */
+/* Thread 1 makes a fence in both threads. */
 static void dekker_heavy(void)
 {
 	store(&of.y, 1);
@@ -95,7 +95,7 @@ static void dekker_heavy(void)
 	of.seen[1] = load(&of.x);
 }
 
-/* A fence of thread 1 in itself. */
+/* Thread 1 makes a fence in thread 1 alone. */
 static void dekker_own(void)
 {
 	store(&of.y, 1);
@@ -103,7 +103,7 @@ static void dekker_own(void)
 	of.seen[1] = load(&of.x);
 }
 
-/* Both see the old without a fence only. */
+/* Without a fence both threads may see the old value. */
 static void check_dekker(void)
 {
 	note();
@@ -165,7 +165,7 @@ static bool is_set(void *arg)
 				    memory_order_relaxed) != 0;
 }
 
-/* It sleeps until it is rung, as it is if it was seen to do so. */
+/* Sleeps until rung by a sender that saw the sleeper. */
 static void sleep_unless_sent(void)
 {
 	store(&of.y, 1);
@@ -192,7 +192,7 @@ static void send_and_ring(void)
 
 static const struct {
 	struct explore play;
-	unsigned outcomes; /* all that there are; 0: it is to fail */
+	unsigned outcomes; /* all outcomes; 0: the play has to fail */
 } cases[] = {
 	{{"dekker",
 	  2,
@@ -278,7 +278,7 @@ static const struct {
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
-/* A case, by itself: whether it is as it should be. */
+/* Runs a single case; returns whether the outcomes are the expected ones. */
 static bool is_right(char *program, size_t index)
 {
 	const struct explore plays[] = {cases[index].play, {.name = NULL}};
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 
 	for (i = 0; i < CASES; i++)
 		plays[i] = cases[i].play;
-	if (argc > 1) /* one, to be repeated */
+	if (argc > 1) /* a single play, to be repeated */
 		return explore_main(argc, argv, plays);
 	for (i = 0; i < CASES; i++) {
 		if (!is_right(argv[0], i))

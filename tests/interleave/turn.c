@@ -132,7 +132,7 @@ static bool post_alone(int wr, uint64_t seen, uint32_t route)
 	bool posted = false;
 
 	if (!rt_turn_take_alone(&s.turn, seen)) {
-		if (rt_turn_settle(&s.turn, seen))
+		if (rt_turn_answer_recall(&s.turn, seen))
 			tell(rt_turn_hold(&s.turn, &ops, NULL, s.budget));
 		return false;
 	}

@@ -105,7 +105,7 @@ static void *post_alone(void *arg)
 			s.keeps += (seen & RT_TURN_KEPT) != 0;
 			if (!rt_turn_leave_alone(&s.turn, seen))
 				hold();
-		} else if (rt_turn_settle(&s.turn, seen)) {
+		} else if (rt_turn_answer_recall(&s.turn, seen)) {
 			hold();
 		}
 	}

@@ -75,7 +75,7 @@ static void expect_free(pthread_mutex_t *lock)
 /* Asserts that no thread has the right to post. */
 static void expect_left(const struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
-	assert_false(rt_turn_look(&conn->gate[side].turn) & RT_TURN_HELD);
+	assert_false(rt_turn_is_held(&conn->gate[side].turn));
 }
 
 /* The log function is the program's: it may call what takes these. */

@@ -726,7 +726,7 @@ static void kept__recalled_meanwhile_IS_NOT_TAKEN(void **state)
 	seen = rt_turn_look(&side.turn);
 	in_another_thread(publish_and_post);
 	assert_false(rt_turn_take_alone(&side.turn, seen));
-	assert_false(rt_turn_settle(&side.turn, seen));
+	assert_false(rt_turn_answer_recall(&side.turn, seen));
 	assert_true(is_left(&side.turn));
 }
 
