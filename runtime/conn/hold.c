@@ -494,6 +494,52 @@ void rt_hold_poller(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 		rt_hold_published(conn, side);
 }
 
+/* ------------------------------------------------------- kept rights --- */
+
+#define HOLD_ASKED 64 /* sides for one fence */
+
+struct hold_asked {
+	struct rpma_rt_conn *conn;
+	enum rpma_rt_side side;
+	uint64_t asked;
+};
+
+/* The keepers that are outside give their rights up, with a fence for all. */
+static void hold_recall_asked(const struct hold_asked *sides, uint32_t count)
+{
+	uint32_t i;
+
+	if (count > 0)
+		rt_fence_heavy();
+	for (i = 0; i < count; i++) {
+		if (rt_turn_recall_asked(
+			    &sides[i].conn->gate[sides[i].side].turn,
+			    sides[i].asked))
+			rt_hold_let_go(sides[i].conn, sides[i].side);
+	}
+}
+
+void rt_hold_recall(struct rpma_rt_conn *conn)
+{
+	struct hold_asked sides[HOLD_ASKED];
+	uint32_t count = 0;
+	int i;
+
+	for (; conn != NULL; conn = conn->next) {
+		for (i = 0; i < 2; i++) {
+			sides[count].conn = conn;
+			sides[count].side = (enum rpma_rt_side)i;
+			count += rt_turn_ask_keeper(&conn->gate[i].turn,
+						    &sides[count].asked);
+		}
+		if (count < HOLD_ASKED - 1)
+			continue;
+		hold_recall_asked(sides, count);
+		count = 0;
+	}
+	hold_recall_asked(sides, count);
+}
+
 void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	/* pairs with the fence in post_refuse() [LEDGER-2]: either this look

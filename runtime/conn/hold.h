@@ -72,6 +72,10 @@ bool rt_hold_sweep(struct rpma_rt_conn *conn, enum rpma_rt_side side);
  * right */
 void rt_hold_tell_places(struct rpma_rt_conn *conn, enum rpma_rt_side side);
 
+/* Ends the keeping of rights to post to the connections of a list, except where
+ * the keeper is inside: for the dump, which reads ledgers. */
+void rt_hold_recall(struct rpma_rt_conn *conn);
+
 /* Gives the right back, after a thread took the right alone at the word `seen`
  * and has posted; posts what was published meanwhile. Inline for the usual case
  * that nothing was published. */

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "adopt.h"
-#include "base/order.h"
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/lang.h"
@@ -604,54 +603,6 @@ static void take_ended(const struct rpma_rt_conn *conn,
 		dump->connections.count--;
 }
 
-/* --------------------------------------------------------- kept rights --- */
-
-#define TAKE_ASKED 64 /* sides for one fence */
-
-struct take_asked {
-	struct rpma_rt_conn *conn;
-	enum rpma_rt_side side;
-	uint64_t asked;
-};
-
-/* The keepers that are outside give their rights up, with a fence for all. */
-static void take_recall_asked(const struct take_asked *sides, uint32_t count)
-{
-	uint32_t i;
-
-	if (count > 0)
-		rt_fence_heavy();
-	for (i = 0; i < count; i++) {
-		if (rt_turn_recall_asked(
-			    &sides[i].conn->gate[sides[i].side].turn,
-			    sides[i].asked))
-			rt_hold_let_go(sides[i].conn, sides[i].side);
-	}
-}
-
-/* Ends the keeping of rights to post, whose ledgers could not be read. */
-static void take_recall(struct rpma_rt *rt)
-{
-	struct take_asked sides[TAKE_ASKED];
-	struct rpma_rt_conn *conn;
-	uint32_t count = 0;
-	int i;
-
-	for (conn = rt->conns; conn != NULL; conn = conn->next) {
-		for (i = 0; i < 2; i++) {
-			sides[count].conn = conn;
-			sides[count].side = (enum rpma_rt_side)i;
-			count += rt_turn_ask_keeper(&conn->gate[i].turn,
-						    &sides[count].asked);
-		}
-		if (count < TAKE_ASKED - 1)
-			continue;
-		take_recall_asked(sides, count);
-		count = 0;
-	}
-	take_recall_asked(sides, count);
-}
-
 /* ---------------------------------------------------------- everything --- */
 
 static void take_locked(struct rpma_rt *rt, struct rt_dump_all *dump)
@@ -685,7 +636,7 @@ static void take_locked(struct rpma_rt *rt, struct rt_dump_all *dump)
 	TAKE_EACH(listed_pools, const struct rpma_rt_pool, take_pool);
 	cds_list_for_each(link, &rt->listed_shards) take_shards(
 		RT_FROM(struct rpma_rt_shards, listed, link), sets++, dump);
-	take_recall(rt);
+	rt_hold_recall(rt->conns);
 	for (conn = rt->conns; conn != NULL; conn = conn->next)
 		take_conn(conn, dump);
 	for (conn = rt->ended; conn != NULL; conn = conn->next)
