@@ -332,9 +332,7 @@ static void client_delete(struct client *client)
 
 static void on_connect(struct worker *worker, struct rpma_rt_conn *conn)
 {
-	struct kv_hello hello = {.window = WINDOW,
-				 .value_max = (uint32_t)KV_VALUE_MAX},
-			theirs;
+	struct kv_hello hello = {WINDOW, KV_VALUE_MAX, 0, 0}, theirs;
 	struct rpma_conn_private_data pdata = {NULL, 0};
 	uint8_t bytes[KV_HELLO];
 

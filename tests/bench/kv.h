@@ -4,13 +4,13 @@
 /*
  * kv.h -- what bench_kv_server and bench_kv_client share: the messages of
  * examples/common/kv_protocol.h as structures, connections by verbs and
- * rdma_cm, chains of work requests. Both programs have one thread, and both
- * are made as fast as they could be:
+ * rdma_cm, chains of work requests. Each program has a single thread, and is
+ * made as fast as possible:
  *
- *	one CQ, polled for 32 completions; after a batch one post for each queue
- *	pair that has something to send, and one for all receives
- *	work requests and their pieces are made once, and differ in the address
- *	one send of 16 is signaled
+ *	a single CQ, polled for 32 completions; after a batch a chain for each
+ *	queue pair with something to send, and a chain of receives
+ *	work requests and pieces are made once, and differ in the address
+ *	a send of 16 is signaled
  *
  * Failures end the program.
  */
