@@ -131,6 +131,8 @@ static void on_up(struct kv_client *client)
 			   hello.window < CALLS_MAX ? hello.window : CALLS_MAX);
 	else
 		rpma_rt_conn_close(client->link.conn);
+	client->shard = hello.shard;
+	client->shards = hello.shards;
 	leave(client); /* KV_BYE can come before ESTABLISHED */
 }
 

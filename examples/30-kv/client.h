@@ -45,8 +45,9 @@ struct kv_client {
 	struct calls calls; /* window 0: not connected, or leaving */
 	uint64_t now_ns;
 	uint64_t connects;
-	uint64_t broken; /* messages that are no answers to open calls */
-	bool is_leaving; /* the server has said KV_BYE */
+	uint64_t broken;	/* messages that are no answers to open calls */
+	bool is_leaving;	/* the server has said KV_BYE */
+	uint32_t shard, shards; /* as the server's hello says */
 	uint8_t hello[KV_HELLO];
 };
 

@@ -61,8 +61,31 @@ static size_t choose_size(struct load *load)
 	return (size_t)(low * pow((high + 1) / low, share));
 }
 
+/* Chooses a key by the distribution, of the shard of the connection, or of any
+ * other shard, as often as the settings say. */
+static uint32_t choose_key(struct load *load, const struct kv_client *client)
+{
+	uint64_t foreign = load->settings->foreign;
+	bool is_foreign = keys_random(&load->keys) % 100 < foreign;
+	char name[KEY_LEN];
+	uint32_t key, owner;
+	int tries;
+
+	for (tries = 0; tries < 1000; tries++) {
+		key = keys_choose(&load->keys);
+		if (foreign == FOREIGN_ANY || client->shards < 2)
+			break;
+		keys_name(&load->keys, key, name);
+		owner = kv_shard_of(kv_hash(name, KEY_LEN), client->shards);
+		if ((owner != client->shard) == is_foreign)
+			break;
+	}
+	return key;
+}
+
 /* Chooses what the request does; returns false if there is no memory now. */
-static bool choose(struct load *load, struct request *request)
+static bool choose(struct load *load, const struct kv_client *client,
+		   struct request *request)
 {
 	uint64_t of_100 = keys_random(&load->keys) % 100;
 	const struct settings *settings = load->settings;
@@ -70,7 +93,7 @@ static bool choose(struct load *load, struct request *request)
 	struct key *key;
 
 	request->key =
-		load->is_filling ? load->filled : keys_choose(&load->keys);
+		load->is_filling ? load->filled : choose_key(load, client);
 	key = &load->keys.keys[request->key];
 	if (load->is_filling)
 		op->kind = KV_PUT;
@@ -112,7 +135,7 @@ static bool start(struct load *load, struct kv_client *client,
 		return false;
 	load->free = request->next;
 	request->since_ns = since_ns;
-	if (!choose(load, request)) {
+	if (!choose(load, client, request)) {
 		request_free(load, request);
 		return false;
 	}

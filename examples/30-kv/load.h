@@ -17,6 +17,8 @@
 #include "client.h"
 #include "keys.h"
 
+#define FOREIGN_ANY 101
+
 struct settings {
 	const char *address, *port;
 	uint64_t threads;
@@ -32,6 +34,9 @@ struct settings {
 	uint64_t deadline_ms; /* 0: none */
 	uint64_t patience_s;  /* without any answer */
 	uint64_t seed;
+	uint64_t foreign;    /* of 100 keys, keys of another shard than the
+			      * shard of the connection; FOREIGN_ANY: as keys
+			      * fall */
 	const char *keys_by; /* zipf or uniform */
 };
 

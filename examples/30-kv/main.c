@@ -29,6 +29,7 @@ static struct settings settings = {.threads = 1,
 				   .size_min = 64,
 				   .size_max = 64,
 				   .patience_s = 10,
+				   .foreign = FOREIGN_ANY,
 				   .keys_by = "zipf"};
 static const char *json;
 static uint64_t line_ms = 1000;
@@ -58,6 +59,9 @@ static const struct word words[] = {
 	 "seconds without any answer"},
 	{"seed", &settings.seed, NULL, 0, UINT32_MAX,
 	 "of keys and choices; 0: by chance"},
+	{"foreign", &settings.foreign, NULL, 0, FOREIGN_ANY,
+	 "of 100 keys, those of another shard than the connection's; 101: as "
+	 "keys fall"},
 	{"by", NULL, &settings.keys_by, 0, 0, "zipf or uniform"},
 	{"line", &line_ms, NULL, 10, 3600000,
 	 "milliseconds between lines of progress"},
