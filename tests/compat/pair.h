@@ -13,13 +13,9 @@
 #ifndef COMPAT_PAIR_H
 #define COMPAT_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <librpma.h>
+
+#include "../cases.h"
 
 #define PAIR_MEM 4096
 
@@ -57,6 +53,11 @@ extern const char *the_addr;
 int pair_main(const char *name, const struct CMUnitTest *tests, size_t count);
 #define PAIR_RUN(tests) \
 	pair_main(#tests, tests, sizeof(tests) / sizeof((tests)[0]))
+#define PAIR_MAIN()                                                   \
+	int main(void)                                                \
+	{                                                             \
+		return pair_main("tests", tests_listed, tests_count); \
+	}
 
 /* Opens an endpoint at a free port; the number is left in port (8 bytes). */
 struct rpma_ep *pair_listen(char *port);

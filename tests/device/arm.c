@@ -136,39 +136,33 @@ static void check_armings(enum completion kind)
 		check_arming((enum arming)how, kind);
 }
 
-static void arm__plain_recv(void **state)
+FX_TEST(arm__plain_recv)
 {
-	(void)state;
 	check_armings(PLAIN_RECV);
 }
 
-static void arm__solicited_recv(void **state)
+FX_TEST(arm__solicited_recv)
 {
-	(void)state;
 	check_armings(SOLICITED_RECV);
 }
 
-static void arm__solicited_write_with_imm(void **state)
+FX_TEST(arm__solicited_write_with_imm)
 {
-	(void)state;
 	check_armings(SOLICITED_IMM);
 }
 
-static void arm__flushed_recv(void **state)
+FX_TEST(arm__flushed_recv)
 {
-	(void)state;
 	check_armings(FLUSHED_RECV);
 }
 
-static void arm__successful_send(void **state)
+FX_TEST(arm__successful_send)
 {
-	(void)state;
 	check_armings(PLAIN_SEND);
 }
 
-static void arm__failed_send(void **state)
+FX_TEST(arm__failed_send)
 {
-	(void)state;
 	check_armings(FAILED_SEND);
 }
 
@@ -180,11 +174,10 @@ static void message(struct wire *w)
 	fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
 }
 
-static void arm__is_one_shot(void **state)
+FX_TEST(arm__is_one_shot)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (int i = 0; i < 5; ++i) {
 		arm(w->b.rcq, 0);
 		message(w);
@@ -195,11 +188,10 @@ static void arm__is_one_shot(void **state)
 	}
 }
 
-static void arm__twice_is_one_event(void **state)
+FX_TEST(arm__twice_is_one_event)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	arm(w->b.rcq, 0);
 	arm(w->b.rcq, 0);
 	message(w);
@@ -208,11 +200,10 @@ static void arm__twice_is_one_event(void **state)
 	assert_false(fx_readable(w->b.channel->fd));
 }
 
-static void arm__again_before_the_event_is_read(void **state)
+FX_TEST(arm__again_before_the_event_is_read)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	arm(w->b.rcq, 0);
 	message(w);
 	fx_wait_readable(w->b.channel->fd, "the first event");
@@ -224,11 +215,10 @@ static void arm__again_before_the_event_is_read(void **state)
 }
 
 /* With a completion there already, an event may come; a poll must see it. */
-static void arm__after_the_completion_poll_finds_it(void **state)
+FX_TEST(arm__after_the_completion_poll_finds_it)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	assert_int_equal(wire_send(&w->a, 2), 0);
 	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
@@ -240,11 +230,10 @@ static void arm__after_the_completion_poll_finds_it(void **state)
 		message(w);
 }
 
-static void event__may_find_the_queue_empty(void **state)
+FX_TEST(event__may_find_the_queue_empty)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	arm(w->b.rcq, 0);
 	message(w);
 	fx_expect_event(w->b.channel, w->b.rcq);
@@ -254,21 +243,4 @@ static void event__may_find_the_queue_empty(void **state)
 	fx_expect_event(w->b.channel, w->b.rcq);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(arm__plain_recv),
-		FX_TEST(arm__solicited_recv),
-		FX_TEST(arm__solicited_write_with_imm),
-		FX_TEST(arm__flushed_recv),
-		FX_TEST(arm__successful_send),
-		FX_TEST(arm__failed_send),
-		FX_TEST(arm__is_one_shot),
-		FX_TEST(arm__twice_is_one_event),
-		FX_TEST(arm__again_before_the_event_is_read),
-		FX_TEST(arm__after_the_completion_poll_finds_it),
-		FX_TEST(event__may_find_the_queue_empty),
-	};
-
-	return fx_main(argc, argv, "arm", tests, FX_COUNT(tests));
-}
+FX_MAIN("arm")

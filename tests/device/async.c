@@ -49,23 +49,21 @@ static struct srq_event srq_event_new(void)
 	return e;
 }
 
-static void async_fd__nonblocking_EAGAIN(void **state)
+FX_TEST(async_fd__nonblocking_EAGAIN)
 {
 	struct ibv_context *verbs = fx_context();
 	struct ibv_async_event event;
 
-	(void)state;
 	fx_nonblock(verbs->async_fd);
 	assert_int_equal(ibv_get_async_event(verbs, &event), -1);
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void async_fd__readable_until_got(void **state)
+FX_TEST(async_fd__readable_until_got)
 {
 	struct srq_event e = srq_event_new();
 	struct ibv_async_event event;
 
-	(void)state;
 	fx_wait_readable(dut.verbs->async_fd, "the limit event");
 	assert_int_equal(ibv_get_async_event(dut.verbs, &event), 0);
 	ibv_ack_async_event(&event);
@@ -74,11 +72,10 @@ static void async_fd__readable_until_got(void **state)
 	assert_false(fx_readable(dut.verbs->async_fd));
 }
 
-static void event__only_in_its_own_context(void **state)
+FX_TEST(event__only_in_its_own_context)
 {
 	struct ibv_context *other = fx_context();
 
-	(void)state;
 	srq_event_new();
 	fx_expect_async(dut.verbs, IBV_EVENT_SRQ_LIMIT_REACHED);
 	assert_false(fx_readable(other->async_fd));
@@ -100,7 +97,7 @@ static void *destroy_srq(void *arg)
 	return NULL;
 }
 
-static void destroy__waits_for_acknowledgement(void **state)
+FX_TEST(destroy__waits_for_acknowledgement)
 {
 	struct srq_event e = srq_event_new();
 	struct destroyer destroyer = {.srq = e.srq};
@@ -108,7 +105,6 @@ static void destroy__waits_for_acknowledgement(void **state)
 	struct ibv_async_event event;
 	pthread_t t;
 
-	(void)state;
 	fx_wait_readable(dut.verbs->async_fd, "the limit event");
 	assert_int_equal(ibv_get_async_event(dut.verbs, &event), 0);
 	assert_int_equal(fx_destroy(e.w->b.qp), 0);
@@ -125,18 +121,17 @@ static void destroy__waits_for_acknowledgement(void **state)
 	assert_int_equal(destroyer.ret, 0);
 }
 
-static void destroy__withdraws_unread_events(void **state)
+FX_TEST(destroy__withdraws_unread_events)
 {
 	struct srq_event e = srq_event_new();
 
-	(void)state;
 	fx_wait_readable(dut.verbs->async_fd, "the limit event");
 	assert_int_equal(fx_destroy(e.w->b.qp), 0);
 	assert_int_equal(fx_destroy(e.srq), 0);
 	assert_false(fx_readable(dut.verbs->async_fd));
 }
 
-static void access_error__event_at_the_responder(void **state)
+FX_TEST(access_error__event_at_the_responder)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_RDMA_WRITE,
@@ -148,7 +143,6 @@ static void access_error__event_at_the_responder(void **state)
 	struct ibv_sge sge;
 	struct ibv_async_event event;
 
-	(void)state;
 	fx_need(dut.traits->access_event,
 		"the device raises no event for a remote access error");
 	wire_wr(&w->a, &op, &wr, &sge);
@@ -159,13 +153,12 @@ static void access_error__event_at_the_responder(void **state)
 	assert_ptr_equal(event.element.qp, w->b.qp);
 }
 
-static void first_message__in_rtr_COMM_EST(void **state)
+FX_TEST(first_message__in_rtr_COMM_EST)
 {
 	struct ibv_async_event event;
 	struct end a;
 	struct end b;
 
-	(void)state;
 	fx_need(dut.traits->comm_est_event, "the device raises no COMM_EST");
 	fx_far();
 	wire_end(NULL, &a);
@@ -206,7 +199,7 @@ static void *read_event(void *arg)
 	return NULL;
 }
 
-static void get_async_event__signal_EINTR(void **state)
+FX_TEST(get_async_event__signal_EINTR)
 {
 	struct sigaction act = {.sa_handler = on_signal};
 	struct sigaction old;
@@ -214,7 +207,6 @@ static void get_async_event__signal_EINTR(void **state)
 	struct fx_deadline d = fx_deadline();
 	pthread_t t;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGUSR1, &act, &old), 0);
 	assert_int_equal(pthread_create(&t, NULL, read_event, &reader), 0);
 	while (!atomic_load_explicit(&reader.done, memory_order_acquire)) {
@@ -227,18 +219,4 @@ static void get_async_event__signal_EINTR(void **state)
 	sigaction(SIGUSR1, &old, NULL);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(async_fd__nonblocking_EAGAIN),
-		FX_TEST(async_fd__readable_until_got),
-		FX_TEST(event__only_in_its_own_context),
-		FX_TEST(destroy__waits_for_acknowledgement),
-		FX_TEST(destroy__withdraws_unread_events),
-		FX_TEST(access_error__event_at_the_responder),
-		FX_TEST(first_message__in_rtr_COMM_EST),
-		FX_TEST(get_async_event__signal_EINTR),
-	};
-
-	return fx_main(argc, argv, "async", tests, FX_COUNT(tests));
-}
+FX_MAIN("async")

@@ -63,12 +63,11 @@ static void gather(struct wire **w, struct ibv_comp_channel *ch, int n)
 	assert_false(fx_readable(ch->fd));
 }
 
-static void channel__of_20_cqs_one_event_each(void **state)
+FX_TEST(channel__of_20_cqs_one_event_each)
 {
 	struct ibv_comp_channel *ch = fx_channel();
 	struct wire *w[MANY];
 
-	(void)state;
 	make_many(w, ch);
 	for (int round = 0; round < 3; ++round) {
 		for (int i = 0; i < MANY; ++i) {
@@ -84,12 +83,11 @@ static void channel__of_20_cqs_one_event_each(void **state)
 	}
 }
 
-static void channel__only_cqs_with_completions_wake(void **state)
+FX_TEST(channel__only_cqs_with_completions_wake)
 {
 	struct ibv_comp_channel *ch = fx_channel();
 	struct wire *w[MANY];
 
-	(void)state;
 	make_many(w, ch);
 	for (int i = 0; i < MANY; ++i)
 		arm(w[i]->b.rcq, 0);
@@ -101,12 +99,11 @@ static void channel__only_cqs_with_completions_wake(void **state)
 }
 
 /* A queue pair that is connected to itself: a send ends behind its receive. */
-static void channel__events_in_the_order_of_completions(void **state)
+FX_TEST(channel__events_in_the_order_of_completions)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct end end;
 
-	(void)state;
 	wire_end(&opts, &end);
 	end.peer = &end;
 	wire_move(&opts, end.qp, end.qp->qp_num, IBV_QPS_RTS);
@@ -122,13 +119,12 @@ static void channel__events_in_the_order_of_completions(void **state)
 	}
 }
 
-static void get_cq_event__nonblocking_EAGAIN(void **state)
+FX_TEST(get_cq_event__nonblocking_EAGAIN)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_cq *cq;
 	void *context;
 
-	(void)state;
 	fx_nonblock(w->b.channel->fd);
 	assert_int_equal(ibv_get_cq_event(w->b.channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -149,13 +145,12 @@ static int epoll_of(int fd, uint32_t events)
 	return ep;
 }
 
-static void epoll__level_stays_until_read(void **state)
+FX_TEST(epoll__level_stays_until_read)
 {
 	struct wire *w = wire_new(NULL);
 	int ep = epoll_of(w->b.channel->fd, EPOLLIN);
 	struct epoll_event ev;
 
-	(void)state;
 	assert_int_equal(epoll_wait(ep, &ev, 1, 0), 0);
 	arm(w->b.rcq, 0);
 	message(w);
@@ -166,13 +161,12 @@ static void epoll__level_stays_until_read(void **state)
 	close(ep);
 }
 
-static void epoll__edge_per_event(void **state)
+FX_TEST(epoll__edge_per_event)
 {
 	struct wire *w = wire_new(NULL);
 	int ep = epoll_of(w->b.channel->fd, EPOLLIN | EPOLLET);
 	struct epoll_event ev;
 
-	(void)state;
 	for (int i = 0; i < 3; ++i) {
 		arm(w->b.rcq, 0);
 		message(w);
@@ -222,13 +216,12 @@ static void join_waiter(pthread_t thread, struct waiter *waiter)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void get_cq_event__blocks_until_completion(void **state)
+FX_TEST(get_cq_event__blocks_until_completion)
 {
 	struct wire *w = wire_new(NULL);
 	struct waiter waiter = {.channel = w->b.channel};
 	pthread_t t;
 
-	(void)state;
 	arm(w->b.rcq, 0);
 	assert_int_equal(pthread_create(&t, NULL, wait_for_event, &waiter), 0);
 	message(w);
@@ -242,7 +235,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-static void get_cq_event__signal_EINTR(void **state)
+FX_TEST(get_cq_event__signal_EINTR)
 {
 	struct sigaction act = {.sa_handler = on_signal};
 	struct sigaction old;
@@ -250,7 +243,6 @@ static void get_cq_event__signal_EINTR(void **state)
 	struct fx_deadline d = fx_deadline();
 	pthread_t t;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGUSR1, &act, &old), 0);
 	assert_int_equal(pthread_create(&t, NULL, wait_for_event, &waiter), 0);
 	while (!is_done(&waiter)) {
@@ -273,7 +265,7 @@ static void *destroy_cq(void *arg)
 	return NULL;
 }
 
-static void destroy_cq__waits_for_acknowledgement(void **state)
+FX_TEST(destroy_cq__waits_for_acknowledgement)
 {
 	struct wire *w = wire_new(NULL);
 	struct waiter waiter = {.cq = w->b.rcq};
@@ -281,7 +273,6 @@ static void destroy_cq__waits_for_acknowledgement(void **state)
 	void *context;
 	pthread_t t;
 
-	(void)state;
 	for (int i = 0; i < 3; ++i) {
 		arm(w->b.rcq, 0);
 		message(w);
@@ -301,11 +292,10 @@ static void destroy_cq__waits_for_acknowledgement(void **state)
 	assert_int_equal(waiter.ret, 0);
 }
 
-static void destroy_cq__withdraws_unread_events(void **state)
+FX_TEST(destroy_cq__withdraws_unread_events)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	arm(w->b.rcq, 0);
 	message(w);
 	fx_wait_readable(w->b.channel->fd, "an event");
@@ -314,14 +304,13 @@ static void destroy_cq__withdraws_unread_events(void **state)
 	assert_false(fx_readable(w->b.channel->fd));
 }
 
-static void destroy_cq__leaves_events_of_others(void **state)
+FX_TEST(destroy_cq__leaves_events_of_others)
 {
 	struct ibv_comp_channel *ch = fx_channel();
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *one;
 	struct wire *two;
 
-	(void)state;
 	opts.channel = ch;
 	one = wire_new(&opts);
 	two = wire_new(&opts);
@@ -336,21 +325,4 @@ static void destroy_cq__leaves_events_of_others(void **state)
 	assert_false(fx_readable(ch->fd));
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(channel__of_20_cqs_one_event_each),
-		FX_TEST(channel__only_cqs_with_completions_wake),
-		FX_TEST(channel__events_in_the_order_of_completions),
-		FX_TEST(get_cq_event__nonblocking_EAGAIN),
-		FX_TEST(epoll__level_stays_until_read),
-		FX_TEST(epoll__edge_per_event),
-		FX_TEST(get_cq_event__blocks_until_completion),
-		FX_TEST(get_cq_event__signal_EINTR),
-		FX_TEST(destroy_cq__waits_for_acknowledgement),
-		FX_TEST(destroy_cq__withdraws_unread_events),
-		FX_TEST(destroy_cq__leaves_events_of_others),
-	};
-
-	return fx_main(argc, argv, "channel", tests, FX_COUNT(tests));
-}
+FX_MAIN("channel")

@@ -28,23 +28,21 @@ static const uint8_t *pattern(void)
 	return data;
 }
 
-static void link__carries_messages(void **state)
+FX_TEST(link__carries_messages)
 {
 	struct cm_link *l = cm_link_new();
 
-	(void)state;
 	cm_check(l);
 	cm_check(l);
 	cm_hang_up(l);
 }
 
-static void resolve__fills_the_id(void **state)
+FX_TEST(resolve__fills_the_id)
 {
 	struct rdma_cm_id *listener = cm_listen(cm_channel());
 	struct rdma_cm_id *id = cm_id(cm_channel());
 	struct sockaddr_in *peer;
 
-	(void)state;
 	assert_null(id->verbs);
 	cm_resolve(id, cm_port(listener));
 	assert_non_null(id->verbs);
@@ -73,29 +71,26 @@ static void request__carries_private_data(uint8_t len)
 	fx_release(mark);
 }
 
-static void connect__private_data_arrives(void **state)
+FX_TEST(connect__private_data_arrives)
 {
-	(void)state;
 	request__carries_private_data(1);
 	request__carries_private_data(20);
 	request__carries_private_data(REQUEST_DATA);
 }
 
-static void connect__too_much_private_data_refused(void **state)
+FX_TEST(connect__too_much_private_data_refused)
 {
 	struct cm_link *l = cm_link_init();
 	struct rdma_conn_param param = cm_param(pattern(), REQUEST_DATA + 1);
 
-	(void)state;
 	assert_int_equal(rdma_connect(l->client.id, &param), -1);
 	assert_int_equal(errno, EINVAL);
 }
 
-static void accept__private_data_arrives(void **state)
+FX_TEST(accept__private_data_arrives)
 {
 	static const uint8_t lengths[] = {1, 30, ACCEPT_DATA};
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(lengths); ++i) {
 		size_t mark = fx_mark();
 		struct cm_link *l = cm_link_init();
@@ -113,11 +108,10 @@ static void accept__private_data_arrives(void **state)
 	}
 }
 
-static void reject__status_and_private_data_arrive(void **state)
+FX_TEST(reject__status_and_private_data_arrive)
 {
 	static const uint8_t lengths[] = {0, 1, 30, REJECT_DATA};
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(lengths); ++i) {
 		size_t mark = fx_mark();
 		struct cm_link *l = cm_link_init();
@@ -134,13 +128,12 @@ static void reject__status_and_private_data_arrive(void **state)
 	}
 }
 
-static void connect__no_listener_REJECTED(void **state)
+FX_TEST(connect__no_listener_REJECTED)
 {
 	struct cm_link *l = cm_link_init();
 	struct rdma_conn_param param = cm_param(NULL, 0);
 	struct cm_seen seen;
 
-	(void)state;
 	assert_int_equal(fx_destroy(l->listener), 0);
 	assert_int_equal(rdma_connect(l->client.id, &param), 0);
 	seen = cm_expect(l->client.channel, RDMA_CM_EVENT_REJECTED);
@@ -148,12 +141,11 @@ static void connect__no_listener_REJECTED(void **state)
 	assert_ptr_equal(seen.id, l->client.id);
 }
 
-static void connect__not_resolved_EINVAL(void **state)
+FX_TEST(connect__not_resolved_EINVAL)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 	struct rdma_conn_param param = cm_param(NULL, 0);
 
-	(void)state;
 	fx_need(dut.traits->cm_checks_state,
 		"the library follows the device an id has not yet");
 	param.qp_num = 7;
@@ -161,11 +153,10 @@ static void connect__not_resolved_EINVAL(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void resolve_route__before_address_EINVAL(void **state)
+FX_TEST(resolve_route__before_address_EINVAL)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 
-	(void)state;
 	fx_need(dut.traits->cm_checks_state,
 		"the library follows the device an id has not yet");
 	assert_int_equal(rdma_resolve_route(id, 1000), -1);
@@ -173,13 +164,12 @@ static void resolve_route__before_address_EINVAL(void **state)
 }
 
 /* TEST-NET-3: nobody has it. Which of the errors tells so is the device's. */
-static void resolve_addr__of_nobody_fails(void **state)
+FX_TEST(resolve_addr__of_nobody_fails)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(7)};
 	struct cm_seen seen;
 
-	(void)state;
 	inet_aton("203.0.113.77", &addr.sin_addr);
 	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 2000)) {
 		assert_true(errno == ENETUNREACH || errno == EHOSTUNREACH ||
@@ -190,13 +180,12 @@ static void resolve_addr__of_nobody_fails(void **state)
 	assert_true(seen.status < 0);
 }
 
-static void request__negotiates_depths(void **state)
+FX_TEST(request__negotiates_depths)
 {
 	struct cm_link *l = cm_link_init();
 	struct rdma_conn_param param = cm_param(NULL, 0);
 	struct cm_seen seen;
 
-	(void)state;
 	param.responder_resources = 3;
 	param.initiator_depth = 2;
 	assert_int_equal(rdma_connect(l->client.id, &param), 0);
@@ -212,13 +201,12 @@ static void request__negotiates_depths(void **state)
 	cm_expect(l->client.channel, RDMA_CM_EVENT_REJECTED);
 }
 
-static void request_id__has_the_context_of_its_listener(void **state)
+FX_TEST(request_id__has_the_context_of_its_listener)
 {
 	struct cm_link *l = cm_link_init();
 	int tag;
 	struct cm_seen seen;
 
-	(void)state;
 	l->listener->context = &tag;
 	seen = cm_request(l, NULL, 0);
 	assert_ptr_equal(seen.id->context, &tag);
@@ -227,11 +215,10 @@ static void request_id__has_the_context_of_its_listener(void **state)
 }
 
 /* The server's receive is posted before it accepts: that is what it is for. */
-static void recv__before_accept_gets_the_first_message(void **state)
+FX_TEST(recv__before_accept_gets_the_first_message)
 {
 	struct cm_link *l = cm_link_init();
 
-	(void)state;
 	cm_request(l, NULL, 0);
 	cm_make_qp(&l->server);
 	cm_post_recv(&l->server, 5);
@@ -247,11 +234,10 @@ static void recv__before_accept_gets_the_first_message(void **state)
 	fx_expect(l->server.cq, 8, IBV_WC_SUCCESS);
 }
 
-static void qp_states__follow_the_connection(void **state)
+FX_TEST(qp_states__follow_the_connection)
 {
 	struct cm_link *l = cm_link_init();
 
-	(void)state;
 	assert_int_equal(l->client.id->qp->state, IBV_QPS_INIT);
 	cm_request(l, NULL, 0);
 	cm_make_qp(&l->server);
@@ -265,7 +251,7 @@ static void qp_states__follow_the_connection(void **state)
 }
 
 /* A client that manages its QP itself: CONNECT_RESPONSE, then establish. */
-static void establish__by_hand(void **state)
+FX_TEST(establish__by_hand)
 {
 	struct cm_link *l = cm_link_init();
 	struct ibv_qp_init_attr init = {.send_cq = l->client.cq,
@@ -277,7 +263,6 @@ static void establish__by_hand(void **state)
 						   IBV_QPS_RTS};
 	struct ibv_qp *qp;
 
-	(void)state;
 	assert_int_equal(fx_destroy(&l->client), 0);
 	qp = fx_qp(l->client.pd, &init);
 	param.qp_num = qp->qp_num;
@@ -325,7 +310,7 @@ static void move_by_hand(struct rdma_cm_id *id, struct ibv_qp *qp)
  * A server that manages its QP itself moves the QP to RTS before the accept,
  * and the first message of the server arrives.
  */
-static void accept__behind_a_move_to_rts_by_hand(void **state)
+FX_TEST(accept__behind_a_move_to_rts_by_hand)
 {
 	struct cm_link *l = cm_link_init();
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
@@ -340,7 +325,6 @@ static void accept__behind_a_move_to_rts_by_hand(void **state)
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
 
-	(void)state;
 	cm_post_recv(&l->client, 1);
 	cm_request(l, NULL, 0);
 	init.send_cq = init.recv_cq = fx_cq(8, NULL, NULL);
@@ -359,14 +343,13 @@ static void accept__behind_a_move_to_rts_by_hand(void **state)
 }
 
 /* Without a channel every step ends before its call returns. */
-static void synchronous_ids__connect(void **state)
+FX_TEST(synchronous_ids__connect)
 {
 	struct rdma_event_channel *ch = cm_channel();
 	struct rdma_cm_id *listener = cm_listen(ch);
 	struct rdma_cm_id *id = cm_id(NULL);
 	struct sockaddr_in addr = cm_addr(cm_port(listener));
 
-	(void)state;
 	assert_int_equal(
 		rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 5000), 0);
 	assert_non_null(id->event);
@@ -376,25 +359,23 @@ static void synchronous_ids__connect(void **state)
 	assert_non_null(id->verbs);
 }
 
-static void get_cm_event__nonblocking_EAGAIN(void **state)
+FX_TEST(get_cm_event__nonblocking_EAGAIN)
 {
 	struct rdma_event_channel *ch = cm_channel();
 	struct rdma_cm_event *event;
 
-	(void)state;
 	fx_nonblock(ch->fd);
 	assert_int_equal(rdma_get_cm_event(ch, &event), -1);
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void getaddrinfo__resolves_and_creates(void **state)
+FX_TEST(getaddrinfo__resolves_and_creates)
 {
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP};
 	struct rdma_addrinfo *res;
 	char text[INET_ADDRSTRLEN];
 	struct sockaddr_in *dst;
 
-	(void)state;
 	inet_ntop(AF_INET, &dut.addr.sin_addr, text, sizeof(text));
 	assert_int_equal(rdma_getaddrinfo(text, "7471", &hints, &res), 0);
 	assert_int_equal(res->ai_family, AF_INET);
@@ -410,41 +391,14 @@ static void getaddrinfo__resolves_and_creates(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-static void getaddrinfo__no_such_name_fails(void **state)
+FX_TEST(getaddrinfo__no_such_name_fails)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST,
 				      .ai_port_space = RDMA_PS_TCP};
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_not_equal(
 		rdma_getaddrinfo("not an address", "7471", &hints, &res), 0);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(link__carries_messages),
-		FX_TEST(resolve__fills_the_id),
-		FX_TEST(connect__private_data_arrives),
-		FX_TEST(connect__too_much_private_data_refused),
-		FX_TEST(accept__private_data_arrives),
-		FX_TEST(reject__status_and_private_data_arrive),
-		FX_TEST(connect__no_listener_REJECTED),
-		FX_TEST(connect__not_resolved_EINVAL),
-		FX_TEST(resolve_route__before_address_EINVAL),
-		FX_TEST(resolve_addr__of_nobody_fails),
-		FX_TEST(request__negotiates_depths),
-		FX_TEST(request_id__has_the_context_of_its_listener),
-		FX_TEST(recv__before_accept_gets_the_first_message),
-		FX_TEST(qp_states__follow_the_connection),
-		FX_TEST(establish__by_hand),
-		FX_TEST(accept__behind_a_move_to_rts_by_hand),
-		FX_TEST(synchronous_ids__connect),
-		FX_TEST(get_cm_event__nonblocking_EAGAIN),
-		FX_TEST(getaddrinfo__resolves_and_creates),
-		FX_TEST(getaddrinfo__no_such_name_fails),
-	};
-
-	return fx_main(argc, argv, "cm_connect", tests, FX_COUNT(tests));
-}
+FX_MAIN("cm_connect")

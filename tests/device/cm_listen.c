@@ -28,43 +28,39 @@ static int bind_any(struct rdma_cm_id *id, uint16_t port)
 	return rdma_bind_addr(id, (struct sockaddr *)&addr);
 }
 
-static void bind__to_the_device_fills_the_id(void **state)
+FX_TEST(bind__to_the_device_fills_the_id)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 
-	(void)state;
 	assert_int_equal(bind_to(id, 0), 0);
 	assert_non_null(id->verbs);
 	assert_int_not_equal(cm_port(id), 0);
 }
 
-static void bind__to_any_leaves_the_device_open(void **state)
+FX_TEST(bind__to_any_leaves_the_device_open)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 
-	(void)state;
 	assert_int_equal(bind_any(id, 0), 0);
 	assert_null(id->verbs);
 	assert_int_not_equal(cm_port(id), 0);
 }
 
-static void bind__port_0_gives_different_ports(void **state)
+FX_TEST(bind__port_0_gives_different_ports)
 {
 	struct rdma_cm_id *one = cm_id(cm_channel());
 	struct rdma_cm_id *two = cm_id(cm_channel());
 
-	(void)state;
 	assert_int_equal(bind_to(one, 0), 0);
 	assert_int_equal(bind_to(two, 0), 0);
 	assert_int_not_equal(cm_port(one), cm_port(two));
 }
 
-static void bind__taken_EADDRINUSE(void **state)
+FX_TEST(bind__taken_EADDRINUSE)
 {
 	struct rdma_cm_id *listener = cm_listen(cm_channel());
 	struct rdma_cm_id *id = cm_id(cm_channel());
 
-	(void)state;
 	assert_int_equal(bind_to(id, cm_port(listener)), -1);
 	assert_int_equal(errno, EADDRINUSE);
 	/* taken at one of the addresses that this would be */
@@ -72,44 +68,40 @@ static void bind__taken_EADDRINUSE(void **state)
 	assert_true(errno == EADDRINUSE || errno == EADDRNOTAVAIL);
 }
 
-static void bind__free_again_after_destroy(void **state)
+FX_TEST(bind__free_again_after_destroy)
 {
 	struct rdma_cm_id *listener = cm_listen(cm_channel());
 	struct rdma_cm_id *id = cm_id(cm_channel());
 	uint16_t port = cm_port(listener);
 
-	(void)state;
 	assert_int_equal(fx_destroy(listener), 0);
 	assert_int_equal(bind_to(id, port), 0);
 	assert_int_equal(cm_port(id), port);
 }
 
-static void bind__twice_EINVAL(void **state)
+FX_TEST(bind__twice_EINVAL)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 
-	(void)state;
 	assert_int_equal(bind_to(id, 0), 0);
 	assert_int_equal(bind_to(id, 0), -1);
 	assert_int_equal(errno, EINVAL);
 }
 
-static void bind__to_an_address_of_nobody_fails(void **state)
+FX_TEST(bind__to_an_address_of_nobody_fails)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 	struct sockaddr_in addr = {.sin_family = AF_INET};
 
-	(void)state;
 	inet_aton("203.0.113.77", &addr.sin_addr);
 	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&addr), -1);
 	assert_true(errno == ENODEV || errno == EADDRNOTAVAIL);
 }
 
-static void listen__twice_EINVAL(void **state)
+FX_TEST(listen__twice_EINVAL)
 {
 	struct rdma_cm_id *id = cm_listen(cm_channel());
 
-	(void)state;
 	assert_int_equal(rdma_listen(id, 1), -1);
 	assert_int_equal(errno, EINVAL);
 }
@@ -136,38 +128,35 @@ static void reaches(struct rdma_cm_id *listener, uint16_t port)
 	cm_destroy(&l->client);
 }
 
-static void listen__on_any_address_is_reached(void **state)
+FX_TEST(listen__on_any_address_is_reached)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
 
-	(void)state;
 	assert_int_equal(bind_any(id, 0), 0);
 	assert_int_equal(rdma_listen(id, 4), 0);
 	reaches(id, cm_port(id));
 }
 
-static void listen__many_clients_one_listener(void **state)
+FX_TEST(listen__many_clients_one_listener)
 {
 	struct rdma_cm_id *id = cm_listen(cm_channel());
 
-	(void)state;
 	for (int i = 0; i < 5; ++i)
 		reaches(id, cm_port(id));
 }
 
-static void listeners__on_two_ports_get_their_own(void **state)
+FX_TEST(listeners__on_two_ports_get_their_own)
 {
 	struct rdma_cm_id *one = cm_listen(cm_channel());
 	struct rdma_cm_id *two = cm_listen(cm_channel());
 
-	(void)state;
 	reaches(two, cm_port(two));
 	reaches(one, cm_port(one));
 	assert_false(fx_readable(one->channel->fd));
 	assert_false(fx_readable(two->channel->fd));
 }
 
-static void backlog__requests_wait_to_be_read(void **state)
+FX_TEST(backlog__requests_wait_to_be_read)
 {
 	enum { N = 5 };
 	struct rdma_event_channel *ch = cm_channel();
@@ -175,7 +164,6 @@ static void backlog__requests_wait_to_be_read(void **state)
 	struct cm_end *ends = fx_alloc(N * sizeof(*ends));
 	struct rdma_conn_param param = cm_param(NULL, 0);
 
-	(void)state;
 	for (int i = 0; i < N; ++i) {
 		ends[i].id = cm_id(cm_channel());
 		cm_resolve(ends[i].id, cm_port(listener));
@@ -193,12 +181,11 @@ static void backlog__requests_wait_to_be_read(void **state)
 		cm_expect(ends[i].id->channel, RDMA_CM_EVENT_REJECTED);
 }
 
-static void destroy_listener__rejects_what_nobody_read(void **state)
+FX_TEST(destroy_listener__rejects_what_nobody_read)
 {
 	struct cm_link *l = cm_link_init();
 	struct rdma_conn_param param = cm_param(NULL, 0);
 
-	(void)state;
 	assert_int_equal(rdma_connect(l->client.id, &param), 0);
 	fx_wait_readable(l->server.channel->fd, "the request");
 	assert_int_equal(fx_destroy(l->listener), 0);
@@ -206,21 +193,19 @@ static void destroy_listener__rejects_what_nobody_read(void **state)
 	assert_false(fx_readable(l->server.channel->fd));
 }
 
-static void destroy_listener__leaves_its_connections(void **state)
+FX_TEST(destroy_listener__leaves_its_connections)
 {
 	struct cm_link *l = cm_link_new();
 
-	(void)state;
 	assert_int_equal(fx_destroy(l->listener), 0);
 	cm_check(l);
 	cm_hang_up(l);
 }
 
-static void destroy_listener__leaves_a_request_taken(void **state)
+FX_TEST(destroy_listener__leaves_a_request_taken)
 {
 	struct cm_link *l = cm_link_init();
 
-	(void)state;
 	cm_request(l, NULL, 0);
 	assert_int_equal(fx_destroy(l->listener), 0);
 	cm_make_qp(&l->server);
@@ -229,13 +214,12 @@ static void destroy_listener__leaves_a_request_taken(void **state)
 	cm_check(l);
 }
 
-static void migrate__moves_unread_events(void **state)
+FX_TEST(migrate__moves_unread_events)
 {
 	struct rdma_event_channel *ch = cm_channel();
 	struct cm_link *l = cm_link_new();
 	struct cm_seen seen;
 
-	(void)state;
 	assert_int_equal(rdma_disconnect(l->client.id), 0);
 	fx_wait_readable(l->server.channel->fd, "the disconnection");
 	assert_int_equal(rdma_migrate_id(l->server.id, ch), 0);
@@ -245,13 +229,12 @@ static void migrate__moves_unread_events(void **state)
 	assert_false(fx_readable(l->server.channel->fd));
 }
 
-static void migrate__of_a_connection_in_use(void **state)
+FX_TEST(migrate__of_a_connection_in_use)
 {
 	struct rdma_event_channel *others[4] = {cm_channel(), cm_channel(),
 						cm_channel(), cm_channel()};
 	struct cm_link *l = cm_link_new();
 
-	(void)state;
 	for (int i = 0; i < 4; ++i) {
 		l->client.channel = others[i];
 		assert_int_equal(
@@ -261,12 +244,11 @@ static void migrate__of_a_connection_in_use(void **state)
 	cm_hang_up(l);
 }
 
-static void migrate__request_away_from_its_listener(void **state)
+FX_TEST(migrate__request_away_from_its_listener)
 {
 	struct rdma_event_channel *ch = cm_channel();
 	struct cm_link *l = cm_link_init();
 
-	(void)state;
 	cm_request(l, NULL, 0);
 	l->server.channel = ch;
 	assert_int_equal(rdma_migrate_id(l->server.id, l->server.channel), 0);
@@ -278,11 +260,10 @@ static void migrate__request_away_from_its_listener(void **state)
 }
 
 /* To no channel: the id becomes synchronous, the old one can go. */
-static void migrate__to_no_channel_and_back(void **state)
+FX_TEST(migrate__to_no_channel_and_back)
 {
 	struct cm_link *l = cm_link_new();
 
-	(void)state;
 	assert_int_equal(rdma_migrate_id(l->client.id, NULL), 0);
 	assert_int_equal(rdma_migrate_id(l->client.id, l->client.channel), 0);
 	assert_ptr_equal(l->client.id->channel, l->client.channel);
@@ -311,16 +292,15 @@ static struct rdma_cm_id *passive_ep(struct ibv_qp_init_attr *attr)
 	return id;
 }
 
-static void create_ep__passive_listens(void **state)
+FX_TEST(create_ep__passive_listens)
 {
 	struct rdma_cm_id *id = passive_ep(NULL);
 
-	(void)state;
 	assert_int_not_equal(cm_port(id), 0);
 	assert_int_equal(rdma_listen(id, 1), 0);
 }
 
-static void create_ep__active_is_resolved(void **state)
+FX_TEST(create_ep__active_is_resolved)
 {
 	struct rdma_cm_id *listener = cm_listen(cm_channel());
 	struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP};
@@ -331,7 +311,6 @@ static void create_ep__active_is_resolved(void **state)
 	struct rdma_addrinfo *res;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	inet_ntop(AF_INET, &dut.addr.sin_addr, text, sizeof(text));
 	snprintf(port, sizeof(port), "%u", cm_port(listener));
 	assert_int_equal(rdma_getaddrinfo(text, port, &hints, &res), 0);
@@ -380,7 +359,7 @@ static void *run_ep_client(void *arg)
 	return NULL;
 }
 
-static void synchronous_endpoints__connect(void **state)
+FX_TEST(synchronous_endpoints__connect)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
 					.cap = {4, 4, 1, 1, 0}};
@@ -389,7 +368,6 @@ static void synchronous_endpoints__connect(void **state)
 	struct rdma_cm_id *id;
 	pthread_t t;
 
-	(void)state;
 	assert_int_equal(rdma_listen(listener, 1), 0);
 	client.port = cm_port(listener);
 	assert_int_equal(pthread_create(&t, NULL, run_ep_client, &client), 0);
@@ -403,32 +381,4 @@ static void synchronous_endpoints__connect(void **state)
 		fail_msg("the client: %s", client.failed);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(bind__to_the_device_fills_the_id),
-		FX_TEST(bind__to_any_leaves_the_device_open),
-		FX_TEST(bind__port_0_gives_different_ports),
-		FX_TEST(bind__taken_EADDRINUSE),
-		FX_TEST(bind__free_again_after_destroy),
-		FX_TEST(bind__twice_EINVAL),
-		FX_TEST(bind__to_an_address_of_nobody_fails),
-		FX_TEST(listen__twice_EINVAL),
-		FX_TEST(listen__on_any_address_is_reached),
-		FX_TEST(listen__many_clients_one_listener),
-		FX_TEST(listeners__on_two_ports_get_their_own),
-		FX_TEST(backlog__requests_wait_to_be_read),
-		FX_TEST(destroy_listener__rejects_what_nobody_read),
-		FX_TEST(destroy_listener__leaves_its_connections),
-		FX_TEST(destroy_listener__leaves_a_request_taken),
-		FX_TEST(migrate__moves_unread_events),
-		FX_TEST(migrate__of_a_connection_in_use),
-		FX_TEST(migrate__request_away_from_its_listener),
-		FX_TEST(migrate__to_no_channel_and_back),
-		FX_TEST(create_ep__passive_listens),
-		FX_TEST(create_ep__active_is_resolved),
-		FX_TEST(synchronous_endpoints__connect),
-	};
-
-	return fx_main(argc, argv, "cm_listen", tests, FX_COUNT(tests));
-}
+FX_MAIN("cm_listen")

@@ -213,13 +213,12 @@ static void server_init(struct server *s)
 	fx_keep_cq(s->cq);
 }
 
-static void clients__in_threads_are_all_served(void **state)
+FX_TEST(clients__in_threads_are_all_served)
 {
 	struct client *clients = fx_alloc(CLIENTS * sizeof(*clients));
 	struct server s;
 	pthread_t t[CLIENTS];
 
-	(void)state;
 	server_init(&s);
 	for (int i = 0; i < CLIENTS; ++i) {
 		clients[i].port = cm_port(s.listener);
@@ -248,12 +247,11 @@ static void clients__in_threads_are_all_served(void **state)
 	assert_false(fx_readable(s.listener->channel->fd));
 }
 
-static void links__side_by_side(void **state)
+FX_TEST(links__side_by_side)
 {
 	enum { N = 16 };
 	struct cm_link *links[N];
 
-	(void)state;
 	for (int i = 0; i < N; ++i)
 		links[i] = cm_link_new();
 	for (int i = 0; i < N; ++i)
@@ -264,12 +262,4 @@ static void links__side_by_side(void **state)
 		cm_check(links[i]);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(clients__in_threads_are_all_served),
-		FX_TEST(links__side_by_side),
-	};
-
-	return fx_main(argc, argv, "cm_load", tests, FX_COUNT(tests));
-}
+FX_MAIN("cm_load")

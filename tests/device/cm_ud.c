@@ -116,13 +116,12 @@ static void gets(const struct cm_end *end, uint64_t id, uint32_t imm)
 	assert_int_equal(ntohl(wc.imm_data), imm);
 }
 
-static void create_qp__is_ready_to_send(void **state)
+FX_TEST(create_qp__is_ready_to_send)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct cm_end *end = end_open();
 
-	(void)state;
 	assert_int_equal(ibv_query_qp(end->id->qp, &attr,
 				      IBV_QP_STATE | IBV_QP_QKEY, &init),
 			 0);
@@ -130,13 +129,12 @@ static void create_qp__is_ready_to_send(void **state)
 	assert_int_equal(attr.qkey, RDMA_UDP_QKEY);
 }
 
-static void connect__tells_where_to_send(void **state)
+FX_TEST(connect__tells_where_to_send)
 {
 	struct rdma_conn_param param;
 	struct cm_link *l = link_init();
 	struct cm_seen seen;
 
-	(void)state;
 	seen = cm_request(l, "from here", 10);
 	assert_int_equal(seen.ud.private_data_len, REQ_DATA);
 	assert_string_equal((char *)seen.data, "from here");
@@ -162,12 +160,11 @@ static void connect__tells_where_to_send(void **state)
 	assert_false(fx_readable(l->client.channel->fd));
 }
 
-static void connect__reject_UNREACHABLE(void **state)
+FX_TEST(connect__reject_UNREACHABLE)
 {
 	struct cm_link *l = link_init();
 	struct cm_seen seen;
 
-	(void)state;
 	cm_request(l, NULL, 0);
 	assert_int_equal(rdma_reject(l->server.id, "no", 3), 0);
 	seen = cm_expect(l->client.channel, RDMA_CM_EVENT_UNREACHABLE);
@@ -175,12 +172,11 @@ static void connect__reject_UNREACHABLE(void **state)
 	assert_string_equal((char *)seen.data, "no");
 }
 
-static void connect__nobody_listens_UNREACHABLE(void **state)
+FX_TEST(connect__nobody_listens_UNREACHABLE)
 {
 	struct cm_link *l = link_init();
 	struct rdma_conn_param param = cm_param(NULL, 0);
 
-	(void)state;
 	assert_int_equal(fx_destroy(l->listener), 0);
 	assert_int_equal(rdma_connect(l->client.id, &param), 0);
 	assert_int_equal(
@@ -188,12 +184,11 @@ static void connect__nobody_listens_UNREACHABLE(void **state)
 		NO_LISTENER);
 }
 
-static void connect__listener_destroyed_UNREACHABLE(void **state)
+FX_TEST(connect__listener_destroyed_UNREACHABLE)
 {
 	struct cm_link *l = link_init();
 	struct rdma_conn_param param = cm_param(NULL, 0);
 
-	(void)state;
 	assert_int_equal(rdma_connect(l->client.id, &param), 0);
 	fx_wait_readable(l->server.channel->fd, "the request");
 	assert_int_equal(fx_destroy(l->listener), 0);
@@ -203,12 +198,11 @@ static void connect__listener_destroyed_UNREACHABLE(void **state)
 }
 
 /* The server is not told that its client has gone. */
-static void accept__client_gone_succeeds(void **state)
+FX_TEST(accept__client_gone_succeeds)
 {
 	struct cm_link *l = link_init();
 	struct rdma_conn_param param = cm_param(NULL, 0);
 
-	(void)state;
 	cm_request(l, NULL, 0);
 	cm_destroy(&l->client);
 	cm_make_qp(&l->server);
@@ -216,25 +210,23 @@ static void accept__client_gone_succeeds(void **state)
 	assert_false(fx_readable(l->server.channel->fd));
 }
 
-static void private_data__too_long_EINVAL(void **state)
+FX_TEST(private_data__too_long_EINVAL)
 {
 	static const uint8_t data[REQ_DATA + 1];
 	struct cm_link *l = link_init();
 	struct rdma_conn_param param = cm_param(data, REQ_DATA + 1);
 
-	(void)state;
 	assert_int_equal(rdma_connect(l->client.id, &param), -1);
 	assert_int_equal(errno, EINVAL);
 	cm_request(l, data, REQ_DATA);
 }
 
-static void port_spaces__have_their_own_ports(void **state)
+FX_TEST(port_spaces__have_their_own_ports)
 {
 	struct rdma_cm_id *tcp = cm_listen(cm_channel());
 	struct rdma_cm_id *udp = ud_id(cm_channel());
 	struct sockaddr_in addr = cm_addr(cm_port(tcp));
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(udp, (struct sockaddr *)&addr), 0);
 	assert_int_equal(rdma_listen(udp, 1), 0);
 }
@@ -267,7 +259,7 @@ static struct cm_seen joined(const struct cm_end *end, struct sockaddr_in addr)
 	return cm_expect(end->channel, RDMA_CM_EVENT_MULTICAST_JOIN);
 }
 
-static void join__tells_where_to_send(void **state)
+FX_TEST(join__tells_where_to_send)
 {
 	const struct sockaddr_in addr = group(1);
 	union ibv_gid gid = {.raw = {[10] = 0xff, 0xff}};
@@ -275,7 +267,6 @@ static void join__tells_where_to_send(void **state)
 	struct cm_end *end = end_open();
 	int context;
 
-	(void)state;
 	memcpy(gid.raw + 12, &addr.sin_addr, 4);
 	assert_int_equal(join(end->id, addr, &context), 0);
 	assert_int_equal(rdma_get_cm_event(end->channel, &event), 0);
@@ -292,14 +283,13 @@ static void join__tells_where_to_send(void **state)
 	assert_int_equal(leave(end->id, addr), 0);
 }
 
-static void join__members_get_what_is_sent(void **state)
+FX_TEST(join__members_get_what_is_sent)
 {
 	const struct sockaddr_in addr = group(2);
 	struct cm_seen seen;
 	struct cm_end *a = end_open();
 	struct cm_end *b = end_open();
 
-	(void)state;
 	joined(a, addr);
 	seen = joined(b, addr);
 	cm_post_recv(a, 1);
@@ -311,14 +301,13 @@ static void join__members_get_what_is_sent(void **state)
 	assert_int_equal(leave(b->id, addr), 0);
 }
 
-static void leave__ends_it(void **state)
+FX_TEST(leave__ends_it)
 {
 	const struct sockaddr_in addr = group(3);
 	struct cm_end *a = end_open();
 	struct cm_end *b = end_open();
 	struct cm_seen seen;
 
-	(void)state;
 	joined(a, addr);
 	seen = joined(b, addr);
 	assert_int_equal(leave(a->id, addr), 0);
@@ -332,24 +321,22 @@ static void leave__ends_it(void **state)
 	assert_int_equal(leave(b->id, addr), 0);
 }
 
-static void leave__before_the_event_is_read(void **state)
+FX_TEST(leave__before_the_event_is_read)
 {
 	const struct sockaddr_in addr = group(4);
 	struct cm_end *end = end_open();
 
-	(void)state;
 	assert_int_equal(join(end->id, addr, NULL), 0);
 	fx_wait_readable(end->channel->fd, "MULTICAST_JOIN");
 	assert_int_equal(leave(end->id, addr), 0);
 	assert_false(fx_readable(end->channel->fd));
 }
 
-static void join__what_cannot(void **state)
+FX_TEST(join__what_cannot)
 {
 	struct rdma_cm_id *tcp = cm_id(cm_channel());
 	struct cm_end *end = end_new();
 
-	(void)state;
 	assert_int_equal(join(end->id, group(5), NULL), -1);
 	assert_int_equal(errno, EINVAL);
 	bind_id(tcp);
@@ -357,34 +344,31 @@ static void join__what_cannot(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void join__not_a_group_MULTICAST_ERROR(void **state)
+FX_TEST(join__not_a_group_MULTICAST_ERROR)
 {
 	struct cm_end *end = end_open();
 	struct cm_seen seen;
 
-	(void)state;
 	assert_int_equal(join(end->id, cm_addr(0), NULL), 0);
 	seen = cm_expect(end->channel, RDMA_CM_EVENT_MULTICAST_ERROR);
 	assert_int_not_equal(seen.status, 0);
 }
 
-static void join__without_a_qp(void **state)
+FX_TEST(join__without_a_qp)
 {
 	struct cm_end *end = end_new();
 
-	(void)state;
 	bind_id(end->id);
 	joined(end, group(6));
 	assert_int_equal(leave(end->id, group(6)), 0);
 }
 
-static void join__by_an_address_resolved(void **state)
+FX_TEST(join__by_an_address_resolved)
 {
 	struct sockaddr_in src = cm_addr(0);
 	struct sockaddr_in addr = group(7);
 	struct cm_end *end = end_new();
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(end->id, (struct sockaddr *)&src,
 					   (struct sockaddr *)&addr,
 					   RESOLVE_MS),
@@ -395,26 +379,4 @@ static void join__by_an_address_resolved(void **state)
 	assert_int_equal(leave(end->id, addr), 0);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(create_qp__is_ready_to_send),
-		FX_TEST(connect__tells_where_to_send),
-		FX_TEST(connect__reject_UNREACHABLE),
-		FX_TEST(connect__nobody_listens_UNREACHABLE),
-		FX_TEST(connect__listener_destroyed_UNREACHABLE),
-		FX_TEST(accept__client_gone_succeeds),
-		FX_TEST(private_data__too_long_EINVAL),
-		FX_TEST(port_spaces__have_their_own_ports),
-		FX_TEST(join__tells_where_to_send),
-		FX_TEST(join__members_get_what_is_sent),
-		FX_TEST(leave__ends_it),
-		FX_TEST(leave__before_the_event_is_read),
-		FX_TEST(join__what_cannot),
-		FX_TEST(join__not_a_group_MULTICAST_ERROR),
-		FX_TEST(join__without_a_qp),
-		FX_TEST(join__by_an_address_resolved),
-	};
-
-	return fx_main(argc, argv, "cm_ud", tests, FX_COUNT(tests));
-}
+FX_MAIN("cm_ud")

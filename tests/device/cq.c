@@ -23,13 +23,12 @@ static void post_write(const struct end *e, uint64_t id)
 	assert_int_equal(wire_post(e, &op), 0);
 }
 
-static void create_cq__holds_what_was_asked(void **state)
+FX_TEST(create_cq__holds_what_was_asked)
 {
 	int tag;
 	struct ibv_comp_channel *ch = fx_channel();
 	struct ibv_cq *cq = fx_cq(10, &tag, ch);
 
-	(void)state;
 	assert_true(cq->cqe >= 10);
 	assert_true(cq->cqe <= dut.attr.max_cqe);
 	assert_ptr_equal(cq->cq_context, &tag);
@@ -45,34 +44,30 @@ static void refused(int cqe, int vector)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void create_cq__bad_size_EINVAL(void **state)
+FX_TEST(create_cq__bad_size_EINVAL)
 {
-	(void)state;
 	refused(0, 0);
 	refused(-1, 0);
 	refused(dut.attr.max_cqe + 1, 0);
 }
 
 /* What the device says that it has, a program may have. */
-static void create_cq__as_large_as_it_can_be(void **state)
+FX_TEST(create_cq__as_large_as_it_can_be)
 {
 	struct ibv_cq *cq = fx_cq(dut.attr.max_cqe, NULL, NULL);
 
-	(void)state;
 	assert_int_equal(cq->cqe, dut.attr.max_cqe);
 	fx_expect_empty(cq);
 }
 
-static void create_cq__bad_vector_EINVAL(void **state)
+FX_TEST(create_cq__bad_vector_EINVAL)
 {
-	(void)state;
 	refused(10, dut.verbs->num_comp_vectors);
 	refused(10, -1);
 }
 
-static void create_cq__every_vector(void **state)
+FX_TEST(create_cq__every_vector)
 {
-	(void)state;
 	for (int i = 0; i < dut.verbs->num_comp_vectors && i < 8; ++i) {
 		struct ibv_cq *cq = ibv_create_cq(dut.verbs, 4, NULL, NULL, i);
 
@@ -81,11 +76,10 @@ static void create_cq__every_vector(void **state)
 	}
 }
 
-static void poll_cq__in_order_of_posting(void **state)
+FX_TEST(poll_cq__in_order_of_posting)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 0; i < 10; ++i)
 		post_write(&w->a, 100 + i);
 	for (uint64_t i = 0; i < 10; ++i)
@@ -93,14 +87,13 @@ static void poll_cq__in_order_of_posting(void **state)
 	fx_expect_empty(w->a.scq);
 }
 
-static void poll_cq__gives_at_most_what_was_asked(void **state)
+FX_TEST(poll_cq__gives_at_most_what_was_asked)
 {
 	struct wire *w = wire_new(NULL);
 	struct fx_deadline d = fx_deadline();
 	struct ibv_wc wc[4];
 	int got = 0;
 
-	(void)state;
 	assert_int_equal(ibv_poll_cq(w->a.scq, 4, wc), 0);
 	for (uint64_t i = 0; i < 10; ++i)
 		post_write(&w->a, i);
@@ -116,13 +109,12 @@ static void poll_cq__gives_at_most_what_was_asked(void **state)
 	assert_int_equal(ibv_poll_cq(w->a.scq, 4, wc), 0);
 }
 
-static void poll_cq__goes_round_its_ring(void **state)
+FX_TEST(poll_cq__goes_round_its_ring)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 	uint64_t id = 0;
 
-	(void)state;
 	opts.cq_depth = 3;
 	w = wire_new(&opts);
 	for (int round = 0; round < 50; ++round) {
@@ -133,12 +125,11 @@ static void poll_cq__goes_round_its_ring(void **state)
 	}
 }
 
-static void completion__describes_its_operation(void **state)
+FX_TEST(completion__describes_its_operation)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	assert_int_equal(wire_send(&w->a, 2), 0);
 	wc = fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
@@ -180,7 +171,7 @@ static void *poll_until_all(void *arg)
 	return NULL;
 }
 
-static void poll_cq__two_threads_share_without_loss(void **state)
+FX_TEST(poll_cq__two_threads_share_without_loss)
 {
 	struct wire *w = wire_new_at(NULL, false, true);
 	struct fx_deadline d = fx_deadline();
@@ -189,7 +180,6 @@ static void poll_cq__two_threads_share_without_loss(void **state)
 	struct poller p[2];
 	pthread_t t[2];
 
-	(void)state;
 	for (int i = 0; i < 2; ++i) {
 		p[i] = (struct poller){w->a.scq, seen, &total, 0};
 		assert_int_equal(
@@ -211,13 +201,12 @@ static void poll_cq__two_threads_share_without_loss(void **state)
 			1);
 }
 
-static void resize_cq__keeps_completions(void **state)
+FX_TEST(resize_cq__keeps_completions)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 	int ret;
 
-	(void)state;
 	opts.depth = 64;
 	opts.cq_depth = 8;
 	w = wire_new(&opts);
@@ -236,23 +225,21 @@ static void resize_cq__keeps_completions(void **state)
 		fx_expect(w->a.scq, i, IBV_WC_SUCCESS);
 }
 
-static void resize_cq__beyond_limit_EINVAL(void **state)
+FX_TEST(resize_cq__beyond_limit_EINVAL)
 {
 	struct ibv_cq *cq = fx_cq(8, NULL, NULL);
 	int ret = ibv_resize_cq(cq, dut.attr.max_cqe + 1);
 
-	(void)state;
 	fx_need(ret != EOPNOTSUPP && ret != ENOSYS,
 		"the device does not resize CQs");
 	assert_int_equal(ret, EINVAL);
 }
 
-static void one_cq__for_both_queues(void **state)
+FX_TEST(one_cq__for_both_queues)
 {
 	struct ibv_cq *cq = fx_cq(16, NULL, NULL);
 	struct end e;
 
-	(void)state;
 	wire_self(&e, cq);
 	assert_int_equal(wire_recv(&e, 1, 64, 64), 0);
 	assert_int_equal(wire_send(&e, 2), 0);
@@ -285,24 +272,22 @@ static struct wire *overrun(int *capacity)
 	return w;
 }
 
-static void overrun__raises_CQ_ERR(void **state)
+FX_TEST(overrun__raises_CQ_ERR)
 {
 	int capacity;
 	struct wire *w = overrun(&capacity);
 
-	(void)state;
 	assert_int_equal(fx_destroy(w->b.qp), 0);
 	assert_int_equal(fx_destroy(w->b.scq), 0);
 }
 
-static void overrun__invents_no_completion(void **state)
+FX_TEST(overrun__invents_no_completion)
 {
 	int capacity;
 	struct wire *w = overrun(&capacity);
 	struct ibv_wc wc;
 	int n = 0;
 
-	(void)state;
 	while (ibv_poll_cq(w->b.scq, 1, &wc) == 1) {
 		assert_in_range(wc.wr_id, 0, 63);
 		++n;
@@ -310,24 +295,22 @@ static void overrun__invents_no_completion(void **state)
 	assert_in_range(n, 0, 64);
 }
 
-static void overrun__other_cqs_live(void **state)
+FX_TEST(overrun__other_cqs_live)
 {
 	struct wire *w = wire_new(NULL);
 	int capacity;
 
-	(void)state;
 	overrun(&capacity);
 	wire_check(w);
 }
 
-static void overrun__cq_gives_nothing_any_more(void **state)
+FX_TEST(overrun__cq_gives_nothing_any_more)
 {
 	struct wire *other = wire_new(NULL);
 	struct wire *w;
 	struct ibv_wc wc;
 	int capacity;
 
-	(void)state;
 	fx_need(dut.traits->overrun_kills_cq,
 		"the device drops the completion and goes on with the CQ");
 	w = overrun(&capacity);
@@ -338,28 +321,4 @@ static void overrun__cq_gives_nothing_any_more(void **state)
 	assert_true(ibv_poll_cq(w->b.scq, 1, &wc) <= 0);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(create_cq__holds_what_was_asked),
-		FX_TEST(create_cq__bad_size_EINVAL),
-		FX_TEST(create_cq__as_large_as_it_can_be),
-		FX_TEST(create_cq__as_large_as_it_can_be),
-		FX_TEST(create_cq__bad_vector_EINVAL),
-		FX_TEST(create_cq__every_vector),
-		FX_TEST(poll_cq__in_order_of_posting),
-		FX_TEST(poll_cq__gives_at_most_what_was_asked),
-		FX_TEST(poll_cq__goes_round_its_ring),
-		FX_TEST(completion__describes_its_operation),
-		FX_TEST(one_cq__for_both_queues),
-		FX_TEST(poll_cq__two_threads_share_without_loss),
-		FX_TEST(resize_cq__keeps_completions),
-		FX_TEST(resize_cq__beyond_limit_EINVAL),
-		FX_TEST(overrun__raises_CQ_ERR),
-		FX_TEST(overrun__invents_no_completion),
-		FX_TEST(overrun__other_cqs_live),
-		FX_TEST(overrun__cq_gives_nothing_any_more),
-	};
-
-	return fx_main(argc, argv, "cq", tests, FX_COUNT(tests));
-}
+FX_MAIN("cq")

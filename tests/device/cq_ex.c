@@ -52,23 +52,21 @@ static void start_batch(struct ibv_cq_ex *cq)
 	assert_int_equal(ret, 0);
 }
 
-static void cq_ex__empty_ENOENT(void **state)
+FX_TEST(cq_ex__empty_ENOENT)
 {
 	struct ibv_cq_ex *cq = cq_ex();
 	struct ibv_poll_cq_attr attr = {0};
 
-	(void)state;
 	for (int i = 0; i < 3; ++i)
 		assert_int_equal(ibv_start_poll(cq, &attr), ENOENT);
 	fx_expect_empty(ibv_cq_ex_to_cq(cq));
 }
 
-static void cq_ex__gives_what_is_there(void **state)
+FX_TEST(cq_ex__gives_what_is_there)
 {
 	struct ibv_cq_ex *cq = cq_ex();
 	struct end e;
 
-	(void)state;
 	fx_need(dut.traits->next_poll_keeps_batch,
 		"the device's library ends a batch twice");
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
@@ -90,13 +88,12 @@ static void cq_ex__gives_what_is_there(void **state)
 	}
 }
 
-static void cq_ex__receives_have_a_length(void **state)
+FX_TEST(cq_ex__receives_have_a_length)
 {
 	struct ibv_cq_ex *cq = cq_ex();
 	struct end e;
 	int seen = 0;
 
-	(void)state;
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
 	assert_int_equal(wire_recv(&e, 1, 64, 64), 0);
 	assert_int_equal(wire_send(&e, 2), 0);
@@ -113,7 +110,7 @@ static void cq_ex__receives_have_a_length(void **state)
 	assert_int_equal(seen, 1 << 1 | 1 << 2);
 }
 
-static void cq_ex__receives_have_all_standard_fields(void **state)
+FX_TEST(cq_ex__receives_have_all_standard_fields)
 {
 	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_STANDARD_FLAGS);
 	struct op op = {.code = IBV_WR_SEND_WITH_IMM,
@@ -123,7 +120,6 @@ static void cq_ex__receives_have_all_standard_fields(void **state)
 			.imm = 0x11223344};
 	struct end e;
 
-	(void)state;
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
 	assert_int_equal(wire_recv(&e, 1, 64, 64), 0);
 	assert_int_equal(wire_post(&e, &op), 0);
@@ -143,12 +139,11 @@ static void cq_ex__receives_have_all_standard_fields(void **state)
 	}
 }
 
-static void cq_ex__receives_have_no_vlan(void **state)
+FX_TEST(cq_ex__receives_have_no_vlan)
 {
 	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_EX_WITH_CVLAN);
 	struct end e;
 
-	(void)state;
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
 	assert_int_equal(wire_recv(&e, 1, 64, 64), 0);
 	assert_int_equal(wire_send(&e, 2), 0);
@@ -162,12 +157,11 @@ static void cq_ex__receives_have_no_vlan(void **state)
 }
 
 /* Neither steering nor the matching of tags: there is nothing to read. */
-static void create_cq_ex__fields_of_no_use_refused(void **state)
+FX_TEST(create_cq_ex__fields_of_no_use_refused)
 {
 	static const uint64_t flags[] = {IBV_WC_EX_WITH_FLOW_TAG,
 					 IBV_WC_EX_WITH_TM_INFO};
 
-	(void)state;
 	cq_ex();
 	for (size_t i = 0; i < FX_COUNT(flags); ++i) {
 		struct ibv_cq_init_attr_ex attr = {.cqe = 16,
@@ -189,12 +183,11 @@ static uint64_t raw_clock(void)
 }
 
 /* Each within the call that posted it and the poll that found it. */
-static void cq_ex__completions_have_a_time(void **state)
+FX_TEST(cq_ex__completions_have_a_time)
 {
 	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
 	struct end e;
 
-	(void)state;
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
 	for (uint64_t i = 0; i < 40; ++i) {
 		uint64_t before = raw_clock();
@@ -207,7 +200,7 @@ static void cq_ex__completions_have_a_time(void **state)
 	}
 }
 
-static void cq_ex__completions_have_a_wall_clock(void **state)
+FX_TEST(cq_ex__completions_have_a_wall_clock)
 {
 	struct ibv_cq_ex *cq =
 		cq_ex_with(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
@@ -215,7 +208,6 @@ static void cq_ex__completions_have_a_wall_clock(void **state)
 	struct end e;
 	uint64_t told;
 
-	(void)state;
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
 	post_write(&e, 1);
 	start_batch(cq);
@@ -227,13 +219,12 @@ static void cq_ex__completions_have_a_wall_clock(void **state)
 }
 
 /* Those that were there keep theirs; others may come meanwhile. */
-static void cq_ex__resized_keeps_times(void **state)
+FX_TEST(cq_ex__resized_keeps_times)
 {
 	struct ibv_cq_ex *cq = cq_ex_with(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP);
 	uint64_t before;
 	struct end e;
 
-	(void)state;
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
 	before = raw_clock();
 	post_write(&e, 1);
@@ -251,12 +242,11 @@ static void cq_ex__resized_keeps_times(void **state)
 	}
 }
 
-static void cq_ex__mixes_with_poll_cq(void **state)
+FX_TEST(cq_ex__mixes_with_poll_cq)
 {
 	struct ibv_cq_ex *cq = cq_ex();
 	struct end e;
 
-	(void)state;
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
 	for (uint64_t i = 0; i < 40; i += 2) {
 		post_write(&e, i);
@@ -287,12 +277,11 @@ static void *resize(void *arg)
  * One thread posts within its batch while another one resizes the CQ, which
  * may wait for the end of the batch but may not hold up what is posted.
  */
-static void cq_ex__resized_while_a_batch_posts(void **state)
+FX_TEST(cq_ex__resized_while_a_batch_posts)
 {
 	struct ibv_cq_ex *cq = cq_ex();
 	struct end e;
 
-	(void)state;
 	fx_need(dut.traits->next_poll_keeps_batch,
 		"the device's library ends a batch twice");
 	wire_self(&e, ibv_cq_ex_to_cq(cq));
@@ -321,21 +310,4 @@ static void cq_ex__resized_while_a_batch_posts(void **state)
 	}
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(cq_ex__empty_ENOENT),
-		FX_TEST(cq_ex__gives_what_is_there),
-		FX_TEST(cq_ex__receives_have_a_length),
-		FX_TEST(cq_ex__receives_have_all_standard_fields),
-		FX_TEST(cq_ex__receives_have_no_vlan),
-		FX_TEST(create_cq_ex__fields_of_no_use_refused),
-		FX_TEST(cq_ex__completions_have_a_time),
-		FX_TEST(cq_ex__completions_have_a_wall_clock),
-		FX_TEST(cq_ex__resized_keeps_times),
-		FX_TEST(cq_ex__resized_while_a_batch_posts),
-		FX_TEST(cq_ex__mixes_with_poll_cq),
-	};
-
-	return fx_main(argc, argv, "cq_ex", tests, FX_COUNT(tests));
-}
+FX_MAIN("cq_ex")

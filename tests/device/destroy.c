@@ -10,18 +10,17 @@
 #include <string.h>
 #include "wire.h"
 
-static void dealloc_pd__with_mr_EBUSY(void **state)
+FX_TEST(dealloc_pd__with_mr_EBUSY)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_mr *mr = fx_mr(pd, 4096, FX_ALL_ACCESS);
 
-	(void)state;
 	assert_int_equal(fx_destroy(pd), EBUSY);
 	assert_int_equal(fx_destroy(mr), 0);
 	assert_int_equal(fx_destroy(pd), 0);
 }
 
-static void dealloc_pd__with_qp_EBUSY(void **state)
+FX_TEST(dealloc_pd__with_qp_EBUSY)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_cq *cq = fx_cq(8, NULL, NULL);
@@ -31,28 +30,25 @@ static void dealloc_pd__with_qp_EBUSY(void **state)
 					.cap = {1, 1, 1, 1, 0}};
 	struct ibv_qp *qp = fx_qp(pd, &attr);
 
-	(void)state;
 	assert_int_equal(fx_destroy(pd), EBUSY);
 	assert_int_equal(fx_destroy(qp), 0);
 	assert_int_equal(fx_destroy(pd), 0);
 }
 
-static void dealloc_pd__with_srq_EBUSY(void **state)
+FX_TEST(dealloc_pd__with_srq_EBUSY)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_srq *srq = fx_srq(pd, 4);
 
-	(void)state;
 	assert_int_equal(fx_destroy(pd), EBUSY);
 	assert_int_equal(fx_destroy(srq), 0);
 	assert_int_equal(fx_destroy(pd), 0);
 }
 
-static void destroy_cq__with_qp_EBUSY(void **state)
+FX_TEST(destroy_cq__with_qp_EBUSY)
 {
 	struct end e;
 
-	(void)state;
 	wire_end(NULL, &e);
 	assert_int_equal(fx_destroy(e.scq), EBUSY);
 	assert_int_equal(fx_destroy(e.rcq), EBUSY);
@@ -61,23 +57,21 @@ static void destroy_cq__with_qp_EBUSY(void **state)
 	assert_int_equal(fx_destroy(e.rcq), 0);
 }
 
-static void destroy_cq__busy_works_on(void **state)
+FX_TEST(destroy_cq__busy_works_on)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	assert_int_equal(fx_destroy(w->a.scq), EBUSY);
 	assert_int_equal(fx_destroy(w->b.rcq), EBUSY);
 	assert_int_equal(fx_destroy(w->a.pd), EBUSY);
 	wire_check(w);
 }
 
-static void destroy_srq__with_qp_EBUSY(void **state)
+FX_TEST(destroy_srq__with_qp_EBUSY)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 
-	(void)state;
 	opts.srq_pd = fx_pd();
 	opts.srq = fx_srq(opts.srq_pd, 4);
 	w = wire_new(&opts);
@@ -86,24 +80,22 @@ static void destroy_srq__with_qp_EBUSY(void **state)
 	assert_int_equal(fx_destroy(opts.srq), 0);
 }
 
-static void destroy_srq__with_receives_posted(void **state)
+FX_TEST(destroy_srq__with_receives_posted)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_srq *srq = fx_srq(pd, 4);
 	struct ibv_mr *mr = fx_mr(pd, 4096, FX_ALL_ACCESS);
 
-	(void)state;
 	assert_int_equal(wire_srq_recv(srq, mr, 1), 0);
 	assert_int_equal(fx_destroy(srq), 0);
 }
 
-static void destroy_channel__with_cq_EBUSY(void **state)
+FX_TEST(destroy_channel__with_cq_EBUSY)
 {
 	struct ibv_comp_channel *ch = fx_channel();
 	struct ibv_cq *one = fx_cq(4, NULL, ch);
 	struct ibv_cq *two = fx_cq(4, NULL, ch);
 
-	(void)state;
 	assert_int_equal(fx_destroy(ch), EBUSY);
 	assert_int_equal(fx_destroy(one), 0);
 	assert_int_equal(fx_destroy(ch), EBUSY);
@@ -111,11 +103,10 @@ static void destroy_channel__with_cq_EBUSY(void **state)
 	assert_int_equal(fx_destroy(ch), 0);
 }
 
-static void destroy_cq__with_completions_unpolled(void **state)
+FX_TEST(destroy_cq__with_completions_unpolled)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
 	assert_int_equal(wire_send(&w->a, 2), 0);
 	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
@@ -123,22 +114,20 @@ static void destroy_cq__with_completions_unpolled(void **state)
 	assert_int_equal(fx_destroy(w->b.rcq), 0);
 }
 
-static void destroy_cq__armed(void **state)
+FX_TEST(destroy_cq__armed)
 {
 	struct ibv_comp_channel *ch = fx_channel();
 	struct ibv_cq *cq = fx_cq(4, NULL, ch);
 
-	(void)state;
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	assert_int_equal(fx_destroy(cq), 0);
 	assert_false(fx_readable(ch->fd));
 }
 
-static void dereg_mr__while_receives_name_it(void **state)
+FX_TEST(dereg_mr__while_receives_name_it)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
 	assert_int_equal(fx_destroy(w->b.mr), 0);
 	assert_int_equal(wire_send(&w->a, 2), 0);
@@ -147,9 +136,8 @@ static void dereg_mr__while_receives_name_it(void **state)
 }
 
 /* Each object, again and again: a leak of identifiers would show. */
-static void objects__made_and_destroyed_many_times(void **state)
+FX_TEST(objects__made_and_destroyed_many_times)
 {
-	(void)state;
 	for (int i = 0; i < 200; ++i) {
 		size_t mark = fx_mark();
 		struct end e;
@@ -167,13 +155,12 @@ static void assert_refused(int ret)
 	assert_true(ret == EINVAL || ret == ENOENT || ret == EBADF);
 }
 
-static void damaged_pd__refused(void **state)
+FX_TEST(damaged_pd__refused)
 {
 	struct ibv_pd *pd = fx_pd();
 	void *p = fx_alloc(4096);
 	struct ibv_mr *mr;
 
-	(void)state;
 	pd->handle ^= DAMAGE;
 	mr = ibv_reg_mr(pd, p, 4096, FX_ALL_ACCESS);
 	assert_refused(ibv_dealloc_pd(pd));
@@ -182,18 +169,17 @@ static void damaged_pd__refused(void **state)
 	assert_int_equal(fx_destroy(pd), 0);
 }
 
-static void damaged_mr__refused(void **state)
+FX_TEST(damaged_mr__refused)
 {
 	struct ibv_mr *mr = fx_mr(fx_pd(), 4096, FX_ALL_ACCESS);
 
-	(void)state;
 	mr->handle ^= DAMAGE;
 	assert_refused(fx_destroy(mr));
 	mr->handle ^= DAMAGE;
 	assert_int_equal(fx_destroy(mr), 0);
 }
 
-static void damaged_cq__refused(void **state)
+FX_TEST(damaged_cq__refused)
 {
 	struct ibv_cq *cq = fx_cq(4, NULL, NULL);
 	struct ibv_qp_init_attr attr = {.send_cq = cq,
@@ -202,7 +188,6 @@ static void damaged_cq__refused(void **state)
 					.cap = {1, 1, 1, 1, 0}};
 	struct ibv_qp *qp;
 
-	(void)state;
 	cq->handle ^= DAMAGE;
 	qp = ibv_create_qp(fx_pd(), &attr);
 	assert_refused(fx_destroy(cq));
@@ -211,13 +196,12 @@ static void damaged_cq__refused(void **state)
 	assert_int_equal(fx_destroy(cq), 0);
 }
 
-static void damaged_qp__refused(void **state)
+FX_TEST(damaged_qp__refused)
 {
 	struct wire *w = wire_new_at(NULL, false, true);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	int modified;
 
-	(void)state;
 	w->a.qp->handle ^= DAMAGE;
 	modified = ibv_modify_qp(w->a.qp, &attr, IBV_QP_STATE);
 	assert_refused(fx_destroy(w->a.qp));
@@ -232,14 +216,13 @@ static int undo_mw(void *p)
 }
 
 /* The bind may stand in the queue, and is executed by nobody. */
-static void damaged_qp__bind_refused(void **state)
+FX_TEST(damaged_qp__bind_refused)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct ibv_mw_bind bind = {.wr_id = 1};
 	struct ibv_mw *mw;
 	struct wire *w;
 
-	(void)state;
 	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW,
 		"the device has no memory windows of type 1");
 	opts.mr_access |= IBV_ACCESS_MW_BIND;
@@ -258,13 +241,12 @@ static void damaged_qp__bind_refused(void **state)
 	w->a.qp->handle ^= DAMAGE;
 }
 
-static void damaged_srq__refused(void **state)
+FX_TEST(damaged_srq__refused)
 {
 	struct ibv_srq *srq = fx_srq(fx_pd(), 4);
 	struct ibv_srq_attr attr;
 	int queried;
 
-	(void)state;
 	srq->handle ^= DAMAGE;
 	queried = ibv_query_srq(srq, &attr);
 	assert_refused(fx_destroy(srq));
@@ -274,13 +256,12 @@ static void damaged_srq__refused(void **state)
 }
 
 /* Errno too says what was wrong with it. */
-static void damaged_cq__arm_refused(void **state)
+FX_TEST(damaged_cq__arm_refused)
 {
 	struct ibv_comp_channel *ch = fx_channel();
 	struct ibv_cq *cq = fx_cq(4, NULL, ch);
 	int ret;
 
-	(void)state;
 	errno = 0;
 	cq->handle ^= DAMAGE;
 	ret = ibv_req_notify_cq(cq, 0);
@@ -289,12 +270,11 @@ static void damaged_cq__arm_refused(void **state)
 	assert_int_equal(errno, ret);
 }
 
-static void damaged_pd__says_so_in_errno(void **state)
+FX_TEST(damaged_pd__says_so_in_errno)
 {
 	struct ibv_pd *pd = fx_pd();
 	int ret;
 
-	(void)state;
 	errno = 0;
 	pd->handle ^= DAMAGE;
 	ret = ibv_dealloc_pd(pd);
@@ -303,42 +283,14 @@ static void damaged_pd__says_so_in_errno(void **state)
 	assert_int_equal(errno, ret);
 }
 
-static void busy_pd__says_so_in_errno(void **state)
+FX_TEST(busy_pd__says_so_in_errno)
 {
 	struct ibv_pd *pd = fx_pd();
 
-	(void)state;
 	fx_srq(pd, 4);
 	errno = 0;
 	assert_int_equal(fx_destroy(pd), EBUSY);
 	assert_int_equal(errno, EBUSY);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(dealloc_pd__with_mr_EBUSY),
-		FX_TEST(dealloc_pd__with_qp_EBUSY),
-		FX_TEST(dealloc_pd__with_srq_EBUSY),
-		FX_TEST(destroy_cq__with_qp_EBUSY),
-		FX_TEST(destroy_cq__busy_works_on),
-		FX_TEST(destroy_srq__with_qp_EBUSY),
-		FX_TEST(destroy_srq__with_receives_posted),
-		FX_TEST(destroy_channel__with_cq_EBUSY),
-		FX_TEST(destroy_cq__with_completions_unpolled),
-		FX_TEST(destroy_cq__armed),
-		FX_TEST(dereg_mr__while_receives_name_it),
-		FX_TEST(objects__made_and_destroyed_many_times),
-		FX_TEST(damaged_pd__refused),
-		FX_TEST(damaged_mr__refused),
-		FX_TEST(damaged_cq__refused),
-		FX_TEST(damaged_qp__refused),
-		FX_TEST(damaged_qp__bind_refused),
-		FX_TEST(damaged_srq__refused),
-		FX_TEST(damaged_cq__arm_refused),
-		FX_TEST(damaged_pd__says_so_in_errno),
-		FX_TEST(busy_pd__says_so_in_errno),
-	};
-
-	return fx_main(argc, argv, "destroy", tests, FX_COUNT(tests));
-}
+FX_MAIN("destroy")

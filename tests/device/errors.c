@@ -48,11 +48,10 @@ static void post_write(const struct end *e, uint64_t id, unsigned flags)
 	assert_int_equal(wire_post(e, &op), 0);
 }
 
-static void flush__receives_in_order_of_posting(void **state)
+FX_TEST(flush__receives_in_order_of_posting)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 0; i < 16; ++i)
 		assert_int_equal(wire_recv(&w->b, 200 + i, 0, 8), 0);
 	wire_fail(w->b.qp);
@@ -65,11 +64,10 @@ static void flush__receives_in_order_of_posting(void **state)
 	fx_expect_empty(w->b.rcq);
 }
 
-static void flush__sends_after_the_failed_one(void **state)
+FX_TEST(flush__sends_after_the_failed_one)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	/* waits for a receive, so that all are queued when the second fails */
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	post_bad_write(&w->a, 2, IBV_SEND_SIGNALED);
@@ -86,11 +84,10 @@ static void flush__sends_after_the_failed_one(void **state)
 	fx_expect_empty(w->a.scq);
 }
 
-static void flush__unsignaled_too(void **state)
+FX_TEST(flush__unsignaled_too)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	post_bad_write(&w->a, 2, 0);
 	post_write(&w->a, 3, 0);
@@ -102,11 +99,10 @@ static void flush__unsignaled_too(void **state)
 	fx_expect(w->a.scq, 4, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void flush__both_queues_of_the_failed_initiator(void **state)
+FX_TEST(flush__both_queues_of_the_failed_initiator)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->a, 60, 0, 8), 0);
 	assert_int_equal(wire_recv(&w->a, 61, 0, 8), 0);
 	post_bad_write(&w->a, 1, IBV_SEND_SIGNALED);
@@ -115,22 +111,20 @@ static void flush__both_queues_of_the_failed_initiator(void **state)
 	fx_expect(w->a.rcq, 61, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void flush__both_queues_of_the_failed_responder(void **state)
+FX_TEST(flush__both_queues_of_the_failed_responder)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 60, 0, 8), 0);
 	post_bad_write(&w->a, 1, IBV_SEND_SIGNALED);
 	fx_expect(w->a.scq, 1, IBV_WC_REM_ACCESS_ERR);
 	fx_expect(w->b.rcq, 60, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void flush__of_a_waiting_send(void **state)
+FX_TEST(flush__of_a_waiting_send)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 5; ++i)
 		assert_int_equal(wire_send(&w->a, i), 0);
 	wire_fail(w->a.qp);
@@ -139,11 +133,10 @@ static void flush__of_a_waiting_send(void **state)
 	fx_expect_empty(w->a.scq);
 }
 
-static void drain__marker_comes_last(void **state)
+FX_TEST(drain__marker_comes_last)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 5; ++i)
 		assert_int_equal(wire_recv(&w->a, i, 0, 8), 0);
 	wire_fail(w->a.qp);
@@ -154,11 +147,10 @@ static void drain__marker_comes_last(void **state)
 	fx_expect(w->a.scq, 7, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void reset__drops_work_without_completion(void **state)
+FX_TEST(reset__drops_work_without_completion)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 5; ++i)
 		assert_int_equal(wire_recv(&w->b, i, 0, 8), 0);
 	wire_reset(w->b.qp);
@@ -170,23 +162,21 @@ static void reset__drops_work_without_completion(void **state)
 	fx_expect_empty(w->b.rcq);
 }
 
-static void failed__other_pairs_live(void **state)
+FX_TEST(failed__other_pairs_live)
 {
 	struct wire *one = wire_new(NULL);
 	struct wire *two = wire_new(NULL);
 
-	(void)state;
 	post_bad_write(&one->a, 1, IBV_SEND_SIGNALED);
 	fx_expect(one->a.scq, 1, IBV_WC_REM_ACCESS_ERR);
 	wire_check(two);
 }
 
-static void peer_in_error__sender_fails(void **state)
+FX_TEST(peer_in_error__sender_fails)
 {
 	struct wire_opts opts = IMPATIENT;
 	struct wire *w = wire_new(&opts);
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
 	wire_fail(w->b.qp);
 	fx_expect(w->b.rcq, 1, IBV_WC_WR_FLUSH_ERR);
@@ -196,24 +186,22 @@ static void peer_in_error__sender_fails(void **state)
 	fx_expect(w->a.scq, 3, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void peer_destroyed__sender_fails(void **state)
+FX_TEST(peer_destroyed__sender_fails)
 {
 	struct wire_opts opts = IMPATIENT;
 	struct wire *w = wire_new(&opts);
 
-	(void)state;
 	assert_int_equal(fx_destroy(w->b.qp), 0);
 	assert_int_equal(wire_send(&w->a, 2), 0);
 	fx_expect(w->a.scq, 2, IBV_WC_RETRY_EXC_ERR);
 }
 
-static void peer_not_there_yet__sender_fails(void **state)
+FX_TEST(peer_not_there_yet__sender_fails)
 {
 	struct wire_opts opts = IMPATIENT;
 	struct end a;
 	struct end b;
 
-	(void)state;
 	fx_far();
 	wire_end(&opts, &a);
 	fx_near();
@@ -225,13 +213,12 @@ static void peer_not_there_yet__sender_fails(void **state)
 }
 
 /* The peer believes it is connected to another QP than the sender. */
-static void peer_of_another__sender_fails(void **state)
+FX_TEST(peer_of_another__sender_fails)
 {
 	struct wire_opts opts = IMPATIENT;
 	struct wire *w = wire_new(&opts);
 	struct end stranger;
 
-	(void)state;
 	wire_end(&opts, &stranger);
 	stranger.peer = &w->b;
 	wire_move(&opts, stranger.qp, w->b.qp->qp_num, IBV_QPS_RTS);
@@ -244,13 +231,12 @@ static void peer_of_another__sender_fails(void **state)
 }
 
 /* Completions of a destroyed QP may stay in its CQ or vanish: both happen. */
-static void destroy_qp__with_work_queued(void **state)
+FX_TEST(destroy_qp__with_work_queued)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_wc wc[32];
 	int n;
 
-	(void)state;
 	for (uint64_t i = 0; i < 8; ++i) {
 		assert_int_equal(wire_recv(&w->a, 100 + i, 0, 8), 0);
 		assert_int_equal(wire_send(&w->a, i), 0);
@@ -331,11 +317,10 @@ static void dereg_at_peer(struct wire *w)
 	assert_int_equal(fx_destroy(w->b.mr), 0);
 }
 
-static void load__destroyed_peer_RETRY_EXC_ERR(void **state)
+FX_TEST(load__destroyed_peer_RETRY_EXC_ERR)
 {
 	struct wire_opts opts = IMPATIENT;
 
-	(void)state;
 	for (int i = 0; i < 5; ++i) {
 		size_t mark = fx_mark();
 
@@ -345,18 +330,16 @@ static void load__destroyed_peer_RETRY_EXC_ERR(void **state)
 	}
 }
 
-static void load__failed_peer_RETRY_EXC_ERR(void **state)
+FX_TEST(load__failed_peer_RETRY_EXC_ERR)
 {
 	struct wire_opts opts = IMPATIENT;
 
-	(void)state;
 	assert_int_equal(run_under_load(wire_new(&opts), fail_peer),
 			 IBV_WC_RETRY_EXC_ERR);
 }
 
-static void load__failed_self_WR_FLUSH_ERR(void **state)
+FX_TEST(load__failed_self_WR_FLUSH_ERR)
 {
-	(void)state;
 	for (int i = 0; i < 5; ++i) {
 		size_t mark = fx_mark();
 
@@ -367,9 +350,8 @@ static void load__failed_self_WR_FLUSH_ERR(void **state)
 }
 
 /* The device may not touch the memory after ibv_dereg_mr has returned. */
-static void load__deregistered_region_REM_ACCESS_ERR(void **state)
+FX_TEST(load__deregistered_region_REM_ACCESS_ERR)
 {
-	(void)state;
 	for (int i = 0; i < 5; ++i) {
 		size_t mark = fx_mark();
 		struct wire *w = wire_new(NULL);
@@ -381,28 +363,4 @@ static void load__deregistered_region_REM_ACCESS_ERR(void **state)
 	}
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(flush__receives_in_order_of_posting),
-		FX_TEST(flush__sends_after_the_failed_one),
-		FX_TEST(flush__unsignaled_too),
-		FX_TEST(flush__both_queues_of_the_failed_initiator),
-		FX_TEST(flush__both_queues_of_the_failed_responder),
-		FX_TEST(flush__of_a_waiting_send),
-		FX_TEST(drain__marker_comes_last),
-		FX_TEST(reset__drops_work_without_completion),
-		FX_TEST(failed__other_pairs_live),
-		FX_TEST(peer_in_error__sender_fails),
-		FX_TEST(peer_destroyed__sender_fails),
-		FX_TEST(peer_not_there_yet__sender_fails),
-		FX_TEST(peer_of_another__sender_fails),
-		FX_TEST(destroy_qp__with_work_queued),
-		FX_TEST(load__destroyed_peer_RETRY_EXC_ERR),
-		FX_TEST(load__failed_peer_RETRY_EXC_ERR),
-		FX_TEST(load__failed_self_WR_FLUSH_ERR),
-		FX_TEST(load__deregistered_region_REM_ACCESS_ERR),
-	};
-
-	return fx_main(argc, argv, "errors", tests, FX_COUNT(tests));
-}
+FX_MAIN("errors")

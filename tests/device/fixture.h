@@ -13,14 +13,10 @@
 #define DEVICE_FIXTURE_H
 
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <infiniband/verbs.h>
 
+#include "../cases.h"
 #include "traits.h"
 
 /* The most time for a step that must happen: a bound on failure only. */
@@ -32,8 +28,7 @@
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define FX_REMOTE_ACCESS (FX_ALL_ACCESS & ~IBV_ACCESS_LOCAL_WRITE)
 #define FX_COUNT(array)	 (sizeof(array) / sizeof((array)[0]))
-#define FX_TEST(test) \
-	cmocka_unit_test_setup_teardown(test, fx_setup, fx_teardown)
+#define FX_TEST(name)	 TEST_WITH(name, fx_setup, fx_teardown)
 
 struct device {
 	struct ibv_context *verbs;
@@ -64,6 +59,11 @@ bool fx_split(void);
 /* Runs the tests, or only the tests that match argv[1]. */
 int fx_main(int argc, char **argv, const char *group,
 	    const struct CMUnitTest *tests, size_t count);
+#define FX_MAIN(group)                                                        \
+	int main(int argc, char **argv)                                       \
+	{                                                                     \
+		return fx_main(argc, argv, group, tests_listed, tests_count); \
+	}
 int fx_setup(void **state);
 int fx_teardown(void **state);
 /* Skips the test, saying why, unless the condition holds. */

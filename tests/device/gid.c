@@ -207,22 +207,20 @@ static void appears(struct address *address)
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-static void gid__of_an_address_that_comes(void **state)
+FX_TEST(gid__of_an_address_that_comes)
 {
-	(void)state;
 	begin();
 	appears(&v4);
 	appears(&v6);
 }
 
-static void gid__of_an_address_that_went_is_none(void **state)
+FX_TEST(gid__of_an_address_that_went_is_none)
 {
 	static const union ibv_gid none;
 	struct ibv_gid_entry entry;
 	union ibv_gid gid;
 	int row;
 
-	(void)state;
 	begin();
 	add_address(&v4);
 	row = wait_row(&v4.gid, true);
@@ -237,11 +235,10 @@ static void gid__of_an_address_that_went_is_none(void **state)
 	assert_null(try_ah(row, &dut.gid));
 }
 
-static void gid__of_those_that_stay_is_where_it_was(void **state)
+FX_TEST(gid__of_those_that_stay_is_where_it_was)
 {
 	int row;
 
-	(void)state;
 	begin();
 	add_address(&v4);
 	wait_row(&v4.gid, true);
@@ -255,11 +252,10 @@ static void gid__of_those_that_stay_is_where_it_was(void **state)
 	assert_int_equal(row_of(&v6.gid), row);
 }
 
-static void gid__comes_and_goes_again_and_again(void **state)
+FX_TEST(gid__comes_and_goes_again_and_again)
 {
 	int row;
 
-	(void)state;
 	begin();
 	add_address(&v4);
 	row = wait_row(&v4.gid, true);
@@ -271,9 +267,8 @@ static void gid__comes_and_goes_again_and_again(void **state)
 	}
 }
 
-static void change__raises_GID_CHANGE(void **state)
+FX_TEST(change__raises_GID_CHANGE)
 {
-	(void)state;
 	fx_need(dut.traits->gid_event, "the device raises no such event");
 	begin();
 	add_address(&v4);
@@ -281,14 +276,13 @@ static void change__raises_GID_CHANGE(void **state)
 	wait_row(&v4.gid, true);
 }
 
-static void bind__to_an_address_that_comes_and_goes(void **state)
+FX_TEST(bind__to_an_address_that_comes_and_goes)
 {
 	struct rdma_event_channel *channel = cm_channel();
 	struct sockaddr_storage addr;
 	struct sockaddr *sa = to_sockaddr(&v4, &addr);
 	struct rdma_cm_id *id = cm_id(channel);
 
-	(void)state;
 	begin();
 	assert_int_equal(rdma_bind_addr(id, sa), -1);
 	add_address(&v4);
@@ -318,15 +312,13 @@ static void connects_over(struct address *address)
 	cm_hang_up(l);
 }
 
-static void connect__over_an_address_that_came(void **state)
+FX_TEST(connect__over_an_address_that_came)
 {
-	(void)state;
 	connects_over(&v4);
 }
 
-static void connect__over_ipv6(void **state)
+FX_TEST(connect__over_ipv6)
 {
-	(void)state;
 	connects_over(&v6);
 }
 
@@ -351,17 +343,6 @@ static bool own_network(void)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		FX_TEST(gid__of_an_address_that_comes),
-		FX_TEST(gid__of_an_address_that_went_is_none),
-		FX_TEST(gid__of_those_that_stay_is_where_it_was),
-		FX_TEST(gid__comes_and_goes_again_and_again),
-		FX_TEST(change__raises_GID_CHANGE),
-		FX_TEST(bind__to_an_address_that_comes_and_goes),
-		FX_TEST(connect__over_an_address_that_came),
-		FX_TEST(connect__over_ipv6),
-	};
-
 	if (!own_network()) {
 		printf("SKIPPED: no network namespace of its own: %s\n",
 		       strerror(errno));
@@ -369,5 +350,5 @@ int main(int argc, char **argv)
 	}
 	inet_pton(AF_INET, v4.text, v4.gid.raw + 12);
 	inet_pton(AF_INET6, v6.text, v6.gid.raw);
-	return fx_main(argc, argv, "gid", tests, FX_COUNT(tests));
+	return fx_main(argc, argv, "gid", tests_listed, tests_count);
 }

@@ -146,56 +146,39 @@ static void walk(int max, make one, fx_undo undo)
 	}
 }
 
-static void pd__as_many_as_told(void **state)
+FX_TEST(pd__as_many_as_told)
 {
-	(void)state;
 	walk(dut.attr.max_pd, make_pd, undo_pd);
 }
 
-static void ah__as_many_as_told(void **state)
+FX_TEST(ah__as_many_as_told)
 {
-	(void)state;
 	walk(dut.attr.max_ah, make_ah, undo_ah);
 }
 
-static void cq__as_many_as_told(void **state)
+FX_TEST(cq__as_many_as_told)
 {
-	(void)state;
 	walk(dut.attr.max_cq, make_cq, undo_cq);
 }
 
-static void srq__as_many_as_told(void **state)
+FX_TEST(srq__as_many_as_told)
 {
-	(void)state;
 	walk(dut.attr.max_srq, make_srq, undo_srq);
 }
 
-static void qp__as_many_as_told(void **state)
+FX_TEST(qp__as_many_as_told)
 {
-	(void)state;
 	walk(dut.attr.max_qp, make_qp, undo_qp);
 }
 
-static void mr__as_many_as_told(void **state)
+FX_TEST(mr__as_many_as_told)
 {
-	(void)state;
 	walk(dut.attr.max_mr, make_mr, undo_mr);
 }
 
-static void mw__as_many_as_told(void **state)
+FX_TEST(mw__as_many_as_told)
 {
-	(void)state;
 	walk(dut.attr.max_mw, make_mw, undo_mw);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(pd__as_many_as_told), FX_TEST(ah__as_many_as_told),
-		FX_TEST(cq__as_many_as_told), FX_TEST(srq__as_many_as_told),
-		FX_TEST(qp__as_many_as_told), FX_TEST(mr__as_many_as_told),
-		FX_TEST(mw__as_many_as_told),
-	};
-
-	return fx_main(argc, argv, "limits", tests, FX_COUNT(tests));
-}
+FX_MAIN("limits")

@@ -91,7 +91,7 @@ static void mail_group(const struct post_office *from, const union ibv_gid *gid,
 		       id, OFFICE_LEN);
 }
 
-static void group__reaches_its_members_the_sender_too(void **state)
+FX_TEST(group__reaches_its_members_the_sender_too)
 {
 	const union ibv_gid gid = own_group(3);
 	struct post_office a;
@@ -99,7 +99,6 @@ static void group__reaches_its_members_the_sender_too(void **state)
 	struct post_office c;
 	struct ibv_wc wc;
 
-	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
 	office_open(&c, false);
@@ -125,13 +124,12 @@ static void group__reaches_its_members_the_sender_too(void **state)
 	office_gets(&c, 3, 8);
 }
 
-static void group__sender_need_not_be_a_member(void **state)
+FX_TEST(group__sender_need_not_be_a_member)
 {
 	const union ibv_gid gid = own_group(4);
 	struct post_office a;
 	struct post_office b;
 
-	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
 	join_ip(&gid);
@@ -141,13 +139,12 @@ static void group__sender_need_not_be_a_member(void **state)
 	office_gets(&b, 2, 7);
 }
 
-static void group__member_without_a_receive_holds_nobody_up(void **state)
+FX_TEST(group__member_without_a_receive_holds_nobody_up)
 {
 	const union ibv_gid gid = own_group(5);
 	struct post_office a;
 	struct post_office b;
 
-	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
 	join_ip(&gid);
@@ -158,13 +155,12 @@ static void group__member_without_a_receive_holds_nobody_up(void **state)
 	office_gets(&b, 2, 7);
 }
 
-static void group__wrong_qkey_dropped(void **state)
+FX_TEST(group__wrong_qkey_dropped)
 {
 	const union ibv_gid gid = own_group(6);
 	struct post_office a;
 	struct post_office b;
 
-	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
 	join_ip(&gid);
@@ -176,13 +172,12 @@ static void group__wrong_qkey_dropped(void **state)
 	office_gets(&b, 2, 8);
 }
 
-static void group__left_is_not_heard(void **state)
+FX_TEST(group__left_is_not_heard)
 {
 	const union ibv_gid gid = own_group(7);
 	struct post_office a;
 	struct post_office b;
 
-	(void)state;
 	office_open(&a, false);
 	office_open(&b, false);
 	join_ip(&gid);
@@ -196,22 +191,20 @@ static void group__left_is_not_heard(void **state)
 	office_gets(&b, 2, 8);
 }
 
-static void group__of_nobody_succeeds(void **state)
+FX_TEST(group__of_nobody_succeeds)
 {
 	const union ibv_gid gid = own_group(8);
 	struct post_office a;
 
-	(void)state;
 	office_open(&a, false);
 	mail_group(&a, &gid, 7);
 }
 
-static void attach__twice_is_once(void **state)
+FX_TEST(attach__twice_is_once)
 {
 	const union ibv_gid gid = own_group(9);
 	struct post_office a;
 
-	(void)state;
 	office_open(&a, false);
 	join_ip(&gid);
 	attach(&a, &gid);
@@ -224,13 +217,12 @@ static void attach__twice_is_once(void **state)
 	office_gets(&a, 2, 8);
 }
 
-static void attach__not_UD_or_no_group_EINVAL(void **state)
+FX_TEST(attach__not_UD_or_no_group_EINVAL)
 {
 	const union ibv_gid gid = own_group(10);
 	struct post_office a;
 	struct end rc;
 
-	(void)state;
 	office_open(&a, false);
 	wire_end(NULL, &rc);
 	assert_int_equal(ibv_attach_mcast(rc.qp, &gid, 0), EINVAL);
@@ -238,23 +230,21 @@ static void attach__not_UD_or_no_group_EINVAL(void **state)
 	assert_int_equal(ibv_detach_mcast(a.e.qp, &gid, 0), EINVAL);
 }
 
-static void destroy_qp__attached_EBUSY(void **state)
+FX_TEST(destroy_qp__attached_EBUSY)
 {
 	const union ibv_gid gid = own_group(11);
 	struct post_office a;
 
-	(void)state;
 	office_open(&a, false);
 	attach(&a, &gid);
 	assert_int_equal(fx_destroy(a.e.qp), EBUSY);
 }
 
-static void attach__more_members_than_fit_ENOMEM(void **state)
+FX_TEST(attach__more_members_than_fit_ENOMEM)
 {
 	const union ibv_gid gid = own_group(12);
 	struct post_office o;
 
-	(void)state;
 	fx_need(dut.attr.max_mcast_qp_attach < 100, "so many are not cheap");
 	for (int i = 0; i < dut.attr.max_mcast_qp_attach; ++i) {
 		office_open(&o, false);
@@ -264,7 +254,7 @@ static void attach__more_members_than_fit_ENOMEM(void **state)
 	assert_int_equal(ibv_attach_mcast(o.e.qp, &gid, 0), ENOMEM);
 }
 
-static void attach__more_groups_than_fit_ENOMEM(void **state)
+FX_TEST(attach__more_groups_than_fit_ENOMEM)
 {
 	const unsigned max = (unsigned)dut.attr.max_mcast_grp;
 	struct post_office a;
@@ -272,7 +262,6 @@ static void attach__more_groups_than_fit_ENOMEM(void **state)
 	int last = 0;
 	unsigned n;
 
-	(void)state;
 	fx_need(max > 0 && max < 20000, "so many are not cheap");
 	office_open(&a, false);
 	for (n = 0; n <= max && !last; ++n) {
@@ -288,21 +277,4 @@ static void attach__more_groups_than_fit_ENOMEM(void **state)
 	assert_int_equal(n, max);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(group__reaches_its_members_the_sender_too),
-		FX_TEST(group__sender_need_not_be_a_member),
-		FX_TEST(group__member_without_a_receive_holds_nobody_up),
-		FX_TEST(group__wrong_qkey_dropped),
-		FX_TEST(group__left_is_not_heard),
-		FX_TEST(group__of_nobody_succeeds),
-		FX_TEST(attach__twice_is_once),
-		FX_TEST(attach__not_UD_or_no_group_EINVAL),
-		FX_TEST(destroy_qp__attached_EBUSY),
-		FX_TEST(attach__more_members_than_fit_ENOMEM),
-		FX_TEST(attach__more_groups_than_fit_ENOMEM),
-	};
-
-	return fx_main(argc, argv, "mcast", tests, FX_COUNT(tests));
-}
+FX_MAIN("mcast")

@@ -175,41 +175,35 @@ static void local_before_start(struct wire *w, struct ibv_send_wr *wr,
 	sge->addr = (uintptr_t)w->a.buf + 4095;
 }
 
-static void lkey__unknown_fails(void **state)
+FX_TEST(lkey__unknown_fails)
 {
-	(void)state;
 	fails_locally(wrong_lkey);
 }
 
-static void lkey__other_pd_fails(void **state)
+FX_TEST(lkey__other_pd_fails)
 {
-	(void)state;
 	fails_locally(lkey_of_other_pd);
 }
 
-static void lkey__deregistered_fails(void **state)
+FX_TEST(lkey__deregistered_fails)
 {
-	(void)state;
 	fails_locally(stale_lkey);
 }
 
-static void lkey__past_end_fails(void **state)
+FX_TEST(lkey__past_end_fails)
 {
-	(void)state;
 	fails_locally(local_past_end);
 }
 
-static void lkey__before_start_fails(void **state)
+FX_TEST(lkey__before_start_fails)
 {
-	(void)state;
 	fails_locally(local_before_start);
 }
 
-static void lkey__read_into_readonly_LOC_PROT_ERR(void **state)
+FX_TEST(lkey__read_into_readonly_LOC_PROT_ERR)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 
-	(void)state;
 	opts.mr_access = IBV_ACCESS_REMOTE_READ;
 	fails(&opts, &read_op, NULL, IBV_WC_LOC_PROT_ERR);
 }
@@ -281,36 +275,31 @@ static void rkey_of_neighbour(struct wire *w, struct ibv_send_wr *wr,
 	set_rkey(wr, mr->rkey);
 }
 
-static void rkey__unknown_REM_ACCESS_ERR(void **state)
+FX_TEST(rkey__unknown_REM_ACCESS_ERR)
 {
-	(void)state;
 	fails_remotely(wrong_rkey);
 }
 
-static void rkey__other_pd_REM_ACCESS_ERR(void **state)
+FX_TEST(rkey__other_pd_REM_ACCESS_ERR)
 {
-	(void)state;
 	fails_remotely(rkey_of_other_pd);
 }
 
-static void rkey__deregistered_REM_ACCESS_ERR(void **state)
+FX_TEST(rkey__deregistered_REM_ACCESS_ERR)
 {
-	(void)state;
 	fails_remotely(stale_rkey);
 	fails_remotely(stale_rkey_with_successor);
 }
 
-static void rkey__out_of_bounds_REM_ACCESS_ERR(void **state)
+FX_TEST(rkey__out_of_bounds_REM_ACCESS_ERR)
 {
-	(void)state;
 	fails_remotely(remote_past_end);
 	fails_remotely(remote_before_start);
 	fails_remotely(remote_wraps);
 }
 
-static void rkey__of_another_region_REM_ACCESS_ERR(void **state)
+FX_TEST(rkey__of_another_region_REM_ACCESS_ERR)
 {
-	(void)state;
 	fails_remotely(rkey_of_neighbour);
 }
 
@@ -322,9 +311,8 @@ static void fails_without(int access, const struct op *op)
 	fails(&opts, op, NULL, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void rkey__access_not_granted_REM_ACCESS_ERR(void **state)
+FX_TEST(rkey__access_not_granted_REM_ACCESS_ERR)
 {
-	(void)state;
 	fails_without(IBV_ACCESS_REMOTE_WRITE, &write_op);
 	fails_without(IBV_ACCESS_REMOTE_READ, &read_op);
 	fails_without(IBV_ACCESS_REMOTE_ATOMIC, &add_op);
@@ -339,9 +327,8 @@ static void fails_by_qp(unsigned access, const struct op *op)
 	fails(&opts, op, NULL, IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void qp_access__not_granted_REM_INV_REQ_ERR(void **state)
+FX_TEST(qp_access__not_granted_REM_INV_REQ_ERR)
 {
-	(void)state;
 	fails_by_qp(IBV_ACCESS_REMOTE_WRITE, &write_op);
 	fails_by_qp(IBV_ACCESS_REMOTE_READ, &read_op);
 	fails_by_qp(IBV_ACCESS_REMOTE_ATOMIC, &add_op);
@@ -369,55 +356,49 @@ static void recv_fails(uint32_t key_change, uint32_t offset, uint32_t len,
 	fx_release(mark);
 }
 
-static void recv__unknown_lkey_fails_both_ends(void **state)
+FX_TEST(recv__unknown_lkey_fails_both_ends)
 {
-	(void)state;
 	recv_fails(0x55, 0, 64, dut.traits->bad_recv_lkey, IBV_WC_REM_OP_ERR);
 }
 
-static void recv__past_end_fails_both_ends(void **state)
+FX_TEST(recv__past_end_fails_both_ends)
 {
-	(void)state;
 	recv_fails(0, FX_BUF - 4, 64, dut.traits->bad_recv_lkey,
 		   IBV_WC_REM_OP_ERR);
 }
 
-static void recv__too_short_fails_both_ends(void **state)
+FX_TEST(recv__too_short_fails_both_ends)
 {
-	(void)state;
 	recv_fails(0, 0, 7, dut.traits->short_recv, dut.traits->too_long);
 }
 
-static void reg_mr__bad_arguments_refused(void **state)
+FX_TEST(reg_mr__bad_arguments_refused)
 {
 	struct ibv_pd *pd = fx_pd();
 	char *p = fx_alloc(4096);
 
-	(void)state;
 	assert_null(ibv_reg_mr(pd, p, 4096, IBV_ACCESS_REMOTE_WRITE));
 	assert_null(ibv_reg_mr(pd, p, 4096, IBV_ACCESS_REMOTE_ATOMIC));
 	assert_null(ibv_reg_mr(pd, p, SIZE_MAX - 4096, FX_ALL_ACCESS));
 }
 
-static void reg_mr__describes_itself(void **state)
+FX_TEST(reg_mr__describes_itself)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_mr *mr = fx_mr(pd, 4096, FX_ALL_ACCESS);
 
-	(void)state;
 	assert_ptr_equal(mr->pd, pd);
 	assert_ptr_equal(mr->context, dut.verbs);
 	assert_int_equal(mr->length, 4096);
 }
 
-static void reg_mr__live_keys_are_distinct(void **state)
+FX_TEST(reg_mr__live_keys_are_distinct)
 {
 	enum { N = 64 };
 	struct ibv_pd *pd = fx_pd();
 	char *p = fx_alloc(4096);
 	struct ibv_mr *mrs[N];
 
-	(void)state;
 	for (int i = 0; i < N; ++i) {
 		mrs[i] = fx_mr_at(pd, p, 4096, FX_ALL_ACCESS);
 		for (int j = 0; j < i; ++j) {
@@ -427,13 +408,12 @@ static void reg_mr__live_keys_are_distinct(void **state)
 	}
 }
 
-static void reg_mr__reused_at_once_has_another_key(void **state)
+FX_TEST(reg_mr__reused_at_once_has_another_key)
 {
 	struct ibv_pd *pd = fx_pd();
 	char *p = fx_alloc(4096);
 	uint32_t last = 0;
 
-	(void)state;
 	for (int i = 0; i < 16; ++i) {
 		struct ibv_mr *mr = fx_mr_at(pd, p, 4096, FX_ALL_ACCESS);
 
@@ -451,9 +431,8 @@ static void both_keys_wrong(struct wire *w, struct ibv_send_wr *wr,
 }
 
 /* The bytes come back before the device knows the destination. */
-static void rkey__with_a_bad_lkey_REM_ACCESS_ERR(void **state)
+FX_TEST(rkey__with_a_bad_lkey_REM_ACCESS_ERR)
 {
-	(void)state;
 	fails(NULL, &read_op, both_keys_wrong, IBV_WC_REM_ACCESS_ERR);
 	fails(NULL, &add_op, both_keys_wrong, IBV_WC_REM_ACCESS_ERR);
 	fails(NULL, &swap_op, both_keys_wrong, IBV_WC_REM_ACCESS_ERR);
@@ -468,7 +447,7 @@ static struct ibv_mr *empty_mr(const struct end *e)
 	return mr;
 }
 
-static void reg_mr__of_length_0_opens_nothing(void **state)
+FX_TEST(reg_mr__of_length_0_opens_nothing)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = write_op;
@@ -476,7 +455,6 @@ static void reg_mr__of_length_0_opens_nothing(void **state)
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 
-	(void)state;
 	wire_wr(&w->a, &op, &wr, &sge);
 	set_rkey(&wr, empty_mr(&w->b)->rkey);
 	sge.length = 0;
@@ -487,7 +465,7 @@ static void reg_mr__of_length_0_opens_nothing(void **state)
 	fx_expect(w->a.scq, op.id, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void reg_mr__of_a_swapped_context_refused(void **state)
+FX_TEST(reg_mr__of_a_swapped_context_refused)
 {
 	struct ibv_pd *pd = fx_pd();
 	void *p = fx_alloc(4096);
@@ -495,19 +473,17 @@ static void reg_mr__of_a_swapped_context_refused(void **state)
 	struct ibv_context *own = pd->context;
 	struct ibv_mr *mr;
 
-	(void)state;
 	pd->context = other;
 	mr = ibv_reg_mr(pd, p, 4096, FX_ALL_ACCESS);
 	pd->context = own;
 	assert_null(mr);
 }
 
-static void dereg_mr__of_another_region_harms_nothing(void **state)
+FX_TEST(dereg_mr__of_another_region_harms_nothing)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_mr *mr = fx_mr_at(w->b.pd, w->b.buf, FX_BUF, FX_ALL_ACCESS);
 
-	(void)state;
 	assert_int_equal(fx_destroy(mr), 0);
 	w->a.buf[64] = 77;
 	assert_int_equal(wire_post(&w->a, &write_op), 0);
@@ -528,7 +504,7 @@ static struct ibv_pd *parent_of(struct ibv_pd *pd)
 	return parent;
 }
 
-static void parent_domain__has_the_keys_of_its_domain(void **state)
+FX_TEST(parent_domain__has_the_keys_of_its_domain)
 {
 	struct ibv_cq *cq = fx_cq(16, NULL, NULL);
 	struct ibv_qp_init_attr attr = {.send_cq = cq,
@@ -538,7 +514,6 @@ static void parent_domain__has_the_keys_of_its_domain(void **state)
 	struct end e;
 	struct ibv_pd *parent;
 
-	(void)state;
 	wire_self(&e, cq);
 	parent = parent_of(e.pd);
 	/* a region of the parent, a queue pair of the domain */
@@ -559,13 +534,12 @@ static void parent_domain__has_the_keys_of_its_domain(void **state)
 	assert_int_equal(e.buf[128], 78);
 }
 
-static void dealloc_pd__with_a_parent_domain_EBUSY(void **state)
+FX_TEST(dealloc_pd__with_a_parent_domain_EBUSY)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_pd *parent = parent_of(pd);
 	struct ibv_mr *mr = fx_mr(parent, FX_BUF, FX_ALL_ACCESS);
 
-	(void)state;
 	assert_int_equal(fx_destroy(pd), EBUSY);
 	assert_int_equal(fx_destroy(parent), EBUSY);
 	assert_int_equal(fx_destroy(mr), 0);
@@ -610,11 +584,10 @@ static void deregister_gone(struct ibv_mr *mr)
 }
 
 /* The owner lives, and the peer learns of the end of the memory. */
-static void unmapped__remote_access_survived(void **state)
+FX_TEST(unmapped__remote_access_survived)
 {
 	const struct op ops[] = {write_op, read_op, add_op, swap_op};
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * FX_COUNT(ops); ++i) {
 		struct op op = ops[i / 2];
 		size_t mark = fx_mark();
@@ -637,7 +610,7 @@ static void unmapped__remote_access_survived(void **state)
 	}
 }
 
-static void unmapped__receive_survived(void **state)
+FX_TEST(unmapped__receive_survived)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_mr *mr = gone(w);
@@ -645,7 +618,6 @@ static void unmapped__receive_survived(void **state)
 	struct ibv_recv_wr *bad,
 		wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1};
 
-	(void)state;
 	assert_int_equal(ibv_post_recv(w->b.qp, &wr, &bad), 0);
 	assert_int_equal(wire_post(&w->a, &send_op), 0);
 	fx_expect(w->a.scq, send_op.id, unless_it_stays(IBV_WC_REM_OP_ERR));
@@ -654,11 +626,10 @@ static void unmapped__receive_survived(void **state)
 }
 
 /* As the source of a SEND and a WRITE, and where a READ goes. */
-static void unmapped__own_access_survived(void **state)
+FX_TEST(unmapped__own_access_survived)
 {
 	const struct op ops[] = {send_op, write_op, read_op, add_op};
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(ops); ++i) {
 		size_t mark = fx_mark();
 		struct wire *w = wire_new(NULL);
@@ -679,39 +650,4 @@ static void unmapped__own_access_survived(void **state)
 	}
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(lkey__unknown_fails),
-		FX_TEST(lkey__other_pd_fails),
-		FX_TEST(lkey__deregistered_fails),
-		FX_TEST(lkey__past_end_fails),
-		FX_TEST(lkey__before_start_fails),
-		FX_TEST(lkey__read_into_readonly_LOC_PROT_ERR),
-		FX_TEST(rkey__unknown_REM_ACCESS_ERR),
-		FX_TEST(rkey__other_pd_REM_ACCESS_ERR),
-		FX_TEST(rkey__deregistered_REM_ACCESS_ERR),
-		FX_TEST(rkey__out_of_bounds_REM_ACCESS_ERR),
-		FX_TEST(rkey__of_another_region_REM_ACCESS_ERR),
-		FX_TEST(rkey__access_not_granted_REM_ACCESS_ERR),
-		FX_TEST(qp_access__not_granted_REM_INV_REQ_ERR),
-		FX_TEST(recv__unknown_lkey_fails_both_ends),
-		FX_TEST(recv__past_end_fails_both_ends),
-		FX_TEST(recv__too_short_fails_both_ends),
-		FX_TEST(reg_mr__bad_arguments_refused),
-		FX_TEST(reg_mr__describes_itself),
-		FX_TEST(reg_mr__live_keys_are_distinct),
-		FX_TEST(reg_mr__reused_at_once_has_another_key),
-		FX_TEST(rkey__with_a_bad_lkey_REM_ACCESS_ERR),
-		FX_TEST(reg_mr__of_length_0_opens_nothing),
-		FX_TEST(reg_mr__of_a_swapped_context_refused),
-		FX_TEST(dereg_mr__of_another_region_harms_nothing),
-		FX_TEST(parent_domain__has_the_keys_of_its_domain),
-		FX_TEST(dealloc_pd__with_a_parent_domain_EBUSY),
-		FX_TEST(unmapped__remote_access_survived),
-		FX_TEST(unmapped__receive_survived),
-		FX_TEST(unmapped__own_access_survived),
-	};
-
-	return fx_main(argc, argv, "memory", tests, FX_COUNT(tests));
-}
+FX_MAIN("memory")

@@ -198,12 +198,11 @@ static uint64_t start_of(const struct wire *w)
 	return (uintptr_t)w->b.buf + AT;
 }
 
-static void alloc_mw__describes_itself(void **state)
+FX_TEST(alloc_mw__describes_itself)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_mw *mw = mw_of(pd, IBV_MW_TYPE_2);
 
-	(void)state;
 	assert_ptr_equal(mw->pd, pd);
 	assert_ptr_equal(mw->context, dut.verbs);
 	assert_int_equal(mw->type, IBV_MW_TYPE_2);
@@ -211,13 +210,12 @@ static void alloc_mw__describes_itself(void **state)
 	assert_int_equal(fx_destroy(pd), EBUSY);
 }
 
-static void alloc_mw__live_keys_are_distinct(void **state)
+FX_TEST(alloc_mw__live_keys_are_distinct)
 {
 	enum { N = 32 };
 	struct ibv_pd *pd = fx_pd();
 	uint32_t keys[N];
 
-	(void)state;
 	for (int i = 0; i < N; ++i) {
 		keys[i] = mw_of(pd, IBV_MW_TYPE_1)->rkey;
 		for (int j = 0; j < i; ++j)
@@ -226,25 +224,23 @@ static void alloc_mw__live_keys_are_distinct(void **state)
 	}
 }
 
-static void type1__bound_grants(void **state)
+FX_TEST(type1__bound_grants)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_1);
 
-	(void)state;
 	bind1(&w->b, mw, &info);
 	grants(w, mw->rkey, info.addr);
 }
 
-static void type1__bound_anew_old_rkey_REM_ACCESS_ERR(void **state)
+FX_TEST(type1__bound_anew_old_rkey_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_1);
 	uint32_t first;
 
-	(void)state;
 	bind1(&w->b, mw, &info);
 	first = mw->rkey;
 	bind1(&w->b, mw, &info);
@@ -253,13 +249,12 @@ static void type1__bound_anew_old_rkey_REM_ACCESS_ERR(void **state)
 	refuses(w, first, info.addr);
 }
 
-static void type1__length_0_unbinds(void **state)
+FX_TEST(type1__length_0_unbinds)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_1);
 
-	(void)state;
 	bind1(&w->b, mw, &info);
 	grants(w, mw->rkey, info.addr);
 	info.length = 0;
@@ -267,30 +262,27 @@ static void type1__length_0_unbinds(void **state)
 	refuses(w, mw->rkey, info.addr);
 }
 
-static void type1__region_of_another_pd_EPERM(void **state)
+FX_TEST(type1__region_of_another_pd_EPERM)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_1);
 	struct ibv_mw_bind bind = {.bind_info = info_of(&w->a)};
 
-	(void)state;
 	assert_int_equal(ibv_bind_mw(w->b.qp, mw, &bind), EPERM);
 }
 
-static void type2__bound_grants(void **state)
+FX_TEST(type2__bound_grants)
 {
 	struct wire *w = bindable();
 
-	(void)state;
 	grants(w, bound(w)->rkey, start_of(w));
 }
 
-static void type2__never_bound_REM_ACCESS_ERR(void **state)
+FX_TEST(type2__never_bound_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_2);
 
-	(void)state;
 	refuses(w, mw->rkey, start_of(w));
 }
 
@@ -300,31 +292,28 @@ static void need_bounds(void)
 		"the device lets windows be as wide as their region");
 }
 
-static void type2__before_its_start_REM_ACCESS_ERR(void **state)
+FX_TEST(type2__before_its_start_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 
-	(void)state;
 	need_bounds();
 	refuses(w, bound(w)->rkey, start_of(w) - 8);
 }
 
-static void type2__past_its_end_REM_ACCESS_ERR(void **state)
+FX_TEST(type2__past_its_end_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 
-	(void)state;
 	need_bounds();
 	refuses(w, bound(w)->rkey, start_of(w) + LEN - 7);
 }
 
-static void type2__right_not_granted_REM_ACCESS_ERR(void **state)
+FX_TEST(type2__right_not_granted_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_2);
 
-	(void)state;
 	info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
 	bind2(&w->b, mw, &info);
 	assert_int_equal(use(&w->a, IBV_WR_RDMA_READ, mw->rkey, info.addr),
@@ -333,18 +322,17 @@ static void type2__right_not_granted_REM_ACCESS_ERR(void **state)
 }
 
 /* A region may be closed to others and still have open windows. */
-static void type2__of_a_region_without_remote_rights_grants(void **state)
+FX_TEST(type2__of_a_region_without_remote_rights_grants)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 
-	(void)state;
 	opts.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 	w = wire_new(&opts);
 	grants(w, bound(w)->rkey, start_of(w));
 }
 
-static void type2__through_another_qp_REM_ACCESS_ERR(void **state)
+FX_TEST(type2__through_another_qp_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 	struct wire *other = wire_new(NULL);
@@ -355,7 +343,6 @@ static void type2__through_another_qp_REM_ACCESS_ERR(void **state)
 	struct ibv_mw *mw = bound(w);
 	struct ibv_qp *qp = fx_qp(w->b.pd, &attr);
 
-	(void)state;
 	/* other's end a is connected to a second QP of b's domain */
 	wire_reset(other->a.qp);
 	wire_move(NULL, qp, other->a.qp->qp_num, IBV_QPS_RTS);
@@ -365,13 +352,12 @@ static void type2__through_another_qp_REM_ACCESS_ERR(void **state)
 	assert_int_equal(fx_destroy(mw), 0);
 }
 
-static void type2__zero_based_counts_from_0(void **state)
+FX_TEST(type2__zero_based_counts_from_0)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_2);
 
-	(void)state;
 	info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
 	bind2(&w->b, mw, &info);
 	grants(w, mw->rkey, 0);
@@ -379,25 +365,23 @@ static void type2__zero_based_counts_from_0(void **state)
 	refuses(w, mw->rkey, LEN - 7);
 }
 
-static void local_inv__window_REM_ACCESS_ERR(void **state)
+FX_TEST(local_inv__window_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = bound(w);
 
-	(void)state;
 	grants(w, mw->rkey, start_of(w));
 	post_local_inv(&w->b, mw->rkey);
 	local_op_works(&w->b, 41, IBV_WC_LOCAL_INV);
 	refuses(w, mw->rkey, start_of(w));
 }
 
-static void local_inv__then_bound_again_grants(void **state)
+FX_TEST(local_inv__then_bound_again_grants)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = bound(w);
 
-	(void)state;
 	for (int i = 0; i < 300; ++i) {
 		post_local_inv(&w->b, mw->rkey);
 		local_op_works(&w->b, 41, IBV_WC_LOCAL_INV);
@@ -406,21 +390,19 @@ static void local_inv__then_bound_again_grants(void **state)
 	grants(w, mw->rkey, info.addr);
 }
 
-static void local_inv__old_rkey_fails(void **state)
+FX_TEST(local_inv__old_rkey_fails)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = bound(w);
 
-	(void)state;
 	post_local_inv(&w->b, ibv_inc_rkey(mw->rkey));
 	local_op_fails(&w->b, 41, IBV_WC_LOC_QP_OP_ERR);
 }
 
-static void local_inv__of_a_region_fails(void **state)
+FX_TEST(local_inv__of_a_region_fails)
 {
 	struct wire *w = bindable();
 
-	(void)state;
 	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		"the device has no memory windows of type 2B");
 	post_local_inv(&w->b, w->b.mr->rkey);
@@ -437,13 +419,12 @@ static void expect_told(const struct ibv_wc *wc, uint32_t rkey)
 	assert_int_equal(wc->invalidated_rkey, rkey);
 }
 
-static void send_inv__receiver_is_told(void **state)
+FX_TEST(send_inv__receiver_is_told)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = bound(w);
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	memset(w->a.buf, 0x77, 8);
 	post_send_inv(&w->a, mw->rkey);
@@ -457,13 +438,12 @@ static void send_inv__receiver_is_told(void **state)
 	expect_told(&wc, mw->rkey);
 }
 
-static void send_inv__window_can_be_bound_again(void **state)
+FX_TEST(send_inv__window_can_be_bound_again)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = bound(w);
 
-	(void)state;
 	for (uint64_t i = 0; i < 20; ++i) {
 		assert_int_equal(wire_recv(&w->b, i, 0, 64), 0);
 		post_send_inv(&w->a, mw->rkey);
@@ -474,12 +454,11 @@ static void send_inv__window_can_be_bound_again(void **state)
 	}
 }
 
-static void send_inv__of_no_window_fails_both_ends(void **state)
+FX_TEST(send_inv__of_no_window_fails_both_ends)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = bound(w);
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	post_send_inv(&w->a, ibv_inc_rkey(mw->rkey));
 	assert_int_not_equal(fx_wait(w->b.rcq).status, IBV_WC_SUCCESS);
@@ -495,76 +474,69 @@ static void bind_fails(struct wire *w, const struct ibv_mw_bind_info *info)
 	local_op_fails(&w->b, 40, IBV_WC_MW_BIND_ERR);
 }
 
-static void bind__region_without_MW_BIND_fails(void **state)
+FX_TEST(bind__region_without_MW_BIND_fails)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_mw_bind_info info = info_of(&w->b);
 
-	(void)state;
 	bind_fails(w, &info);
 }
 
-static void bind__writable_of_a_readonly_region_fails(void **state)
+FX_TEST(bind__writable_of_a_readonly_region_fails)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 	struct ibv_mw_bind_info info;
 
-	(void)state;
 	opts.mr_access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
 	w = wire_new(&opts);
 	info = info_of(&w->b);
 	bind_fails(w, &info);
 }
 
-static void bind__past_the_region_fails(void **state)
+FX_TEST(bind__past_the_region_fails)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 
-	(void)state;
 	info.length = FX_BUF - AT + 1;
 	bind_fails(w, &info);
 }
 
-static void bind__before_the_region_fails(void **state)
+FX_TEST(bind__before_the_region_fails)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 
-	(void)state;
 	info.addr = (uintptr_t)w->b.buf - 8;
 	bind_fails(w, &info);
 }
 
-static void bind__type2_of_length_0_fails(void **state)
+FX_TEST(bind__type2_of_length_0_fails)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 
-	(void)state;
 	info.length = 0;
 	bind_fails(w, &info);
 }
 
-static void bind__type2_twice_fails(void **state)
+FX_TEST(bind__type2_twice_fails)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = bound(w);
 
-	(void)state;
 	post_bind(&w->b, mw, &info);
 	local_op_fails(&w->b, 40, IBV_WC_MW_BIND_ERR);
 }
 
-static void dereg_mr__with_a_window_refused(void **state)
+FX_TEST(dereg_mr__with_a_window_refused)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = bound(w);
 	int ret;
 
-	(void)state;
 	ret = fx_destroy(w->b.mr);
 	assert_true(ret == EBUSY || ret == EINVAL);
 	grants(w, mw->rkey, start_of(w));
@@ -573,24 +545,22 @@ static void dereg_mr__with_a_window_refused(void **state)
 	assert_int_equal(fx_destroy(w->b.mr), 0);
 }
 
-static void dereg_mr__after_local_inv(void **state)
+FX_TEST(dereg_mr__after_local_inv)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = bound(w);
 
-	(void)state;
 	post_local_inv(&w->b, mw->rkey);
 	local_op_works(&w->b, 41, IBV_WC_LOCAL_INV);
 	assert_int_equal(fx_destroy(w->b.mr), 0);
 }
 
-static void dealloc_mw__bound_REM_ACCESS_ERR(void **state)
+FX_TEST(dealloc_mw__bound_REM_ACCESS_ERR)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = bound(w);
 	uint32_t rkey = mw->rkey;
 
-	(void)state;
 	assert_int_equal(fx_destroy(mw), 0);
 	refuses(w, rkey, start_of(w));
 }
@@ -630,7 +600,7 @@ static void start(struct ibv_qp_ex *ex, uint64_t id)
 	ex->wr_flags = IBV_SEND_SIGNALED;
 }
 
-static void wr__bind_then_local_inv(void **state)
+FX_TEST(wr__bind_then_local_inv)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
@@ -638,7 +608,6 @@ static void wr__bind_then_local_inv(void **state)
 	struct ibv_qp_ex *ex = ex_of(&w->b);
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 
-	(void)state;
 	start(ex, 40);
 	ibv_wr_bind_mw(ex, mw, rkey, &info);
 	assert_int_equal(ibv_wr_complete(ex), 0);
@@ -653,7 +622,7 @@ static void wr__bind_then_local_inv(void **state)
 }
 
 /* In this case a binds, and b gives the window back. */
-static void wr__send_inv(void **state)
+FX_TEST(wr__send_inv)
 {
 	struct wire *w = bindable();
 	struct ibv_qp_ex *ex = ex_of(&w->b);
@@ -661,7 +630,6 @@ static void wr__send_inv(void **state)
 	struct ibv_mw *mw = mw_of(w->a.pd, IBV_MW_TYPE_2);
 	struct ibv_wc wc;
 
-	(void)state;
 	bind2(&w->a, mw, &info);
 	assert_int_equal(wire_recv(&w->a, 1, 0, 64), 0);
 	start(ex, 42);
@@ -673,13 +641,12 @@ static void wr__send_inv(void **state)
 	expect_told(&wc, mw->rkey);
 }
 
-static void zero_based_region__counts_from_0(void **state)
+FX_TEST(zero_based_region__counts_from_0)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_mr *mr = ibv_reg_mr(w->b.pd, w->b.buf, FX_BUF,
 				       FX_ALL_ACCESS | IBV_ACCESS_ZERO_BASED);
 
-	(void)state;
 	fx_need(mr && dut.traits->zero_based_regions,
 		"the device has no zero-based regions");
 	fx_keep_mr(mr);
@@ -691,13 +658,12 @@ static void zero_based_region__counts_from_0(void **state)
 }
 
 /* The right of local writes, which programs pass on, opens nothing. */
-static void bind__with_the_right_of_local_writes_TAKEN(void **state)
+FX_TEST(bind__with_the_right_of_local_writes_TAKEN)
 {
 	struct wire *w = bindable();
 	struct ibv_mw_bind_info info = info_of(&w->b);
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_1);
 
-	(void)state;
 	info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
 	bind1(&w->b, mw, &info);
 	assert_int_equal(use(&w->a, IBV_WR_RDMA_READ, mw->rkey, info.addr),
@@ -707,14 +673,13 @@ static void bind__with_the_right_of_local_writes_TAKEN(void **state)
 }
 
 /* The program chose the rkey of a type 2 window, and writes it down itself. */
-static void bind__type_2_by_a_post_leaves_the_handle_alone(void **state)
+FX_TEST(bind__type_2_by_a_post_leaves_the_handle_alone)
 {
 	struct wire *w = bindable();
 	struct ibv_mw *mw = mw_of(w->b.pd, IBV_MW_TYPE_2);
 	struct ibv_send_wr wr = {.wr_id = 40, .opcode = IBV_WR_BIND_MW};
 	uint32_t rkey = mw->rkey;
 
-	(void)state;
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(rkey);
 	wr.bind_mw.bind_info = info_of(&w->b);
@@ -723,45 +688,4 @@ static void bind__type_2_by_a_post_leaves_the_handle_alone(void **state)
 	assert_int_equal(mw->rkey, rkey);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(alloc_mw__describes_itself),
-		FX_TEST(alloc_mw__live_keys_are_distinct),
-		FX_TEST(type1__bound_grants),
-		FX_TEST(type1__bound_anew_old_rkey_REM_ACCESS_ERR),
-		FX_TEST(type1__length_0_unbinds),
-		FX_TEST(type1__region_of_another_pd_EPERM),
-		FX_TEST(type2__bound_grants),
-		FX_TEST(type2__never_bound_REM_ACCESS_ERR),
-		FX_TEST(type2__before_its_start_REM_ACCESS_ERR),
-		FX_TEST(type2__past_its_end_REM_ACCESS_ERR),
-		FX_TEST(type2__right_not_granted_REM_ACCESS_ERR),
-		FX_TEST(type2__of_a_region_without_remote_rights_grants),
-		FX_TEST(type2__through_another_qp_REM_ACCESS_ERR),
-		FX_TEST(type2__zero_based_counts_from_0),
-		FX_TEST(local_inv__window_REM_ACCESS_ERR),
-		FX_TEST(local_inv__then_bound_again_grants),
-		FX_TEST(local_inv__old_rkey_fails),
-		FX_TEST(local_inv__of_a_region_fails),
-		FX_TEST(send_inv__receiver_is_told),
-		FX_TEST(send_inv__window_can_be_bound_again),
-		FX_TEST(send_inv__of_no_window_fails_both_ends),
-		FX_TEST(bind__region_without_MW_BIND_fails),
-		FX_TEST(bind__writable_of_a_readonly_region_fails),
-		FX_TEST(bind__past_the_region_fails),
-		FX_TEST(bind__before_the_region_fails),
-		FX_TEST(bind__type2_of_length_0_fails),
-		FX_TEST(bind__type2_twice_fails),
-		FX_TEST(dereg_mr__with_a_window_refused),
-		FX_TEST(dereg_mr__after_local_inv),
-		FX_TEST(dealloc_mw__bound_REM_ACCESS_ERR),
-		FX_TEST(wr__bind_then_local_inv),
-		FX_TEST(wr__send_inv),
-		FX_TEST(zero_based_region__counts_from_0),
-		FX_TEST(bind__with_the_right_of_local_writes_TAKEN),
-		FX_TEST(bind__type_2_by_a_post_leaves_the_handle_alone),
-	};
-
-	return fx_main(argc, argv, "mw", tests, FX_COUNT(tests));
-}
+FX_MAIN("mw")

@@ -92,21 +92,19 @@ static void atomic_write(uint64_t to, enum ibv_wc_status status)
 	fx_expect(w->a.scq, 1, status);
 }
 
-static void query__tells_what_there_is(void **state)
+FX_TEST(query__tells_what_there_is)
 {
-	(void)state;
 	fx_need((capabilities() & CAPS) == CAPS,
 		"the device has no native atomic writes or flushes");
 	/* the low half equals the old field */
 	assert_int_equal((uint32_t)capabilities(), dut.attr.device_cap_flags);
 }
 
-static void atomic_write__places_its_word(void **state)
+FX_TEST(atomic_write__places_its_word)
 {
 	uint64_t got[3];
 	struct ibv_wc wc;
 
-	(void)state;
 	connect_all();
 	memset(w->b.buf, 0xee, sizeof(got));
 	post_atomic_write(1, there(8));
@@ -117,43 +115,38 @@ static void atomic_write__places_its_word(void **state)
 		    got[2] == 0xeeeeeeeeeeeeeeeeu);
 }
 
-static void atomic_write__misaligned_fails(void **state)
+FX_TEST(atomic_write__misaligned_fails)
 {
 	static const uint8_t nothing[32];
 
-	(void)state;
 	connect_all();
 	atomic_write(there(4), IBV_WC_REM_INV_REQ_ERR);
 	assert_memory_equal(w->b.buf, nothing, sizeof(nothing));
 }
 
-static void atomic_write__beyond_the_region_fails(void **state)
+FX_TEST(atomic_write__beyond_the_region_fails)
 {
-	(void)state;
 	connect_all();
 	atomic_write(there(FX_BUF), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void atomic_write__to_a_region_that_forbids_it_fails(void **state)
+FX_TEST(atomic_write__to_a_region_that_forbids_it_fails)
 {
-	(void)state;
 	connect_with(FX_REMOTE_ACCESS,
 		     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
 	atomic_write(there(0), IBV_WC_REM_ACCESS_ERR);
 }
 
-static void atomic_write__to_a_qp_that_forbids_it_fails(void **state)
+FX_TEST(atomic_write__to_a_qp_that_forbids_it_fails)
 {
-	(void)state;
 	connect_with(IBV_ACCESS_REMOTE_READ, FX_ALL_ACCESS);
 	atomic_write(there(0), IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void atomic_write__is_ordered(void **state)
+FX_TEST(atomic_write__is_ordered)
 {
 	const uint64_t word = WORD;
 
-	(void)state;
 	connect_all();
 	start(1);
 	ibv_wr_atomic_write(ex, w->b.mr->rkey, there(64), &word);
@@ -195,11 +188,10 @@ static struct flush whole(void)
 	return f;
 }
 
-static void flush__completes_behind_writes(void **state)
+FX_TEST(flush__completes_behind_writes)
 {
 	struct ibv_wc wc;
 
-	(void)state;
 	connect_all();
 	for (uint64_t i = 1; i < 50; ++i) {
 		memset(w->a.buf, (int)i, 1024);
@@ -218,11 +210,10 @@ static void flush__completes_behind_writes(void **state)
 }
 
 /* An announcing word is written only after the data. */
-static void flush__before_an_atomic_write(void **state)
+FX_TEST(flush__before_an_atomic_write)
 {
 	const uint64_t word = WORD;
 
-	(void)state;
 	connect_all();
 	start(1);
 	ibv_wr_rdma_write(ex, w->b.mr->rkey, there(1024));
@@ -238,18 +229,16 @@ static void flush__before_an_atomic_write(void **state)
 	assert_memory_equal(w->b.buf, &word, sizeof(word));
 }
 
-static void flush__of_the_whole_range(void **state)
+FX_TEST(flush__of_the_whole_range)
 {
-	(void)state;
 	connect_all();
 	flush(whole(), IBV_WC_SUCCESS);
 }
 
-static void flush__of_nothing(void **state)
+FX_TEST(flush__of_nothing)
 {
 	struct flush f;
 
-	(void)state;
 	connect_all();
 	f = whole();
 	f.len = 0;
@@ -257,55 +246,50 @@ static void flush__of_nothing(void **state)
 }
 
 /* A level flushes the whole region; then the range is ignored. */
-static void flush__of_the_region(void **state)
+FX_TEST(flush__of_the_region)
 {
 	struct flush f = {.at = 8,
 			  .len = 8,
 			  .type = IBV_FLUSH_GLOBAL,
 			  .level = IBV_FLUSH_MR};
 
-	(void)state;
 	connect_all();
 	flush(f, IBV_WC_SUCCESS);
 }
 
 /* Neither visible nor persistent: the flush waits for earlier operations. */
-static void flush__of_no_type(void **state)
+FX_TEST(flush__of_no_type)
 {
 	struct flush f;
 
-	(void)state;
 	connect_all();
 	f = whole();
 	f.type = 0;
 	flush(f, IBV_WC_SUCCESS);
 }
 
-static void flush__beyond_the_region_fails(void **state)
+FX_TEST(flush__beyond_the_region_fails)
 {
 	struct flush f;
 
-	(void)state;
 	connect_all();
 	f = whole();
 	f.len++;
 	flush(f, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void flush__by_a_wrong_rkey_fails(void **state)
+FX_TEST(flush__by_a_wrong_rkey_fails)
 {
 	struct flush f;
 
-	(void)state;
 	connect_all();
 	f = whole();
 	w->b.mr = w->a.mr; /* another domain's */
 	flush(f, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void flush__of_a_region_that_forbids_it_fails(void **state)
+FX_TEST(flush__of_a_region_that_forbids_it_fails)
 {
-	(void)state;
 	connect_with(FX_REMOTE_ACCESS | IBV_ACCESS_FLUSH_GLOBAL, FX_ALL_ACCESS);
 	flush(whole(), IBV_WC_REM_ACCESS_ERR);
 	/* another process has the event of its end */
@@ -313,27 +297,24 @@ static void flush__of_a_region_that_forbids_it_fails(void **state)
 		fx_expect_async(dut.verbs, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void flush__of_a_region_for_another_type_fails(void **state)
+FX_TEST(flush__of_a_region_for_another_type_fails)
 {
 	struct flush f;
 
-	(void)state;
 	connect_all();
 	f = whole();
 	f.type = IBV_FLUSH_PERSISTENT;
 	flush(f, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void flush__to_a_qp_that_forbids_it_fails(void **state)
+FX_TEST(flush__to_a_qp_that_forbids_it_fails)
 {
-	(void)state;
 	connect_with(FX_REMOTE_ACCESS, FX_ALL_ACCESS | IBV_ACCESS_FLUSH_GLOBAL);
 	flush(whole(), IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void flush__in_error_state_is_flushed(void **state)
+FX_TEST(flush__in_error_state_is_flushed)
 {
-	(void)state;
 	connect_all();
 	wire_fail(w->a.qp);
 	flush(whole(), IBV_WC_WR_FLUSH_ERR);
@@ -390,21 +371,19 @@ static void write_and_flush(uint8_t byte, uint8_t type, uint8_t level)
 	assert_memory_equal(w->b.buf + 1024, w->a.buf, 1024);
 }
 
-static void flush__persistent_by_each_level(void **state)
+FX_TEST(flush__persistent_by_each_level)
 {
-	(void)state;
 	connect_persistent(BOTH, IBV_ACCESS_FLUSH_PERSISTENT);
 	write_and_flush(1, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
 	write_and_flush(2, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
 }
 
-static void flush__of_each_type_by_each_level(void **state)
+FX_TEST(flush__of_each_type_by_each_level)
 {
 	static const uint8_t types[] = {IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT,
 					IBV_FLUSH_GLOBAL |
 						IBV_FLUSH_PERSISTENT};
 
-	(void)state;
 	connect_persistent(BOTH, BOTH);
 	for (uint8_t i = 0; i < FX_COUNT(types); ++i) {
 		write_and_flush((uint8_t)(2 * i + 1), types[i],
@@ -413,22 +392,20 @@ static void flush__of_each_type_by_each_level(void **state)
 	}
 }
 
-static void flush__global_of_what_persists_only_fails(void **state)
+FX_TEST(flush__global_of_what_persists_only_fails)
 {
 	struct flush f;
 
-	(void)state;
 	connect_persistent(BOTH, IBV_ACCESS_FLUSH_PERSISTENT);
 	f = whole();
 	f.type = IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT;
 	flush(f, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void flush__persistent_beyond_the_region_fails(void **state)
+FX_TEST(flush__persistent_beyond_the_region_fails)
 {
 	struct flush f;
 
-	(void)state;
 	connect_persistent(BOTH, BOTH);
 	f = whole();
 	f.type = IBV_FLUSH_PERSISTENT;
@@ -436,22 +413,20 @@ static void flush__persistent_beyond_the_region_fails(void **state)
 	flush(f, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void flush__persistent_to_a_qp_that_forbids_it_fails(void **state)
+FX_TEST(flush__persistent_to_a_qp_that_forbids_it_fails)
 {
 	struct flush f;
 
-	(void)state;
 	connect_persistent(IBV_ACCESS_FLUSH_GLOBAL, BOTH);
 	f = whole();
 	f.type = IBV_FLUSH_PERSISTENT;
 	flush(f, IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void reg_mr__of_ordinary_memory_to_persist(void **state)
+FX_TEST(reg_mr__of_ordinary_memory_to_persist)
 {
 	struct ibv_mr *mr;
 
-	(void)state;
 	fx_need((capabilities() & CAPS) == CAPS,
 		"the device has no native atomic writes or flushes");
 	mr = ibv_reg_mr(fx_pd(), fx_alloc(FX_BUF), FX_BUF,
@@ -461,11 +436,10 @@ static void reg_mr__of_ordinary_memory_to_persist(void **state)
 	assert_int_equal(mr != NULL, dut.traits->any_memory_persists);
 }
 
-static void wr__a_flush_of_no_such_kind_EINVAL(void **state)
+FX_TEST(wr__a_flush_of_no_such_kind_EINVAL)
 {
 	struct flush f[3];
 
-	(void)state;
 	fx_need(dut.traits->post_checks_opcode, "the device takes any");
 	connect_all();
 	f[0] = f[1] = f[2] = whole();
@@ -480,17 +454,16 @@ static void wr__a_flush_of_no_such_kind_EINVAL(void **state)
 /*
  * A work request of ibv_post_send() has no room for the arguments of a flush.
  */
-static void post_send__a_flush_EINVAL(void **state)
+FX_TEST(post_send__a_flush_EINVAL)
 {
 	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_FLUSH};
 
-	(void)state;
 	fx_need(dut.traits->post_checks_opcode, "the device takes any opcode");
 	connect_all();
 	assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), EINVAL);
 }
 
-static void create_qp_ex__flushes_of_uc_refused(void **state)
+FX_TEST(create_qp_ex__flushes_of_uc_refused)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_UC,
@@ -500,7 +473,6 @@ static void create_qp_ex__flushes_of_uc_refused(void **state)
 		.send_ops_flags = IBV_QP_EX_WITH_FLUSH,
 	};
 
-	(void)state;
 	attr.pd = fx_pd();
 	attr.send_cq = attr.recv_cq = fx_cq(8, NULL, NULL);
 	assert_null(ibv_create_qp_ex(dut.verbs, &attr));
@@ -522,17 +494,15 @@ static void answer_no_reads(void)
 	assert_int_equal(ibv_modify_qp(w->b.qp, &attr, mask), 0);
 }
 
-static void atomic_write__takes_a_resource_of_reads(void **state)
+FX_TEST(atomic_write__takes_a_resource_of_reads)
 {
-	(void)state;
 	connect_all();
 	answer_no_reads();
 	atomic_write(there(0), IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void flush__takes_a_resource_of_reads(void **state)
+FX_TEST(flush__takes_a_resource_of_reads)
 {
-	(void)state;
 	fx_need(dut.traits->flush_is_counted,
 		"the device's flushes take no resource of reads");
 	connect_all();
@@ -540,42 +510,6 @@ static void flush__takes_a_resource_of_reads(void **state)
 	flush(whole(), IBV_WC_REM_INV_REQ_ERR);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(query__tells_what_there_is),
-		FX_TEST(atomic_write__places_its_word),
-		FX_TEST(atomic_write__misaligned_fails),
-		FX_TEST(atomic_write__beyond_the_region_fails),
-		FX_TEST(atomic_write__to_a_region_that_forbids_it_fails),
-		FX_TEST(atomic_write__to_a_qp_that_forbids_it_fails),
-		FX_TEST(atomic_write__is_ordered),
-		FX_TEST(atomic_write__takes_a_resource_of_reads),
-		FX_TEST(flush__completes_behind_writes),
-		FX_TEST(flush__before_an_atomic_write),
-		FX_TEST(flush__of_the_whole_range),
-		FX_TEST(flush__of_nothing),
-		FX_TEST(flush__of_the_region),
-		FX_TEST(flush__of_no_type),
-		FX_TEST(flush__beyond_the_region_fails),
-		FX_TEST(flush__by_a_wrong_rkey_fails),
-		FX_TEST(flush__of_a_region_that_forbids_it_fails),
-		FX_TEST(flush__of_a_region_for_another_type_fails),
-		FX_TEST(flush__to_a_qp_that_forbids_it_fails),
-		FX_TEST(flush__in_error_state_is_flushed),
-		FX_TEST(flush__persistent_by_each_level),
-		FX_TEST(flush__of_each_type_by_each_level),
-		FX_TEST(flush__global_of_what_persists_only_fails),
-		FX_TEST(flush__persistent_beyond_the_region_fails),
-		FX_TEST(flush__persistent_to_a_qp_that_forbids_it_fails),
-		FX_TEST(flush__takes_a_resource_of_reads),
-		FX_TEST(reg_mr__of_ordinary_memory_to_persist),
-		FX_TEST(wr__a_flush_of_no_such_kind_EINVAL),
-		FX_TEST(post_send__a_flush_EINVAL),
-		FX_TEST(create_qp_ex__flushes_of_uc_refused),
-	};
-
-	return fx_main(argc, argv, "native", tests, FX_COUNT(tests));
-}
+FX_MAIN("native")
 
 #endif

@@ -32,7 +32,7 @@ static void assert_refused(int ret, int error)
 	assert_int_equal(abs(ret), error);
 }
 
-static void create_qp__starts_in_reset(void **state)
+FX_TEST(create_qp__starts_in_reset)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_cq *cq = fx_cq(8, NULL, NULL);
@@ -40,7 +40,6 @@ static void create_qp__starts_in_reset(void **state)
 	int tag;
 	struct ibv_qp *qp;
 
-	(void)state;
 	attr.qp_context = &tag;
 	qp = fx_qp(pd, &attr);
 	assert_int_equal(qp->state, IBV_QPS_RESET);
@@ -57,14 +56,13 @@ static void create_qp__starts_in_reset(void **state)
 	assert_true(attr.cap.max_recv_sge >= 1);
 }
 
-static void create_qp__live_numbers_are_distinct(void **state)
+FX_TEST(create_qp__live_numbers_are_distinct)
 {
 	enum { N = 16 };
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_qp_init_attr attr = small_attr(fx_cq(8, NULL, NULL));
 	struct ibv_qp *qps[N];
 
-	(void)state;
 	for (int i = 0; i < N; ++i) {
 		qps[i] = fx_qp(pd, &attr);
 		for (int j = 0; j < i; ++j)
@@ -79,13 +77,12 @@ static void expect_no_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	assert_true(errno == EINVAL || errno == ENOMEM);
 }
 
-static void create_qp__beyond_limits_refused(void **state)
+FX_TEST(create_qp__beyond_limits_refused)
 {
 	struct ibv_pd *pd = fx_pd();
 	const struct ibv_qp_init_attr good = small_attr(fx_cq(8, NULL, NULL));
 	struct ibv_qp_init_attr attr = good;
 
-	(void)state;
 	attr.cap.max_send_wr = (uint32_t)dut.attr.max_qp_wr + 1;
 	expect_no_qp(pd, &attr);
 	attr = good;
@@ -103,24 +100,22 @@ static void create_qp__beyond_limits_refused(void **state)
 }
 
 /* The queue pair has no receives of its own. */
-static void create_qp__with_srq_receive_limits_IGNORED(void **state)
+FX_TEST(create_qp__with_srq_receive_limits_IGNORED)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_qp_init_attr attr = small_attr(fx_cq(8, NULL, NULL));
 
-	(void)state;
 	attr.srq = fx_srq(pd, 4);
 	attr.cap.max_recv_wr = (uint32_t)dut.attr.max_qp_wr + 1;
 	attr.cap.max_recv_sge = (uint32_t)dut.attr.max_sge + 1;
 	fx_qp(pd, &attr);
 }
 
-static void create_qp__at_limits(void **state)
+FX_TEST(create_qp__at_limits)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_qp_init_attr attr = small_attr(fx_cq(8, NULL, NULL));
 
-	(void)state;
 	attr.cap.max_send_wr = (uint32_t)dut.attr.max_qp_wr;
 	fx_qp(pd, &attr);
 	attr = small_attr(attr.send_cq);
@@ -129,14 +124,13 @@ static void create_qp__at_limits(void **state)
 }
 
 /* A granted inline length is a promise, also where none was asked for. */
-static void create_qp__inline_as_granted(void **state)
+FX_TEST(create_qp__inline_as_granted)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_SEND,
 			.id = 1,
 			.flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE};
 
-	(void)state;
 	assert_true(w->a.cap.max_inline_data >= 16);
 	op.len = w->a.cap.max_inline_data;
 	assert_int_equal(wire_recv(&w->b, 2, 0, op.len), 0);
@@ -146,13 +140,12 @@ static void create_qp__inline_as_granted(void **state)
 			 op.len);
 }
 
-static void create_qp__unknown_type_refused(void **state)
+FX_TEST(create_qp__unknown_type_refused)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_cq *cq = fx_cq(8, NULL, NULL);
 	struct ibv_qp_init_attr attr = small_attr(cq);
 
-	(void)state;
 	attr.qp_type = (enum ibv_qp_type)77;
 	errno = 0;
 	assert_null(ibv_create_qp(pd, &attr));
@@ -167,7 +160,7 @@ static struct wire *stuck_wire(struct wire_opts *opts)
 	return wire_new(opts);
 }
 
-static void post_send__full_ENOMEM(void **state)
+FX_TEST(post_send__full_ENOMEM)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct ibv_send_wr wr;
@@ -178,7 +171,6 @@ static void post_send__full_ENOMEM(void **state)
 	uint32_t posted = 0;
 	int ret;
 
-	(void)state;
 	opts.depth = 8;
 	w = stuck_wire(&opts);
 	wire_wr(&w->a, &op, &wr, &sge);
@@ -190,13 +182,12 @@ static void post_send__full_ENOMEM(void **state)
 	assert_true(posted >= w->a.cap.max_send_wr);
 }
 
-static void post_send__again_after_full(void **state)
+FX_TEST(post_send__again_after_full)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 	uint64_t posted = 0;
 
-	(void)state;
 	opts.depth = 8;
 	opts.cq_depth = 64;
 	w = stuck_wire(&opts);
@@ -210,13 +201,12 @@ static void post_send__again_after_full(void **state)
 	wire_check(w);
 }
 
-static void post_recv__full_ENOMEM(void **state)
+FX_TEST(post_recv__full_ENOMEM)
 {
 	struct wire *w = wire_new(NULL);
 	uint32_t posted = 0;
 	int ret;
 
-	(void)state;
 	while ((ret = wire_recv(&w->b, posted, 0, 8)) == 0)
 		assert_true(++posted < 4 * (w->b.cap.max_recv_wr + 1));
 	assert_int_equal(ret, ENOMEM);
@@ -226,7 +216,7 @@ static void post_recv__full_ENOMEM(void **state)
 	assert_int_equal(wire_recv(&w->b, posted, 0, 8), 0);
 }
 
-static void post_send__too_many_sge_EINVAL(void **state)
+FX_TEST(post_send__too_many_sge_EINVAL)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_sge sge[64];
@@ -236,7 +226,6 @@ static void post_send__too_many_sge_EINVAL(void **state)
 				 .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad = NULL;
 
-	(void)state;
 	for (int i = 0; i < 64; ++i)
 		sge[i] =
 			(struct ibv_sge){(uintptr_t)w->a.buf, 1, w->a.mr->lkey};
@@ -245,14 +234,13 @@ static void post_send__too_many_sge_EINVAL(void **state)
 	wire_check(w);
 }
 
-static void post_recv__too_many_sge_EINVAL(void **state)
+FX_TEST(post_recv__too_many_sge_EINVAL)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_sge sge[64];
 	struct ibv_recv_wr wr = {.num_sge = 64, .sg_list = sge};
 	struct ibv_recv_wr *bad = NULL;
 
-	(void)state;
 	for (int i = 0; i < 64; ++i)
 		sge[i] =
 			(struct ibv_sge){(uintptr_t)w->a.buf, 1, w->a.mr->lkey};
@@ -261,14 +249,13 @@ static void post_recv__too_many_sge_EINVAL(void **state)
 	wire_check(w);
 }
 
-static void post_send__too_long_inline_EINVAL(void **state)
+FX_TEST(post_send__too_long_inline_EINVAL)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 	struct op op = {.code = IBV_WR_SEND,
 			.flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE};
 
-	(void)state;
 	opts.inline_size = 64;
 	w = wire_new(&opts);
 	op.len = w->a.cap.max_inline_data + 1;
@@ -278,7 +265,7 @@ static void post_send__too_long_inline_EINVAL(void **state)
 	wire_check(w);
 }
 
-static void post_send__misaligned_atomic_fails(void **state)
+FX_TEST(post_send__misaligned_atomic_fails)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -289,7 +276,6 @@ static void post_send__misaligned_atomic_fails(void **state)
 	int ret = wire_post(&w->a, &op);
 	struct ibv_wc wc;
 
-	(void)state;
 	if (ret) {
 		assert_refused(ret, EINVAL);
 		wire_check(w);
@@ -301,7 +287,7 @@ static void post_send__misaligned_atomic_fails(void **state)
 		    wc.status == IBV_WC_LOC_QP_OP_ERR);
 }
 
-static void post_send__unknown_opcode_never_succeeds(void **state)
+FX_TEST(post_send__unknown_opcode_never_succeeds)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = (enum ibv_wr_opcode)99,
@@ -309,14 +295,13 @@ static void post_send__unknown_opcode_never_succeeds(void **state)
 			.flags = IBV_SEND_SIGNALED,
 			.len = 8};
 
-	(void)state;
 	fx_need(dut.traits->post_checks_opcode,
 		"the device's post takes any opcode");
 	assert_refused(wire_post(&w->a, &op), EINVAL);
 	wire_check(w);
 }
 
-static void chain__bad_wr_is_the_first_refused(void **state)
+FX_TEST(chain__bad_wr_is_the_first_refused)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_send_wr wr[4];
@@ -324,7 +309,6 @@ static void chain__bad_wr_is_the_first_refused(void **state)
 	struct ibv_sge sge[4];
 	struct ibv_sge many[64] = {{0}};
 
-	(void)state;
 	for (int i = 0; i < 4; ++i) {
 		struct op op = {.code = IBV_WR_RDMA_WRITE,
 				.id = 50 + (uint64_t)i,
@@ -350,14 +334,13 @@ static void chain__bad_wr_is_the_first_refused(void **state)
 	assert_int_equal(w->b.buf[24], 0);
 }
 
-static void chain__receive_bad_wr_is_the_first_refused(void **state)
+FX_TEST(chain__receive_bad_wr_is_the_first_refused)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_sge sge[64] = {{(uintptr_t)w->b.buf, 8, w->b.mr->lkey}};
 	struct ibv_recv_wr wr[3];
 	struct ibv_recv_wr *bad = NULL;
 
-	(void)state;
 	for (int i = 0; i < 3; ++i)
 		wr[i] = (struct ibv_recv_wr){.wr_id = 60 + (uint64_t)i,
 					     .next = i < 2 ? &wr[i + 1] : NULL,
@@ -371,12 +354,11 @@ static void chain__receive_bad_wr_is_the_first_refused(void **state)
 	wire_check(w);
 }
 
-static void unsignaled__complete_by_a_later_signaled(void **state)
+FX_TEST(unsignaled__complete_by_a_later_signaled)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 
-	(void)state;
 	opts.depth = 8;
 	w = wire_new(&opts);
 	for (uint64_t i = 1; i <= 10 * 8; ++i) {
@@ -392,13 +374,12 @@ static void unsignaled__complete_by_a_later_signaled(void **state)
 	fx_expect_empty(w->a.scq);
 }
 
-static void sq_sig_all__every_wr_completes(void **state)
+FX_TEST(sq_sig_all__every_wr_completes)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 	struct op op = {.code = IBV_WR_RDMA_WRITE, .len = 8};
 
-	(void)state;
 	opts.sig_all = 1;
 	w = wire_new(&opts);
 	for (op.id = 1; op.id < 5; ++op.id)
@@ -407,29 +388,4 @@ static void sq_sig_all__every_wr_completes(void **state)
 		fx_expect(w->a.scq, i, IBV_WC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(create_qp__starts_in_reset),
-		FX_TEST(create_qp__live_numbers_are_distinct),
-		FX_TEST(create_qp__beyond_limits_refused),
-		FX_TEST(create_qp__with_srq_receive_limits_IGNORED),
-		FX_TEST(create_qp__at_limits),
-		FX_TEST(create_qp__inline_as_granted),
-		FX_TEST(create_qp__unknown_type_refused),
-		FX_TEST(post_send__full_ENOMEM),
-		FX_TEST(post_send__again_after_full),
-		FX_TEST(post_recv__full_ENOMEM),
-		FX_TEST(post_send__too_many_sge_EINVAL),
-		FX_TEST(post_recv__too_many_sge_EINVAL),
-		FX_TEST(post_send__too_long_inline_EINVAL),
-		FX_TEST(post_send__misaligned_atomic_fails),
-		FX_TEST(post_send__unknown_opcode_never_succeeds),
-		FX_TEST(chain__bad_wr_is_the_first_refused),
-		FX_TEST(chain__receive_bad_wr_is_the_first_refused),
-		FX_TEST(unsignaled__complete_by_a_later_signaled),
-		FX_TEST(sq_sig_all__every_wr_completes),
-	};
-
-	return fx_main(argc, argv, "qp", tests, FX_COUNT(tests));
-}
+FX_MAIN("qp")

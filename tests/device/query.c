@@ -11,14 +11,13 @@
 #include <string.h>
 #include "wire.h"
 
-static void device_list__counts_its_devices(void **state)
+FX_TEST(device_list__counts_its_devices)
 {
 	int n = -1;
 	int counted = 0;
 	bool found = false;
 	struct ibv_device **list = ibv_get_device_list(&n);
 
-	(void)state;
 	assert_non_null(list);
 	for (; list[counted]; ++counted)
 		found |= !strcmp(ibv_get_device_name(list[counted]),
@@ -28,24 +27,22 @@ static void device_list__counts_its_devices(void **state)
 	assert_true(found);
 }
 
-static void device__outlives_the_list(void **state)
+FX_TEST(device__outlives_the_list)
 {
 	char name[IBV_SYSFS_NAME_MAX];
 	struct ibv_context *verbs = fx_context();
 
-	(void)state;
 	snprintf(name, sizeof(name), "%s", ibv_get_device_name(verbs->device));
 	ibv_free_device_list(ibv_get_device_list(NULL));
 	assert_string_equal(ibv_get_device_name(verbs->device), name);
 }
 
-static void open_device__twice_gives_two_contexts(void **state)
+FX_TEST(open_device__twice_gives_two_contexts)
 {
 	struct ibv_context *one = fx_context();
 	struct ibv_context *two = fx_context();
 	struct ibv_pd *pd;
 
-	(void)state;
 	assert_ptr_not_equal(one, two);
 	assert_int_not_equal(one->async_fd, two->async_fd);
 	assert_int_equal(fx_destroy(one), 0);
@@ -54,22 +51,20 @@ static void open_device__twice_gives_two_contexts(void **state)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-static void device__has_name_type_and_guid(void **state)
+FX_TEST(device__has_name_type_and_guid)
 {
 	struct ibv_device *dev = dut.verbs->device;
 
-	(void)state;
 	assert_true(strlen(ibv_get_device_name(dev)) > 0);
 	assert_int_equal(dev->node_type, IBV_NODE_CA);
 	assert_int_equal(dev->transport_type, IBV_TRANSPORT_IB);
 	assert_true(ibv_get_device_guid(dev) == dut.attr.node_guid);
 }
 
-static void query_device__limits_are_positive(void **state)
+FX_TEST(query_device__limits_are_positive)
 {
 	const struct ibv_device_attr *a = &dut.attr;
 
-	(void)state;
 	assert_true(a->phys_port_cnt >= 1);
 	assert_true(a->max_mr_size > FX_BUF);
 	assert_true(a->max_qp > 1);
@@ -89,11 +84,10 @@ static void query_device__limits_are_positive(void **state)
 	assert_true(dut.verbs->num_comp_vectors >= 1);
 }
 
-static void query_device_ex__agrees_with_query_device(void **state)
+FX_TEST(query_device_ex__agrees_with_query_device)
 {
 	struct ibv_device_attr_ex ex;
 
-	(void)state;
 	memset(&ex, 0, sizeof(ex));
 	assert_int_equal(ibv_query_device_ex(dut.verbs, NULL, &ex), 0);
 	assert_int_equal(ex.orig_attr.max_qp, dut.attr.max_qp);
@@ -104,11 +98,10 @@ static void query_device_ex__agrees_with_query_device(void **state)
 	assert_string_equal(ex.orig_attr.fw_ver, dut.attr.fw_ver);
 }
 
-static void query_device_ex__has_no_extended_atomics(void **state)
+FX_TEST(query_device_ex__has_no_extended_atomics)
 {
 	struct ibv_device_attr_ex ex;
 
-	(void)state;
 	memset(&ex, 0, sizeof(ex));
 	assert_int_equal(ibv_query_device_ex(dut.verbs, NULL, &ex), 0);
 	assert_int_equal(ex.pci_atomic_caps.fetch_add, 0);
@@ -116,9 +109,8 @@ static void query_device_ex__has_no_extended_atomics(void **state)
 	assert_int_equal(ex.pci_atomic_caps.compare_swap, 0);
 }
 
-static void query_port__is_active_ethernet(void **state)
+FX_TEST(query_port__is_active_ethernet)
 {
-	(void)state;
 	assert_int_equal(dut.port.state, IBV_PORT_ACTIVE);
 	assert_int_equal(dut.port.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_true(dut.port.gid_tbl_len >= 1);
@@ -128,22 +120,20 @@ static void query_port__is_active_ethernet(void **state)
 	assert_true(dut.port.max_msg_sz >= 1u << 20);
 }
 
-static void query_port__no_such_port_EINVAL(void **state)
+FX_TEST(query_port__no_such_port_EINVAL)
 {
 	struct ibv_port_attr attr;
 	uint8_t beyond = (uint8_t)(dut.attr.phys_port_cnt + 1);
 
-	(void)state;
 	assert_int_equal(ibv_query_port(dut.verbs, 0, &attr), EINVAL);
 	assert_int_equal(ibv_query_port(dut.verbs, beyond, &attr), EINVAL);
 }
 
-static void query_gid__is_the_address(void **state)
+FX_TEST(query_gid__is_the_address)
 {
 	union ibv_gid gid;
 	struct ibv_gid_entry entry;
 
-	(void)state;
 	assert_int_equal(ibv_query_gid(dut.verbs, 1, dut.gid_index, &gid), 0);
 	assert_memory_equal(gid.raw, dut.gid.raw, sizeof(gid.raw));
 	assert_int_equal(
@@ -154,12 +144,11 @@ static void query_gid__is_the_address(void **state)
 	assert_int_equal(entry.gid_type, IBV_GID_TYPE_ROCE_V2);
 }
 
-static void query_gid__beyond_table_refused(void **state)
+FX_TEST(query_gid__beyond_table_refused)
 {
 	union ibv_gid gid;
 	struct ibv_gid_entry entry;
 
-	(void)state;
 	assert_int_not_equal(
 		ibv_query_gid(dut.verbs, 1, dut.port.gid_tbl_len, &gid), 0);
 	assert_int_not_equal(ibv_query_gid(dut.verbs, 1, -1, &gid), 0);
@@ -168,19 +157,17 @@ static void query_gid__beyond_table_refused(void **state)
 		0);
 }
 
-static void query_gid_table__short_array_refused(void **state)
+FX_TEST(query_gid_table__short_array_refused)
 {
 	struct ibv_gid_entry one;
 
-	(void)state;
 	assert_true(ibv_query_gid_table(dut.verbs, &one, 0, 0) < 0);
 }
 
-static void query_pkey__first_is_the_default(void **state)
+FX_TEST(query_pkey__first_is_the_default)
 {
 	__be16 pkey;
 
-	(void)state;
 	assert_int_equal(ibv_query_pkey(dut.verbs, 1, 0, &pkey), 0);
 	assert_int_equal(pkey, 0xffff);
 	assert_int_equal(ibv_get_pkey_index(dut.verbs, 1, pkey), 0);
@@ -188,13 +175,12 @@ static void query_pkey__first_is_the_default(void **state)
 		ibv_query_pkey(dut.verbs, 1, dut.port.pkey_tbl_len, &pkey), 0);
 }
 
-static void query_qp__reset_has_caps(void **state)
+FX_TEST(query_qp__reset_has_caps)
 {
 	struct end e;
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 
-	(void)state;
 	wire_end(NULL, &e);
 	assert_int_equal(ibv_query_qp(e.qp, &attr, IBV_QP_CAP, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RESET);
@@ -208,7 +194,7 @@ static void query_qp__reset_has_caps(void **state)
 	assert_int_equal(init.sq_sig_all, 0);
 }
 
-static void query_qp__rts_has_what_was_given(void **state)
+FX_TEST(query_qp__rts_has_what_was_given)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct ibv_qp_attr attr;
@@ -219,7 +205,6 @@ static void query_qp__rts_has_what_was_given(void **state)
 		   IBV_QP_MIN_RNR_TIMER | IBV_QP_ACCESS_FLAGS |
 		   IBV_QP_PATH_MTU | IBV_QP_PORT;
 
-	(void)state;
 	opts.rnr_retry = 5;
 	opts.retry_cnt = 6;
 	opts.timeout = 13;
@@ -239,25 +224,4 @@ static void query_qp__rts_has_what_was_given(void **state)
 	assert_memory_equal(attr.ah_attr.grh.dgid.raw, dut.gid.raw, 16);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(device_list__counts_its_devices),
-		FX_TEST(device__outlives_the_list),
-		FX_TEST(open_device__twice_gives_two_contexts),
-		FX_TEST(device__has_name_type_and_guid),
-		FX_TEST(query_device__limits_are_positive),
-		FX_TEST(query_device_ex__agrees_with_query_device),
-		FX_TEST(query_device_ex__has_no_extended_atomics),
-		FX_TEST(query_port__is_active_ethernet),
-		FX_TEST(query_port__no_such_port_EINVAL),
-		FX_TEST(query_gid__is_the_address),
-		FX_TEST(query_gid__beyond_table_refused),
-		FX_TEST(query_gid_table__short_array_refused),
-		FX_TEST(query_pkey__first_is_the_default),
-		FX_TEST(query_qp__reset_has_caps),
-		FX_TEST(query_qp__rts_has_what_was_given),
-	};
-
-	return fx_main(argc, argv, "query", tests, FX_COUNT(tests));
-}
+FX_MAIN("query")

@@ -35,13 +35,12 @@ static struct ibv_wc run(const struct end *e, struct op op)
 	return fx_expect(e->scq, 99, IBV_WC_SUCCESS);
 }
 
-static void write__places_exactly_its_bytes(void **state)
+FX_TEST(write__places_exactly_its_bytes)
 {
 	static const uint32_t lengths[] = {1,  3,   8,	  9,	15,  16,
 					   17, 100, 1024, 1027, 4000};
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint32_t i = 0; i < FX_BUF; ++i)
 		w->a.buf[i] = (uint8_t)(i * 7 + 1);
 	for (unsigned i = 0; i < FX_COUNT(lengths); ++i) {
@@ -59,17 +58,16 @@ static void write__places_exactly_its_bytes(void **state)
 	fx_expect_empty(w->b.rcq);
 }
 
-static void write__of_nothing_completes(void **state)
+FX_TEST(write__of_nothing_completes)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_RDMA_WRITE};
 
-	(void)state;
 	run(&w->a, op);
 	wire_check(w);
 }
 
-static void write__inline(void **state)
+FX_TEST(write__inline)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct op op = {.code = IBV_WR_RDMA_WRITE,
@@ -78,7 +76,6 @@ static void write__inline(void **state)
 			.to = 64};
 	struct wire *w;
 
-	(void)state;
 	opts.inline_size = 16;
 	w = wire_new(&opts);
 	memset(w->a.buf, 0x21, 16);
@@ -89,7 +86,7 @@ static void write__inline(void **state)
 	assert_int_equal(w->b.buf[79], 0x21);
 }
 
-static void write_with_imm__completes_a_receive(void **state)
+FX_TEST(write_with_imm__completes_a_receive)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -98,7 +95,6 @@ static void write_with_imm__completes_a_receive(void **state)
 			.imm = 0xa1b2c3d4};
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(w->a.buf, 0x33, 24);
 	assert_int_equal(wire_recv(&w->b, 7, 0, 16), 0);
 	run(&w->a, op);
@@ -111,13 +107,12 @@ static void write_with_imm__completes_a_receive(void **state)
 	assert_int_equal(w->b.buf[0], 0);
 }
 
-static void write_with_imm__of_nothing_completes_a_receive(void **state)
+FX_TEST(write_with_imm__of_nothing_completes_a_receive)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_RDMA_WRITE_WITH_IMM, .imm = 5};
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 7, 0, 0), 0);
 	run(&w->a, op);
 	wc = fx_expect(w->b.rcq, 7, IBV_WC_SUCCESS);
@@ -125,13 +120,12 @@ static void write_with_imm__of_nothing_completes_a_receive(void **state)
 	assert_int_equal(wc.byte_len, 0);
 }
 
-static void read__fetches_exactly_its_bytes(void **state)
+FX_TEST(read__fetches_exactly_its_bytes)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {
 		.code = IBV_WR_RDMA_READ, .at = 100, .len = 3000, .to = 50};
 
-	(void)state;
 	for (uint32_t i = 0; i < FX_BUF; ++i)
 		w->b.buf[i] = (uint8_t)(i * 3 + 1);
 	memset(w->a.buf, 0xee, FX_BUF);
@@ -141,17 +135,16 @@ static void read__fetches_exactly_its_bytes(void **state)
 	assert_int_equal(w->a.buf[3100], 0xee);
 }
 
-static void read__of_nothing_completes(void **state)
+FX_TEST(read__of_nothing_completes)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_RDMA_READ};
 
-	(void)state;
 	run(&w->a, op);
 	wire_check(w);
 }
 
-static void read__scatters(void **state)
+FX_TEST(read__scatters)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct op op = {
@@ -161,7 +154,6 @@ static void read__scatters(void **state)
 	struct ibv_send_wr *bad;
 	struct wire *w;
 
-	(void)state;
 	opts.sge = 3;
 	w = wire_new(&opts);
 	memcpy(w->b.buf, "abcdefghijkl", 12);
@@ -202,19 +194,17 @@ static void large(enum ibv_wr_opcode code)
 	assert_int_equal(memcmp(ours->addr, theirs->addr, LARGE), 0);
 }
 
-static void write__a_mebibyte(void **state)
+FX_TEST(write__a_mebibyte)
 {
-	(void)state;
 	large(IBV_WR_RDMA_WRITE);
 }
 
-static void read__a_mebibyte(void **state)
+FX_TEST(read__a_mebibyte)
 {
-	(void)state;
 	large(IBV_WR_RDMA_READ);
 }
 
-static void fetch_add__returns_the_old_value(void **state)
+FX_TEST(fetch_add__returns_the_old_value)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -223,27 +213,25 @@ static void fetch_add__returns_the_old_value(void **state)
 			.to = 128,
 			.add = 7};
 
-	(void)state;
 	put64(w->b.buf + 128, 100);
 	assert_int_equal(run(&w->a, op).opcode, IBV_WC_FETCH_ADD);
 	assert_true(get64(w->a.buf + 64) == 100);
 	assert_true(get64(w->b.buf + 128) == 107);
 }
 
-static void fetch_add__wraps(void **state)
+FX_TEST(fetch_add__wraps)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {
 		.code = IBV_WR_ATOMIC_FETCH_AND_ADD, .len = 8, .add = 2};
 
-	(void)state;
 	put64(w->b.buf, UINT64_MAX);
 	run(&w->a, op);
 	assert_true(get64(w->a.buf) == UINT64_MAX);
 	assert_true(get64(w->b.buf) == 1);
 }
 
-static void cmp_swap__swaps_if_equal(void **state)
+FX_TEST(cmp_swap__swaps_if_equal)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_ATOMIC_CMP_AND_SWP,
@@ -251,7 +239,6 @@ static void cmp_swap__swaps_if_equal(void **state)
 			.add = 5,
 			.swap = 6};
 
-	(void)state;
 	put64(w->b.buf, 5);
 	assert_int_equal(run(&w->a, op).opcode, IBV_WC_COMP_SWAP);
 	assert_true(get64(w->a.buf) == 5);
@@ -287,7 +274,7 @@ static void *add_many(void *arg)
 	return NULL;
 }
 
-static void fetch_add__of_two_pairs_loses_nothing(void **state)
+FX_TEST(fetch_add__of_two_pairs_loses_nothing)
 {
 	struct wire *one = wire_new(NULL);
 	struct wire *two = wire_new(NULL);
@@ -296,7 +283,6 @@ static void fetch_add__of_two_pairs_loses_nothing(void **state)
 	struct adder adders[2] = {{&one->a, 0}, {&two->a, 0}};
 	pthread_t t[2];
 
-	(void)state;
 	/* the second pair adds to the word of the first */
 	two->b.mr = word;
 	two->b.buf = one->b.buf;
@@ -310,11 +296,10 @@ static void fetch_add__of_two_pairs_loses_nothing(void **state)
 	assert_true(get64(one->b.buf) == 2 * ADDS);
 }
 
-static void write_then_send__seen_by_the_receiver(void **state)
+FX_TEST(write_then_send__seen_by_the_receiver)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 1; i < 100; ++i) {
 		struct op write = {.code = IBV_WR_RDMA_WRITE,
 				   .at = 64,
@@ -337,11 +322,10 @@ static void write_then_send__seen_by_the_receiver(void **state)
 	}
 }
 
-static void write_then_read__reads_what_was_written(void **state)
+FX_TEST(write_then_read__reads_what_was_written)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 1; i < 50; ++i) {
 		struct op write = {
 			.code = IBV_WR_RDMA_WRITE, .len = 8, .to = 64};
@@ -361,11 +345,10 @@ static void write_then_read__reads_what_was_written(void **state)
 }
 
 /* Without the fence the write might send bytes the read has yet to place. */
-static void fence__write_waits_for_the_read(void **state)
+FX_TEST(fence__write_waits_for_the_read)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (uint64_t i = 1; i < 50; ++i) {
 		struct op read = {
 			.code = IBV_WR_RDMA_READ, .at = 0, .len = 8, .to = 0};
@@ -384,7 +367,7 @@ static void fence__write_waits_for_the_read(void **state)
 	}
 }
 
-static void mixed__completions_in_order_of_posting(void **state)
+FX_TEST(mixed__completions_in_order_of_posting)
 {
 	static const enum ibv_wr_opcode codes[] = {IBV_WR_RDMA_WRITE,
 						   IBV_WR_RDMA_READ,
@@ -396,7 +379,6 @@ static void mixed__completions_in_order_of_posting(void **state)
 						   IBV_WR_RDMA_WRITE};
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (int round = 0; round < 10; ++round) {
 		assert_int_equal(wire_recv(&w->b, 1, 4096, 8), 0);
 		for (unsigned i = 0; i < FX_COUNT(codes); ++i) {
@@ -416,12 +398,11 @@ static void mixed__completions_in_order_of_posting(void **state)
 }
 
 /* A reader of memory sees the last bytes of a write after all others. */
-static void write__last_bytes_last(void **state)
+FX_TEST(write__last_bytes_last)
 {
 	struct wire *w = wire_new(NULL);
 	_Atomic uint64_t *last = (_Atomic uint64_t *)(w->b.buf + 1016);
 
-	(void)state;
 	for (uint64_t i = 1; i < 500; ++i) {
 		struct op op = {.code = IBV_WR_RDMA_WRITE,
 				.id = i,
@@ -441,29 +422,4 @@ static void write__last_bytes_last(void **state)
 	}
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(write__places_exactly_its_bytes),
-		FX_TEST(write__of_nothing_completes),
-		FX_TEST(write__inline),
-		FX_TEST(write_with_imm__completes_a_receive),
-		FX_TEST(write_with_imm__of_nothing_completes_a_receive),
-		FX_TEST(read__fetches_exactly_its_bytes),
-		FX_TEST(read__of_nothing_completes),
-		FX_TEST(read__scatters),
-		FX_TEST(write__a_mebibyte),
-		FX_TEST(read__a_mebibyte),
-		FX_TEST(fetch_add__returns_the_old_value),
-		FX_TEST(fetch_add__wraps),
-		FX_TEST(cmp_swap__swaps_if_equal),
-		FX_TEST(fetch_add__of_two_pairs_loses_nothing),
-		FX_TEST(write_then_send__seen_by_the_receiver),
-		FX_TEST(write_then_read__reads_what_was_written),
-		FX_TEST(fence__write_waits_for_the_read),
-		FX_TEST(mixed__completions_in_order_of_posting),
-		FX_TEST(write__last_bytes_last),
-	};
-
-	return fx_main(argc, argv, "rdma", tests, FX_COUNT(tests));
-}
+FX_MAIN("rdma")

@@ -18,20 +18,18 @@ static struct wire *with_retries(uint8_t rnr_retry)
 	return wire_new(&opts);
 }
 
-static void no_retry__RNR_RETRY_EXC_ERR(void **state)
+FX_TEST(no_retry__RNR_RETRY_EXC_ERR)
 {
 	struct wire *w = with_retries(0);
 
-	(void)state;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	fx_expect(w->a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_int_equal(wire_send(&w->a, 2), 0);
 	fx_expect(w->a.scq, 2, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void few_retries__RNR_RETRY_EXC_ERR(void **state)
+FX_TEST(few_retries__RNR_RETRY_EXC_ERR)
 {
-	(void)state;
 	for (uint8_t retries = 1; retries < 7; ++retries) {
 		struct wire *w = with_retries(retries);
 
@@ -40,11 +38,10 @@ static void few_retries__RNR_RETRY_EXC_ERR(void **state)
 	}
 }
 
-static void exceeded__the_rest_is_flushed(void **state)
+FX_TEST(exceeded__the_rest_is_flushed)
 {
 	struct wire *w = with_retries(2);
 
-	(void)state;
 	for (uint64_t i = 1; i < 6; ++i)
 		assert_int_equal(wire_send(&w->a, i), 0);
 	fx_expect(w->a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -52,13 +49,12 @@ static void exceeded__the_rest_is_flushed(void **state)
 		fx_expect(w->a.scq, i, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void exceeded__receiver_is_not_harmed(void **state)
+FX_TEST(exceeded__receiver_is_not_harmed)
 {
 	struct wire *w = with_retries(0);
 	struct ibv_qp_attr attr;
 	struct ibv_qp_init_attr init;
 
-	(void)state;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	fx_expect(w->a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	assert_int_equal(ibv_query_qp(w->b.qp, &attr, IBV_QP_STATE, &init), 0);
@@ -80,11 +76,10 @@ static void let_it_try(const struct wire *w)
 	}
 }
 
-static void endless__completes_when_a_receive_comes(void **state)
+FX_TEST(endless__completes_when_a_receive_comes)
 {
 	struct wire *w = with_retries(7);
 
-	(void)state;
 	w->a.buf[0] = 66;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	let_it_try(w);
@@ -95,11 +90,10 @@ static void endless__completes_when_a_receive_comes(void **state)
 	wire_check(w);
 }
 
-static void endless__many_waiting_keep_their_order(void **state)
+FX_TEST(endless__many_waiting_keep_their_order)
 {
 	struct wire *w = with_retries(7);
 
-	(void)state;
 	for (uint64_t i = 0; i < 16; ++i)
 		assert_int_equal(wire_send(&w->a, i), 0);
 	for (uint64_t i = 0; i < 16; ++i) {
@@ -110,7 +104,7 @@ static void endless__many_waiting_keep_their_order(void **state)
 	}
 }
 
-static void waiting__holds_up_what_follows(void **state)
+FX_TEST(waiting__holds_up_what_follows)
 {
 	struct wire *w = with_retries(7);
 	struct op write = {.code = IBV_WR_RDMA_WRITE,
@@ -119,7 +113,6 @@ static void waiting__holds_up_what_follows(void **state)
 			   .len = 8,
 			   .to = 512};
 
-	(void)state;
 	w->a.buf[0] = 77;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	assert_int_equal(wire_post(&w->a, &write), 0);
@@ -131,11 +124,10 @@ static void waiting__holds_up_what_follows(void **state)
 	assert_int_equal(w->b.buf[512], 77);
 }
 
-static void waiting__other_direction_flows(void **state)
+FX_TEST(waiting__other_direction_flows)
 {
 	struct wire *w = with_retries(7);
 
-	(void)state;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	for (int i = 0; i < 10; ++i) {
 		assert_int_equal(wire_recv(&w->a, 5, 64, 8), 0);
@@ -148,7 +140,7 @@ static void waiting__other_direction_flows(void **state)
 	fx_expect(w->a.scq, 1, IBV_WC_SUCCESS);
 }
 
-static void write_with_imm__needs_a_receive(void **state)
+FX_TEST(write_with_imm__needs_a_receive)
 {
 	struct wire *w = with_retries(1);
 	struct op op = {.code = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -157,19 +149,17 @@ static void write_with_imm__needs_a_receive(void **state)
 			.len = 8,
 			.imm = 1};
 
-	(void)state;
 	assert_int_equal(wire_post(&w->a, &op), 0);
 	fx_expect(w->a.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
-static void one_sided__needs_no_receive(void **state)
+FX_TEST(one_sided__needs_no_receive)
 {
 	static const enum ibv_wr_opcode codes[] = {
 		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
 	struct wire *w = with_retries(0);
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(codes); ++i) {
 		struct op op = {.code = codes[i],
 				.id = i,
@@ -181,12 +171,11 @@ static void one_sided__needs_no_receive(void **state)
 	}
 }
 
-static void waiting__destroyed_receiver_fails_the_sender(void **state)
+FX_TEST(waiting__destroyed_receiver_fails_the_sender)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 
-	(void)state;
 	opts.retry_cnt = 2;
 	opts.timeout = 16;
 	w = wire_new(&opts);
@@ -196,12 +185,11 @@ static void waiting__destroyed_receiver_fails_the_sender(void **state)
 	fx_expect(w->a.scq, 1, IBV_WC_RETRY_EXC_ERR);
 }
 
-static void waiting__sender_can_be_destroyed(void **state)
+FX_TEST(waiting__sender_can_be_destroyed)
 {
 	struct wire *w = with_retries(7);
 	bool is_split;
 
-	(void)state;
 	assert_int_equal(wire_send(&w->a, 1), 0);
 	let_it_try(w);
 	is_split = w->a.qp->context != dut.verbs;
@@ -213,11 +201,10 @@ static void waiting__sender_can_be_destroyed(void **state)
 }
 
 /* With an impatient receiver too, retries end only when they are used up. */
-static void timers__every_code_is_taken(void **state)
+FX_TEST(timers__every_code_is_taken)
 {
 	static const uint8_t codes[] = {1, 2, 5, 12};
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(codes); ++i) {
 		struct wire_opts opts = WIRE_DEFAULTS;
 		struct wire *w;
@@ -230,23 +217,4 @@ static void timers__every_code_is_taken(void **state)
 	}
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(no_retry__RNR_RETRY_EXC_ERR),
-		FX_TEST(few_retries__RNR_RETRY_EXC_ERR),
-		FX_TEST(exceeded__the_rest_is_flushed),
-		FX_TEST(exceeded__receiver_is_not_harmed),
-		FX_TEST(endless__completes_when_a_receive_comes),
-		FX_TEST(endless__many_waiting_keep_their_order),
-		FX_TEST(waiting__holds_up_what_follows),
-		FX_TEST(waiting__other_direction_flows),
-		FX_TEST(write_with_imm__needs_a_receive),
-		FX_TEST(one_sided__needs_no_receive),
-		FX_TEST(waiting__destroyed_receiver_fails_the_sender),
-		FX_TEST(waiting__sender_can_be_destroyed),
-		FX_TEST(timers__every_code_is_taken),
-	};
-
-	return fx_main(argc, argv, "rnr", tests, FX_COUNT(tests));
-}
+FX_MAIN("rnr")

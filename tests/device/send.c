@@ -19,14 +19,13 @@ static void fill(uint8_t *p, size_t n, unsigned seed)
 		p[i] = (uint8_t)(i * 31 + (i >> 8) + seed);
 }
 
-static void send__carries_payload_and_length(void **state)
+FX_TEST(send__carries_payload_and_length)
 {
 	static const uint32_t lengths[] = {1,	 2,    7,    8,	   9,
 					   63,	 64,   255,  256,  1023,
 					   1024, 1025, 4095, 4096, FX_BUF};
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(lengths); ++i) {
 		struct op op = {.code = IBV_WR_SEND,
 				.id = 2,
@@ -47,7 +46,7 @@ static void send__carries_payload_and_length(void **state)
 	}
 }
 
-static void send__immediate_in_network_order(void **state)
+FX_TEST(send__immediate_in_network_order)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {.code = IBV_WR_SEND_WITH_IMM,
@@ -57,7 +56,6 @@ static void send__immediate_in_network_order(void **state)
 			.imm = 0x01020304};
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
 	assert_int_equal(wire_post(&w->a, &op), 0);
 	wc = fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
@@ -67,14 +65,13 @@ static void send__immediate_in_network_order(void **state)
 	assert_int_equal(wc.byte_len, 8);
 }
 
-static void send__of_nothing_completes(void **state)
+FX_TEST(send__of_nothing_completes)
 {
 	struct wire *w = wire_new(NULL);
 	struct op op = {
 		.code = IBV_WR_SEND, .id = 2, .flags = IBV_SEND_SIGNALED};
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 0), 0);
 	assert_int_equal(wire_post(&w->a, &op), 0);
 	wc = fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
@@ -82,7 +79,7 @@ static void send__of_nothing_completes(void **state)
 	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
 }
 
-static void send__of_nothing_carries_immediate(void **state)
+FX_TEST(send__of_nothing_carries_immediate)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_sge sge = {0};
@@ -95,14 +92,13 @@ static void send__of_nothing_carries_immediate(void **state)
 	struct ibv_send_wr *bad;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 0), 0);
 	assert_int_equal(ibv_post_send(w->a.qp, &wr, &bad), 0);
 	wc = fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(ntohl(wc.imm_data), 9);
 }
 
-static void send__a_mebibyte(void **state)
+FX_TEST(send__a_mebibyte)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_mr *from = fx_mr(w->a.pd, LARGE, FX_ALL_ACCESS);
@@ -119,7 +115,6 @@ static void send__a_mebibyte(void **state)
 	struct ibv_recv_wr *rbad;
 	struct ibv_wc wc;
 
-	(void)state;
 	fill(from->addr, LARGE, 5);
 	assert_int_equal(ibv_post_recv(w->b.qp, &rwr, &rbad), 0);
 	assert_int_equal(ibv_post_send(w->a.qp, &swr, &sbad), 0);
@@ -145,7 +140,7 @@ static int cut(const struct end *e, struct ibv_sge *sge, uint32_t total,
 	return n;
 }
 
-static void send__gathers_and_scatters(void **state)
+FX_TEST(send__gathers_and_scatters)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct ibv_sge from[4];
@@ -159,7 +154,6 @@ static void send__gathers_and_scatters(void **state)
 	struct ibv_recv_wr *rbad;
 	struct wire *w;
 
-	(void)state;
 	opts.sge = 4;
 	w = wire_new(&opts);
 	fill(w->a.buf, FX_BUF, 3);
@@ -174,7 +168,7 @@ static void send__gathers_and_scatters(void **state)
 	assert_int_equal(w->b.buf[270], 0);
 }
 
-static void send__with_as_many_sge_as_granted(void **state)
+FX_TEST(send__with_as_many_sge_as_granted)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct ibv_sge sge[256];
@@ -186,7 +180,6 @@ static void send__with_as_many_sge_as_granted(void **state)
 	struct wire *w;
 	int n;
 
-	(void)state;
 	opts.sge = (uint32_t)dut.attr.max_sge;
 	opts.depth = 4;
 	assert_in_range(opts.sge, 1, 256);
@@ -201,13 +194,12 @@ static void send__with_as_many_sge_as_granted(void **state)
 	assert_memory_equal(w->b.buf, w->a.buf, opts.sge * 3);
 }
 
-static void inline__buffer_is_free_at_return(void **state)
+FX_TEST(inline__buffer_is_free_at_return)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 	uint8_t data[32];
 
-	(void)state;
 	opts.inline_size = sizeof(data);
 	w = wire_new(&opts);
 	for (unsigned i = 0; i < 8; ++i)
@@ -235,7 +227,7 @@ static void inline__buffer_is_free_at_return(void **state)
 	}
 }
 
-static void inline__while_the_receiver_is_not_ready(void **state)
+FX_TEST(inline__while_the_receiver_is_not_ready)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct op op = {.code = IBV_WR_SEND,
@@ -244,7 +236,6 @@ static void inline__while_the_receiver_is_not_ready(void **state)
 			.len = 16};
 	struct wire *w;
 
-	(void)state;
 	opts.inline_size = 16;
 	w = wire_new(&opts);
 	memset(w->a.buf, 0x11, 16);
@@ -257,7 +248,7 @@ static void inline__while_the_receiver_is_not_ready(void **state)
 	assert_int_equal(w->b.buf[15], 0x11);
 }
 
-static void inline__gathers(void **state)
+FX_TEST(inline__gathers)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct ibv_sge sge[2];
@@ -269,7 +260,6 @@ static void inline__gathers(void **state)
 	struct ibv_send_wr *bad;
 	struct wire *w;
 
-	(void)state;
 	opts.inline_size = 32;
 	opts.sge = 2;
 	w = wire_new(&opts);
@@ -281,12 +271,11 @@ static void inline__gathers(void **state)
 	assert_string_equal((char *)w->b.buf, "hello, world");
 }
 
-static void sends__arrive_in_order(void **state)
+FX_TEST(sends__arrive_in_order)
 {
 	struct wire_opts opts = WIRE_DEFAULTS;
 	struct wire *w;
 
-	(void)state;
 	opts.depth = 64;
 	opts.inline_size = 8;
 	w = wire_new(&opts);
@@ -311,11 +300,10 @@ static void sends__arrive_in_order(void **state)
 	}
 }
 
-static void send_completion__means_delivered(void **state)
+FX_TEST(send_completion__means_delivered)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	w->a.buf[0] = 42;
 	assert_int_equal(wire_recv(&w->b, 1, 0, 8), 0);
 	assert_int_equal(wire_send(&w->a, 2), 0);
@@ -326,11 +314,10 @@ static void send_completion__means_delivered(void **state)
 	assert_int_equal(w->b.buf[0], 42);
 }
 
-static void sends__both_ways_at_once(void **state)
+FX_TEST(sends__both_ways_at_once)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (int i = 0; i < 200; ++i) {
 		assert_int_equal(wire_recv(&w->a, 1, 64, 8), 0);
 		assert_int_equal(wire_recv(&w->b, 1, 64, 8), 0);
@@ -343,11 +330,10 @@ static void sends__both_ways_at_once(void **state)
 	}
 }
 
-static void self_connection__delivers(void **state)
+FX_TEST(self_connection__delivers)
 {
 	struct end e;
 
-	(void)state;
 	wire_end(NULL, &e);
 	e.peer = &e;
 	wire_move(NULL, e.qp, e.qp->qp_num, IBV_QPS_RTS);
@@ -359,24 +345,4 @@ static void self_connection__delivers(void **state)
 	assert_int_equal(e.buf[64], 9);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(send__carries_payload_and_length),
-		FX_TEST(send__immediate_in_network_order),
-		FX_TEST(send__of_nothing_completes),
-		FX_TEST(send__of_nothing_carries_immediate),
-		FX_TEST(send__a_mebibyte),
-		FX_TEST(send__gathers_and_scatters),
-		FX_TEST(send__with_as_many_sge_as_granted),
-		FX_TEST(inline__buffer_is_free_at_return),
-		FX_TEST(inline__while_the_receiver_is_not_ready),
-		FX_TEST(inline__gathers),
-		FX_TEST(sends__arrive_in_order),
-		FX_TEST(send_completion__means_delivered),
-		FX_TEST(sends__both_ways_at_once),
-		FX_TEST(self_connection__delivers),
-	};
-
-	return fx_main(argc, argv, "send", tests, FX_COUNT(tests));
-}
+FX_MAIN("send")

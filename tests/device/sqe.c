@@ -135,9 +135,8 @@ static void failed(enum ibv_qp_type type)
 	assert_state(dut.traits->has_sqe ? IBV_QPS_SQE : IBV_QPS_ERR);
 }
 
-static void send__that_fails_breaks_its_queue(void **state)
+FX_TEST(send__that_fails_breaks_its_queue)
 {
-	(void)state;
 	for_each_type(failed);
 }
 
@@ -151,9 +150,8 @@ static void flushed(enum ibv_qp_type type)
 	assert_state(IBV_QPS_SQE);
 }
 
-static void send__in_sqe_is_flushed(void **state)
+FX_TEST(send__in_sqe_is_flushed)
 {
-	(void)state;
 	for_each_type(flushed);
 }
 
@@ -175,9 +173,8 @@ static void receives(enum ibv_qp_type type)
 	assert_state(IBV_QPS_SQE);
 }
 
-static void receive__goes_on_in_sqe(void **state)
+FX_TEST(receive__goes_on_in_sqe)
 {
-	(void)state;
 	for_each_type(receives);
 }
 
@@ -195,9 +192,8 @@ static void returns_to_rts(enum ibv_qp_type type)
 	fx_expect(pair.b->rcq, 20, IBV_WC_SUCCESS);
 }
 
-static void modify_qp__from_sqe_to_rts(void **state)
+FX_TEST(modify_qp__from_sqe_to_rts)
 {
-	(void)state;
 	for_each_type(returns_to_rts);
 }
 
@@ -216,9 +212,8 @@ static void others(enum ibv_qp_type type)
 	assert_state(IBV_QPS_ERR);
 }
 
-static void modify_qp__from_sqe_to_others(void **state)
+FX_TEST(modify_qp__from_sqe_to_others)
 {
-	(void)state;
 	for_each_type(others);
 }
 
@@ -229,9 +224,8 @@ static void resets(enum ibv_qp_type type)
 	assert_state(IBV_QPS_RESET);
 }
 
-static void modify_qp__from_sqe_to_reset(void **state)
+FX_TEST(modify_qp__from_sqe_to_reset)
 {
-	(void)state;
 	for_each_type(resets);
 }
 
@@ -243,23 +237,9 @@ static void asks(enum ibv_qp_type type)
 	assert_state(IBV_QPS_RTS);
 }
 
-static void modify_qp__to_sqe_EINVAL(void **state)
+FX_TEST(modify_qp__to_sqe_EINVAL)
 {
-	(void)state;
 	for_each_type(asks);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(send__that_fails_breaks_its_queue),
-		FX_TEST(send__in_sqe_is_flushed),
-		FX_TEST(receive__goes_on_in_sqe),
-		FX_TEST(modify_qp__from_sqe_to_rts),
-		FX_TEST(modify_qp__from_sqe_to_others),
-		FX_TEST(modify_qp__from_sqe_to_reset),
-		FX_TEST(modify_qp__to_sqe_EINVAL),
-	};
-
-	return fx_main(argc, argv, "sqe", tests, FX_COUNT(tests));
-}
+FX_MAIN("sqe")

@@ -48,12 +48,11 @@ static void deliver(const struct wire *w, uint64_t id)
 	fx_expect(w->a.scq, id, IBV_WC_SUCCESS);
 }
 
-static void query_srq__has_what_was_granted(void **state)
+FX_TEST(query_srq__has_what_was_granted)
 {
 	struct hub h = hub_new(10);
 	struct ibv_srq_attr attr;
 
-	(void)state;
 	assert_ptr_equal(h.srq->pd, h.pd);
 	assert_int_equal(ibv_query_srq(h.srq, &attr), 0);
 	assert_true(attr.max_wr >= 10);
@@ -61,26 +60,24 @@ static void query_srq__has_what_was_granted(void **state)
 	assert_int_equal(attr.srq_limit, 0);
 }
 
-static void create_srq__beyond_limits_refused(void **state)
+FX_TEST(create_srq__beyond_limits_refused)
 {
 	struct ibv_pd *pd = fx_pd();
 	struct ibv_srq_init_attr attr = {
 		.attr = {.max_wr = (uint32_t)dut.attr.max_srq_wr + 1,
 			 .max_sge = 1}};
 
-	(void)state;
 	assert_null(ibv_create_srq(pd, &attr));
 	attr.attr.max_wr = 10;
 	attr.attr.max_sge = (uint32_t)dut.attr.max_srq_sge + 1;
 	assert_null(ibv_create_srq(pd, &attr));
 }
 
-static void srq__is_shared_by_qps(void **state)
+FX_TEST(srq__is_shared_by_qps)
 {
 	struct hub h = hub_new(16);
 	struct wire *w[3];
 
-	(void)state;
 	for (int i = 0; i < 3; ++i)
 		w[i] = spoke(&h, 7);
 	for (uint64_t id = 0; id < 9; ++id)
@@ -95,25 +92,23 @@ static void srq__is_shared_by_qps(void **state)
 	}
 }
 
-static void srq__empty_RNR_RETRY_EXC_ERR(void **state)
+FX_TEST(srq__empty_RNR_RETRY_EXC_ERR)
 {
 	struct hub h = hub_new(16);
 	struct wire *w = spoke(&h, 1);
 
-	(void)state;
 	post(&h, 1);
 	deliver(w, 2);
 	assert_int_equal(wire_send(&w->a, 3), 0);
 	fx_expect(w->a.scq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
-static void srq__post_wakes_a_waiting_sender(void **state)
+FX_TEST(srq__post_wakes_a_waiting_sender)
 {
 	struct hub h = hub_new(16);
 	struct wire *one = spoke(&h, 7);
 	struct wire *two = spoke(&h, 7);
 
-	(void)state;
 	assert_int_equal(wire_send(&one->a, 1), 0);
 	assert_int_equal(wire_send(&two->a, 2), 0);
 	fx_expect_empty(one->a.scq);
@@ -123,14 +118,13 @@ static void srq__post_wakes_a_waiting_sender(void **state)
 	fx_expect(two->a.scq, 2, IBV_WC_SUCCESS);
 }
 
-static void srq__full_ENOMEM(void **state)
+FX_TEST(srq__full_ENOMEM)
 {
 	struct hub h = hub_new(8);
 	struct ibv_srq_attr attr;
 	uint64_t n = 0;
 	int ret;
 
-	(void)state;
 	assert_int_equal(ibv_query_srq(h.srq, &attr), 0);
 	while ((ret = wire_srq_recv(h.srq, h.mr, n)) == 0)
 		assert_true(++n < 4 * (attr.max_wr + 1));
@@ -138,7 +132,7 @@ static void srq__full_ENOMEM(void **state)
 	assert_true(n >= 8);
 }
 
-static void srq__too_many_sge_EINVAL(void **state)
+FX_TEST(srq__too_many_sge_EINVAL)
 {
 	struct hub h = hub_new(8);
 	struct ibv_sge sge[64] = {{(uintptr_t)h.mr->addr, 8, h.mr->lkey}};
@@ -147,28 +141,25 @@ static void srq__too_many_sge_EINVAL(void **state)
 		{.wr_id = 2, .sg_list = sge, .num_sge = 64}};
 	struct ibv_recv_wr *bad = NULL;
 
-	(void)state;
 	assert_int_equal(abs(ibv_post_srq_recv(h.srq, wr, &bad)), EINVAL);
 	assert_ptr_equal(bad, &wr[1]);
 }
 
-static void post_recv__on_a_qp_of_an_srq_EINVAL(void **state)
+FX_TEST(post_recv__on_a_qp_of_an_srq_EINVAL)
 {
 	struct hub h = hub_new(8);
 	struct wire *w = spoke(&h, 7);
 
-	(void)state;
 	assert_int_equal(abs(wire_recv(&w->b, 1, 0, 8)), EINVAL);
 }
 
-static void limit__event_once(void **state)
+FX_TEST(limit__event_once)
 {
 	struct hub h = hub_new(16);
 	struct wire *w = spoke(&h, 7);
 	struct ibv_srq_attr attr = {.srq_limit = 4};
 	struct ibv_async_event event;
 
-	(void)state;
 	for (uint64_t i = 0; i < 8; ++i)
 		post(&h, i);
 	assert_int_equal(ibv_modify_srq(h.srq, &attr, IBV_SRQ_LIMIT), 0);
@@ -184,12 +175,11 @@ static void limit__event_once(void **state)
 	assert_false(fx_readable(dut.verbs->async_fd));
 }
 
-static void limit__armed_again(void **state)
+FX_TEST(limit__armed_again)
 {
 	struct hub h = hub_new(16);
 	struct wire *w = spoke(&h, 7);
 
-	(void)state;
 	for (uint64_t i = 0; i < 3; ++i) {
 		struct ibv_srq_attr attr = {.srq_limit = 2};
 
@@ -203,23 +193,21 @@ static void limit__armed_again(void **state)
 	}
 }
 
-static void limit__above_size_refused(void **state)
+FX_TEST(limit__above_size_refused)
 {
 	struct hub h = hub_new(16);
 	struct ibv_srq_attr attr = {.srq_limit =
 					    (uint32_t)dut.attr.max_srq_wr + 1};
 
-	(void)state;
 	assert_int_equal(ibv_modify_srq(h.srq, &attr, IBV_SRQ_LIMIT), EINVAL);
 }
 
-static void failed_qp__leaves_receives_to_others(void **state)
+FX_TEST(failed_qp__leaves_receives_to_others)
 {
 	struct hub h = hub_new(16);
 	struct wire *one = spoke(&h, 7);
 	struct wire *two = spoke(&h, 7);
 
-	(void)state;
 	for (uint64_t i = 0; i < 3; ++i)
 		post(&h, i);
 	wire_fail(one->b.qp);
@@ -230,13 +218,12 @@ static void failed_qp__leaves_receives_to_others(void **state)
 	fx_expect_empty(one->b.rcq);
 }
 
-static void failed_qp__LAST_WQE_REACHED(void **state)
+FX_TEST(failed_qp__LAST_WQE_REACHED)
 {
 	struct hub h = hub_new(16);
 	struct wire *w = spoke(&h, 7);
 	struct ibv_async_event event;
 
-	(void)state;
 	fx_need(dut.traits->last_wqe_event,
 		"the device raises no LAST_WQE_REACHED");
 	post(&h, 1);
@@ -247,7 +234,7 @@ static void failed_qp__LAST_WQE_REACHED(void **state)
 	fx_expect(w->b.rcq, 1, IBV_WC_SUCCESS);
 }
 
-static void srq__of_another_pd_allowed_or_EINVAL(void **state)
+FX_TEST(srq__of_another_pd_allowed_or_EINVAL)
 {
 	struct hub h = hub_new(8);
 	struct ibv_cq *cq = fx_cq(8, NULL, NULL);
@@ -259,7 +246,6 @@ static void srq__of_another_pd_allowed_or_EINVAL(void **state)
 		.cap = {.max_send_wr = 1, .max_send_sge = 1}};
 	struct ibv_qp *qp = ibv_create_qp(fx_pd(), &attr);
 
-	(void)state;
 	/* allowed: a QP may be in another domain than its SRQ */
 	if (qp)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -267,14 +253,13 @@ static void srq__of_another_pd_allowed_or_EINVAL(void **state)
 		assert_int_equal(errno, EINVAL);
 }
 
-static void resize__keeps_receives(void **state)
+FX_TEST(resize__keeps_receives)
 {
 	struct hub h = hub_new(8);
 	struct wire *w = spoke(&h, 7);
 	struct ibv_srq_attr attr = {.max_wr = 64};
 	int ret;
 
-	(void)state;
 	for (uint64_t i = 0; i < 6; ++i)
 		post(&h, i);
 	ret = ibv_modify_srq(h.srq, &attr, IBV_SRQ_MAX_WR);
@@ -289,13 +274,12 @@ static void resize__keeps_receives(void **state)
 	}
 }
 
-static void resize__below_what_is_posted_refused(void **state)
+FX_TEST(resize__below_what_is_posted_refused)
 {
 	struct hub h = hub_new(64);
 	struct wire *w = spoke(&h, 7);
 	struct ibv_srq_attr attr = {.max_wr = 4};
 
-	(void)state;
 	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE,
 		"the device does not resize SRQs");
 	for (uint64_t i = 0; i < 40; ++i)
@@ -307,20 +291,19 @@ static void resize__below_what_is_posted_refused(void **state)
 	}
 }
 
-static void resize__beyond_limit_refused(void **state)
+FX_TEST(resize__beyond_limit_refused)
 {
 	struct hub h = hub_new(8);
 	struct ibv_srq_attr attr = {.max_wr =
 					    (uint32_t)dut.attr.max_srq_wr + 1};
 
-	(void)state;
 	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE,
 		"the device does not resize SRQs");
 	assert_int_not_equal(ibv_modify_srq(h.srq, &attr, IBV_SRQ_MAX_WR), 0);
 }
 
 /* Up and down, with receives that go round the end of the ring. */
-static void resize__again_and_again(void **state)
+FX_TEST(resize__again_and_again)
 {
 	static const uint32_t sizes[] = {8, 64, 5, 33, 6, 128, 7};
 	struct hub h = hub_new(16);
@@ -328,7 +311,6 @@ static void resize__again_and_again(void **state)
 	uint64_t in = 0;
 	uint64_t out = 0;
 
-	(void)state;
 	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE,
 		"the device does not resize SRQs");
 	for (int i = 0; i < 70; ++i) {
@@ -346,28 +328,4 @@ static void resize__again_and_again(void **state)
 	}
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(query_srq__has_what_was_granted),
-		FX_TEST(create_srq__beyond_limits_refused),
-		FX_TEST(srq__is_shared_by_qps),
-		FX_TEST(srq__empty_RNR_RETRY_EXC_ERR),
-		FX_TEST(srq__post_wakes_a_waiting_sender),
-		FX_TEST(srq__full_ENOMEM),
-		FX_TEST(srq__too_many_sge_EINVAL),
-		FX_TEST(post_recv__on_a_qp_of_an_srq_EINVAL),
-		FX_TEST(limit__event_once),
-		FX_TEST(limit__armed_again),
-		FX_TEST(limit__above_size_refused),
-		FX_TEST(failed_qp__leaves_receives_to_others),
-		FX_TEST(failed_qp__LAST_WQE_REACHED),
-		FX_TEST(srq__of_another_pd_allowed_or_EINVAL),
-		FX_TEST(resize__keeps_receives),
-		FX_TEST(resize__below_what_is_posted_refused),
-		FX_TEST(resize__beyond_limit_refused),
-		FX_TEST(resize__again_and_again),
-	};
-
-	return fx_main(argc, argv, "srq", tests, FX_COUNT(tests));
-}
+FX_MAIN("srq")

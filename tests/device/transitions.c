@@ -94,9 +94,8 @@ static void check_step(unsigned from, unsigned to)
 	fx_release(mark);
 }
 
-static void modify_qp__every_pair_of_states(void **state)
+FX_TEST(modify_qp__every_pair_of_states)
 {
-	(void)state;
 	for (unsigned from = 0; from < FX_COUNT(states); ++from)
 		for (unsigned to = 0; to < FX_COUNT(states); ++to)
 			check_step(from, to);
@@ -167,9 +166,8 @@ static void try_mask(const struct step *s, int added, int removed, int want)
 	fx_release(mark);
 }
 
-static void modify_qp__missing_attribute_EINVAL(void **state)
+FX_TEST(modify_qp__missing_attribute_EINVAL)
 {
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(steps); ++i) {
 		struct ibv_qp_attr attr;
 		int needed = canonical(steps[i].from, steps[i].to, 1, &attr);
@@ -181,18 +179,16 @@ static void modify_qp__missing_attribute_EINVAL(void **state)
 	}
 }
 
-static void modify_qp__forbidden_attribute_EINVAL(void **state)
+FX_TEST(modify_qp__forbidden_attribute_EINVAL)
 {
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(steps); ++i)
 		for (int bit = 1; bit <= steps[i].forbidden; bit <<= 1)
 			if (steps[i].forbidden & bit)
 				try_mask(&steps[i], bit, 0, EINVAL);
 }
 
-static void modify_qp__optional_attributes_taken(void **state)
+FX_TEST(modify_qp__optional_attributes_taken)
 {
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(steps); ++i)
 		try_mask(&steps[i], steps[i].allowed, 0, 0);
 }
@@ -244,7 +240,7 @@ static void long_timeout(struct ibv_qp_attr *attr)
 	attr->timeout = 32;
 }
 
-static void modify_qp__bad_value_refused(void **state)
+FX_TEST(modify_qp__bad_value_refused)
 {
 	static const struct {
 		const char *name;
@@ -268,7 +264,6 @@ static void modify_qp__bad_value_refused(void **state)
 		{"timeout", IBV_QPS_RTR, IBV_QPS_RTS, long_timeout, false},
 	};
 
-	(void)state;
 	assert_true(dut.attr.max_qp_rd_atom < 255);
 	for (unsigned i = 0; i < FX_COUNT(cases); ++i) {
 		size_t mark = fx_mark();
@@ -290,11 +285,10 @@ static void modify_qp__bad_value_refused(void **state)
 	}
 }
 
-static void reset__makes_the_pair_usable_again(void **state)
+FX_TEST(reset__makes_the_pair_usable_again)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	for (int i = 0; i < 3; ++i) {
 		wire_check(w);
 		wire_fail(w->a.qp);
@@ -307,12 +301,11 @@ static void reset__makes_the_pair_usable_again(void **state)
 	wire_check(w);
 }
 
-static void post_recv__in_init_is_used_later(void **state)
+FX_TEST(post_recv__in_init_is_used_later)
 {
 	struct end a;
 	struct end b;
 
-	(void)state;
 	fx_far();
 	wire_end(NULL, &a);
 	fx_near();
@@ -334,12 +327,11 @@ static void post_recv__in_init_is_used_later(void **state)
 	fx_expect_empty(b.rcq);
 }
 
-static void post__in_a_state_that_forbids_it_EINVAL(void **state)
+FX_TEST(post__in_a_state_that_forbids_it_EINVAL)
 {
 	static const enum ibv_qp_state early[] = {IBV_QPS_RESET, IBV_QPS_INIT,
 						  IBV_QPS_RTR};
 
-	(void)state;
 	fx_need(dut.traits->post_checks_state,
 		"the device's post does not look at the state");
 	for (unsigned i = 0; i < FX_COUNT(early); ++i) {
@@ -356,11 +348,10 @@ static void post__in_a_state_that_forbids_it_EINVAL(void **state)
 	}
 }
 
-static void post__in_error_state_is_flushed(void **state)
+FX_TEST(post__in_error_state_is_flushed)
 {
 	struct wire *w = wire_new(NULL);
 
-	(void)state;
 	wire_fail(w->a.qp);
 	assert_int_equal(wire_recv(&w->a, 1, 0, 8), 0);
 	assert_int_equal(wire_send(&w->a, 2), 0);
@@ -368,13 +359,12 @@ static void post__in_error_state_is_flushed(void **state)
 	fx_expect(w->a.scq, 2, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void min_rnr_timer__changes_while_connected(void **state)
+FX_TEST(min_rnr_timer__changes_while_connected)
 {
 	struct wire *w = wire_new(NULL);
 	struct ibv_qp_attr attr = {.min_rnr_timer = 14};
 	struct ibv_qp_init_attr init;
 
-	(void)state;
 	assert_int_equal(ibv_modify_qp(w->a.qp, &attr, IBV_QP_MIN_RNR_TIMER),
 			 0);
 	assert_int_equal(
@@ -383,20 +373,4 @@ static void min_rnr_timer__changes_while_connected(void **state)
 	wire_check(w);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(modify_qp__every_pair_of_states),
-		FX_TEST(modify_qp__missing_attribute_EINVAL),
-		FX_TEST(modify_qp__forbidden_attribute_EINVAL),
-		FX_TEST(modify_qp__optional_attributes_taken),
-		FX_TEST(modify_qp__bad_value_refused),
-		FX_TEST(reset__makes_the_pair_usable_again),
-		FX_TEST(post_recv__in_init_is_used_later),
-		FX_TEST(post__in_a_state_that_forbids_it_EINVAL),
-		FX_TEST(post__in_error_state_is_flushed),
-		FX_TEST(min_rnr_timer__changes_while_connected),
-	};
-
-	return fx_main(argc, argv, "transitions", tests, FX_COUNT(tests));
-}
+FX_MAIN("transitions")

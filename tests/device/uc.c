@@ -65,12 +65,11 @@ static void gets_imm(const struct end *end, uint64_t id, uint32_t imm)
 	assert_int_equal(ntohl(wc.imm_data), imm);
 }
 
-static void send__arrives(void **state)
+FX_TEST(send__arrives)
 {
 	struct wire *w = uc_new();
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(w->a.buf, 0x2b, LEN);
 	assert_int_equal(wire_recv(&w->b, 1, 512, LEN), 0);
 	leaves(&w->a, send_op);
@@ -82,12 +81,11 @@ static void send__arrives(void **state)
 	wire_check(w);
 }
 
-static void send__of_several_packets(void **state)
+FX_TEST(send__of_several_packets)
 {
 	struct wire *w = uc_new();
 	struct op op = send_op;
 
-	(void)state;
 	op.len = FX_BUF;
 	for (uint32_t i = 0; i < FX_BUF; ++i)
 		w->a.buf[i] = (uint8_t)(i * 7 + i / 256);
@@ -98,33 +96,30 @@ static void send__of_several_packets(void **state)
 	assert_memory_equal(w->b.buf, w->a.buf, FX_BUF);
 }
 
-static void send_with_imm__arrives(void **state)
+FX_TEST(send_with_imm__arrives)
 {
 	struct wire *w = uc_new();
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 512, LEN), 0);
 	leaves_with_imm(&w->a, &send_op, 0x55667788);
 	gets_imm(&w->b, 1, 0x55667788);
 }
 
 /* The following message says that the write has arrived. */
-static void write__arrives(void **state)
+FX_TEST(write__arrives)
 {
 	struct wire *w = uc_new();
 
-	(void)state;
 	memset(w->a.buf, 0x2c, LEN);
 	leaves(&w->a, write_op);
 	wire_check(w);
 	assert_memory_equal(w->b.buf + write_op.to, w->a.buf, LEN);
 }
 
-static void write_with_imm__arrives(void **state)
+FX_TEST(write_with_imm__arrives)
 {
 	struct wire *w = uc_new();
 
-	(void)state;
 	memset(w->a.buf, 0x2d, LEN);
 	assert_int_equal(wire_recv(&w->b, 1, 0, 0), 0);
 	leaves_with_imm(&w->a, &write_op, 9);
@@ -157,15 +152,13 @@ static void without_a_receive(const struct op *op)
 	gets_only_second(w, op);
 }
 
-static void send__without_a_receive_dropped(void **state)
+FX_TEST(send__without_a_receive_dropped)
 {
-	(void)state;
 	without_a_receive(&send_op);
 }
 
-static void write_with_imm__without_a_receive_dropped(void **state)
+FX_TEST(write_with_imm__without_a_receive_dropped)
 {
-	(void)state;
 	without_a_receive(&write_op);
 }
 
@@ -178,12 +171,11 @@ static void is_dropped(struct wire *w)
 	assert_memory_equal(w->b.buf + write_op.to, nothing, LEN);
 }
 
-static void write__by_a_wrong_rkey_dropped(void **state)
+FX_TEST(write__by_a_wrong_rkey_dropped)
 {
 	struct wire *w = uc_new();
 	struct ibv_mr *mr = w->b.mr;
 
-	(void)state;
 	memset(w->a.buf, 0x2e, LEN);
 	w->b.mr = w->a.mr; /* another domain's */
 	leaves(&w->a, write_op);
@@ -191,12 +183,11 @@ static void write__by_a_wrong_rkey_dropped(void **state)
 	is_dropped(w);
 }
 
-static void write__to_a_region_that_forbids_it_dropped(void **state)
+FX_TEST(write__to_a_region_that_forbids_it_dropped)
 {
 	struct wire_opts opts = *uc_opts();
 	struct wire *w;
 
-	(void)state;
 	opts.mr_access = IBV_ACCESS_LOCAL_WRITE;
 	w = wire_new(&opts);
 	memset(w->a.buf, 0x2e, LEN);
@@ -204,12 +195,11 @@ static void write__to_a_region_that_forbids_it_dropped(void **state)
 	is_dropped(w);
 }
 
-static void write__to_a_qp_that_forbids_it_dropped(void **state)
+FX_TEST(write__to_a_qp_that_forbids_it_dropped)
 {
 	struct wire_opts opts = *uc_opts();
 	struct wire *w;
 
-	(void)state;
 	opts.qp_access = 0;
 	w = wire_new(&opts);
 	memset(w->a.buf, 0x2e, LEN);
@@ -217,12 +207,11 @@ static void write__to_a_qp_that_forbids_it_dropped(void **state)
 	is_dropped(w);
 }
 
-static void write_with_imm__dropped_leaves_the_receive(void **state)
+FX_TEST(write_with_imm__dropped_leaves_the_receive)
 {
 	struct wire *w = uc_new();
 	struct op op = write_op;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 512, LEN), 0);
 	op.to = FX_BUF; /* behind the region */
 	leaves_with_imm(&w->a, &op, 12);
@@ -230,12 +219,11 @@ static void write_with_imm__dropped_leaves_the_receive(void **state)
 	gets_imm(&w->b, 1, 13);
 }
 
-static void send__to_an_srq(void **state)
+FX_TEST(send__to_an_srq)
 {
 	struct wire_opts opts = *uc_opts();
 	struct wire *w;
 
-	(void)state;
 	opts.srq_pd = fx_pd();
 	opts.srq = fx_srq(opts.srq_pd, 4);
 	w = wire_new(&opts);
@@ -245,21 +233,19 @@ static void send__to_an_srq(void **state)
 	gets_only_second(w, &send_op);
 }
 
-static void send__longer_than_the_receive(void **state)
+FX_TEST(send__longer_than_the_receive)
 {
 	struct wire *w = uc_new();
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 512, LEN - 1), 0);
 	leaves(&w->a, send_op);
 	fx_expect(w->b.rcq, 1, dut.traits->short_recv);
 }
 
-static void send__to_nobody_succeeds(void **state)
+FX_TEST(send__to_nobody_succeeds)
 {
 	struct wire *w = uc_new();
 
-	(void)state;
 	wire_fail(w->b.qp);
 	leaves(&w->a, send_op);
 	assert_int_equal(fx_destroy(w->b.qp), 0);
@@ -267,13 +253,12 @@ static void send__to_nobody_succeeds(void **state)
 	leaves(&w->a, write_op);
 }
 
-static void read_and_atomics__refused(void **state)
+FX_TEST(read_and_atomics__refused)
 {
 	static const enum ibv_wr_opcode codes[] = {IBV_WR_RDMA_READ,
 						   IBV_WR_ATOMIC_CMP_AND_SWP,
 						   IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(codes); ++i) {
 		size_t mark = fx_mark();
 		struct op op = {.code = codes[i],
@@ -293,12 +278,11 @@ static void read_and_atomics__refused(void **state)
 
 /* --- the state machine */
 
-static void modify_qp__every_attribute_is_needed(void **state)
+FX_TEST(modify_qp__every_attribute_is_needed)
 {
 	static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR,
 						IBV_QPS_RTS};
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(way); ++i) {
 		struct ibv_qp_attr attr;
 		struct end e;
@@ -321,7 +305,7 @@ static void modify_qp__every_attribute_is_needed(void **state)
 }
 
 /* Attributes only for reliable connections. */
-static void modify_qp__attributes_of_rc_EINVAL(void **state)
+FX_TEST(modify_qp__attributes_of_rc_EINVAL)
 {
 	static const int rtr[] = {IBV_QP_MAX_DEST_RD_ATOMIC,
 				  IBV_QP_MIN_RNR_TIMER};
@@ -331,7 +315,6 @@ static void modify_qp__attributes_of_rc_EINVAL(void **state)
 	struct end e;
 	int mask;
 
-	(void)state;
 	wire_end(uc_opts(), &e);
 	wire_move(uc_opts(), e.qp, e.qp->qp_num, IBV_QPS_INIT);
 	mask = wire_to_rtr(uc_opts(), e.qp->qp_num, &attr);
@@ -346,7 +329,7 @@ static void modify_qp__attributes_of_rc_EINVAL(void **state)
 	assert_int_equal(ibv_modify_qp(e.qp, &attr, mask), 0);
 }
 
-static void modify_qp__from_rts_on(void **state)
+FX_TEST(modify_qp__from_rts_on)
 {
 	static const enum ibv_qp_state way[] = {IBV_QPS_RTS, IBV_QPS_ERR,
 						IBV_QPS_RESET};
@@ -355,7 +338,6 @@ static void modify_qp__from_rts_on(void **state)
 				   .cur_qp_state = IBV_QPS_RTS};
 	struct wire *w = uc_new();
 
-	(void)state;
 	assert_int_equal(ibv_modify_qp(w->a.qp, &attr,
 				       IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
 					       IBV_QP_CUR_STATE),
@@ -371,11 +353,10 @@ static void modify_qp__from_rts_on(void **state)
 	}
 }
 
-static void post__in_error_state_is_flushed(void **state)
+FX_TEST(post__in_error_state_is_flushed)
 {
 	struct wire *w = uc_new();
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->a, 1, 0, 8), 0);
 	wire_fail(w->a.qp);
 	assert_int_equal(wire_send(&w->a, 2), 0);
@@ -384,13 +365,12 @@ static void post__in_error_state_is_flushed(void **state)
 }
 
 /* RC packets are not for a UC queue pair, nor the reverse. */
-static void send__to_another_type_not_delivered(void **state)
+FX_TEST(send__to_another_type_not_delivered)
 {
 	struct wire_opts rc = WIRE_DEFAULTS;
 	struct end a;
 	struct end b;
 
-	(void)state;
 	fx_far();
 	wire_end(uc_opts(), &a);
 	fx_near();
@@ -448,13 +428,12 @@ static void finish(struct ibv_qp_ex *ex, const struct end *e)
 	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)e->buf, LEN);
 }
 
-static void wr__all_in_one_batch(void **state)
+FX_TEST(wr__all_in_one_batch)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = uc_ex(&ex);
 	uint64_t to = (uintptr_t)w->b.buf + write_op.to;
 
-	(void)state;
 	memset(w->a.buf, 0x2f, LEN);
 	for (uint64_t id = 1; id <= 3; ++id)
 		assert_int_equal(wire_recv(&w->b, id, 512, LEN), 0);
@@ -486,7 +465,7 @@ static int undo_mw(void *p)
 	return ibv_dealloc_mw(p);
 }
 
-static void write__through_a_window(void **state)
+FX_TEST(write__through_a_window)
 {
 	struct wire_opts opts = *uc_opts();
 	struct ibv_mw_bind bind = {.wr_id = 5, .send_flags = IBV_SEND_SIGNALED};
@@ -495,7 +474,6 @@ static void write__through_a_window(void **state)
 	struct ibv_mr *mr;
 	struct ibv_mw *mw;
 
-	(void)state;
 	opts.mr_access = FX_ALL_ACCESS | IBV_ACCESS_MW_BIND;
 	fx_need(dut.attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW,
 		"the device has no memory windows");
@@ -520,7 +498,7 @@ static void write__through_a_window(void **state)
 	assert_memory_equal(w->b.buf + write_op.to, w->a.buf, LEN);
 }
 
-static void send_with_inv__takes_a_window_away(void **state)
+FX_TEST(send_with_inv__takes_a_window_away)
 {
 	struct wire_opts opts = *uc_opts();
 	struct ibv_send_wr wr = {.wr_id = 5,
@@ -530,7 +508,6 @@ static void send_with_inv__takes_a_window_away(void **state)
 	struct wire *w;
 	struct ibv_mw *mw;
 
-	(void)state;
 	fx_need(dut.traits->uc_invalidates,
 		"the device has no SEND_WITH_INV on unreliable connections");
 	opts.mr_access = FX_ALL_ACCESS | IBV_ACCESS_MW_BIND;
@@ -627,7 +604,7 @@ static void *run_client(void *arg)
 	return NULL;
 }
 
-static void cm__endpoints_connect(void **state)
+FX_TEST(cm__endpoints_connect)
 {
 	struct ibv_qp_init_attr attr = cm_attr;
 	struct rdma_cm_id *listener = uc_ep(0, &attr);
@@ -638,7 +615,6 @@ static void cm__endpoints_connect(void **state)
 	char *buf = fx_alloc(64);
 	pthread_t t;
 
-	(void)state;
 	assert_non_null(listener);
 	fx_keep(listener, undo_ep);
 	assert_int_equal(rdma_listen(listener, 1), 0);
@@ -660,34 +636,4 @@ static void cm__endpoints_connect(void **state)
 		fail_msg("the client: %s", client.failed);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(send__arrives),
-		FX_TEST(send__of_several_packets),
-		FX_TEST(send_with_imm__arrives),
-		FX_TEST(write__arrives),
-		FX_TEST(write_with_imm__arrives),
-		FX_TEST(send__without_a_receive_dropped),
-		FX_TEST(write_with_imm__without_a_receive_dropped),
-		FX_TEST(write__by_a_wrong_rkey_dropped),
-		FX_TEST(write__to_a_region_that_forbids_it_dropped),
-		FX_TEST(write__to_a_qp_that_forbids_it_dropped),
-		FX_TEST(write_with_imm__dropped_leaves_the_receive),
-		FX_TEST(send__to_an_srq),
-		FX_TEST(send__longer_than_the_receive),
-		FX_TEST(send__to_nobody_succeeds),
-		FX_TEST(read_and_atomics__refused),
-		FX_TEST(modify_qp__every_attribute_is_needed),
-		FX_TEST(modify_qp__attributes_of_rc_EINVAL),
-		FX_TEST(modify_qp__from_rts_on),
-		FX_TEST(post__in_error_state_is_flushed),
-		FX_TEST(send__to_another_type_not_delivered),
-		FX_TEST(wr__all_in_one_batch),
-		FX_TEST(write__through_a_window),
-		FX_TEST(send_with_inv__takes_a_window_away),
-		FX_TEST(cm__endpoints_connect),
-	};
-
-	return fx_main(argc, argv, "uc", tests, FX_COUNT(tests));
-}
+FX_MAIN("uc")

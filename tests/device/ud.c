@@ -11,13 +11,12 @@
 #include <string.h>
 #include "office.h"
 
-static void datagram__arrives_behind_a_header(void **state)
+FX_TEST(datagram__arrives_behind_a_header)
 {
 	struct post_office a;
 	struct post_office b;
 	struct ibv_wc wc;
 
-	(void)state;
 	office_open_two(&a, &b);
 	memset(a.e.buf, 0x3d, OFFICE_LEN);
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
@@ -34,13 +33,12 @@ static void datagram__arrives_behind_a_header(void **state)
 }
 
 /* RoCE v2 of an IPv4 address: the last 20 bytes are its header. */
-static void datagram__header_has_both_addresses(void **state)
+FX_TEST(datagram__header_has_both_addresses)
 {
 	const uint8_t *addr = dut.gid.raw + 12;
 	struct post_office a;
 	struct ibv_wc wc;
 
-	(void)state;
 	office_open(&a, false);
 	assert_int_equal(wire_recv(&a.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	office_mail(&a, &a, 7);
@@ -52,14 +50,13 @@ static void datagram__header_has_both_addresses(void **state)
 }
 
 /* The receiver answers by what came with the datagram alone. */
-static void datagram__answered_by_its_header(void **state)
+FX_TEST(datagram__answered_by_its_header)
 {
 	struct post_office a;
 	struct post_office b;
 	struct ibv_ah *back;
 	struct ibv_wc wc;
 
-	(void)state;
 	office_open_two(&a, &b);
 	assert_int_equal(wire_recv(&a.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	assert_int_equal(wire_recv(&b.e, 2, 512, OFFICE_GRH + OFFICE_LEN), 0);
@@ -75,7 +72,7 @@ static void datagram__answered_by_its_header(void **state)
 }
 
 /* And an answer has the class of service of the datagram. */
-static void datagram__traffic_class_arrives(void **state)
+FX_TEST(datagram__traffic_class_arrives)
 {
 	enum { CLASS = 0x28 }; /* without the bits of congestion */
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
@@ -84,7 +81,6 @@ static void datagram__traffic_class_arrives(void **state)
 	struct ibv_ah *ah;
 	struct ibv_wc wc;
 
-	(void)state;
 	office_open_two(&b, &a);
 	attr.grh.dgid = dut.gid;
 	attr.grh.sgid_index = dut.gid_index;
@@ -135,22 +131,20 @@ static void expect_impossible(const struct post_office *o,
 		assert_int_equal(dut.traits->bad_gather, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void datagram__by_a_handle_of_another_domain_FAILS(void **state)
+FX_TEST(datagram__by_a_handle_of_another_domain_FAILS)
 {
 	struct post_office o;
 
-	(void)state;
 	office_open(&o, false);
 	expect_impossible(&o, IBV_WR_SEND, office_ah(fx_pd(), &dut.gid));
 }
 
-static void datagram__operations_on_memory_FAIL(void **state)
+FX_TEST(datagram__operations_on_memory_FAIL)
 {
 	static const enum ibv_wr_opcode codes[] = {
 		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
 		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-	(void)state;
 	for (unsigned i = 0; i < FX_COUNT(codes); ++i) {
 		size_t mark = fx_mark();
 		struct post_office o;
@@ -161,13 +155,12 @@ static void datagram__operations_on_memory_FAIL(void **state)
 	}
 }
 
-static void datagram__wrong_qkey_dropped(void **state)
+FX_TEST(datagram__wrong_qkey_dropped)
 {
 	struct post_office a;
 	struct post_office b;
 	struct ibv_wc wc;
 
-	(void)state;
 	office_open_two(&a, &b);
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
 	office_mail_by(&a, a.ah, b.e.qp->qp_num, OFFICE_QKEY + 1, 7,
@@ -178,12 +171,11 @@ static void datagram__wrong_qkey_dropped(void **state)
 }
 
 /* With its highest bit set, a Q_Key stands for that of the sender's QP. */
-static void datagram__qkey_of_the_sender(void **state)
+FX_TEST(datagram__qkey_of_the_sender)
 {
 	struct post_office a;
 	struct post_office b;
 
-	(void)state;
 	office_open_two(&a, &b);
 	fx_need(dut.traits->controlled_qkey,
 		"the device sends a Q_Key with its highest bit as it is");
@@ -193,13 +185,12 @@ static void datagram__qkey_of_the_sender(void **state)
 }
 
 /* What came before the receive may be late, and have it after all. */
-static void datagram__without_a_receive_dropped(void **state)
+FX_TEST(datagram__without_a_receive_dropped)
 {
 	struct post_office a;
 	struct post_office b;
 	struct ibv_wc wc;
 
-	(void)state;
 	office_open_two(&a, &b);
 	office_mail(&a, &b, 7);
 	assert_int_equal(wire_recv(&b.e, 1, 512, OFFICE_GRH + OFFICE_LEN), 0);
@@ -211,23 +202,21 @@ static void datagram__without_a_receive_dropped(void **state)
 	assert_int_equal(ntohl(wc.imm_data), 8);
 }
 
-static void datagram__to_nobody_succeeds(void **state)
+FX_TEST(datagram__to_nobody_succeeds)
 {
 	struct post_office a;
 
-	(void)state;
 	office_open(&a, false);
 	office_mail_by(&a, a.ah, a.e.qp->qp_num ^ 0x55, OFFICE_QKEY, 7,
 		       OFFICE_LEN);
 }
 
-static void wr__datagram(void **state)
+FX_TEST(wr__datagram)
 {
 	struct post_office a;
 	struct post_office b;
 	struct ibv_qp_ex *ex;
 
-	(void)state;
 	office_open(&a, true);
 	fx_far();
 	office_open(&b, false);
@@ -248,12 +237,11 @@ static void wr__datagram(void **state)
 	assert_memory_equal(b.e.buf + 512 + OFFICE_GRH, a.e.buf, 8);
 }
 
-static void modify__without_qkey_EINVAL(void **state)
+FX_TEST(modify__without_qkey_EINVAL)
 {
 	struct post_office a;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	(void)state;
 	office_open(&a, false);
 	wire_reset(a.e.qp);
 	assert_int_equal(
@@ -263,44 +251,22 @@ static void modify__without_qkey_EINVAL(void **state)
 	office_to_rts(a.e.qp);
 }
 
-static void create_ah__no_such_gid_index_refused(void **state)
+FX_TEST(create_ah__no_such_gid_index_refused)
 {
 	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
 
-	(void)state;
 	attr.grh.dgid = dut.gid;
 	attr.grh.sgid_index = 255;
 	assert_null(ibv_create_ah(fx_pd(), &attr));
 }
 
-static void dealloc_pd__with_ah_EBUSY(void **state)
+FX_TEST(dealloc_pd__with_ah_EBUSY)
 {
 	struct ibv_pd *pd = fx_pd();
 
-	(void)state;
 	assert_true(dut.attr.max_ah > 0);
 	office_ah(pd, &dut.gid);
 	assert_int_equal(fx_destroy(pd), EBUSY);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(datagram__arrives_behind_a_header),
-		FX_TEST(datagram__header_has_both_addresses),
-		FX_TEST(datagram__answered_by_its_header),
-		FX_TEST(datagram__traffic_class_arrives),
-		FX_TEST(datagram__by_a_handle_of_another_domain_FAILS),
-		FX_TEST(datagram__operations_on_memory_FAIL),
-		FX_TEST(datagram__wrong_qkey_dropped),
-		FX_TEST(datagram__qkey_of_the_sender),
-		FX_TEST(datagram__without_a_receive_dropped),
-		FX_TEST(datagram__to_nobody_succeeds),
-		FX_TEST(wr__datagram),
-		FX_TEST(modify__without_qkey_EINVAL),
-		FX_TEST(create_ah__no_such_gid_index_refused),
-		FX_TEST(dealloc_pd__with_ah_EBUSY),
-	};
-
-	return fx_main(argc, argv, "ud", tests, FX_COUNT(tests));
-}
+FX_MAIN("ud")

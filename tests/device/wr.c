@@ -42,12 +42,11 @@ static void set_sge(struct ibv_qp_ex *ex, const struct end *e, uint32_t at,
 	ibv_wr_set_sge(ex, e->mr->lkey, (uintptr_t)e->buf + at, len);
 }
 
-static void wr__send(void **state)
+FX_TEST(wr__send)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
 
-	(void)state;
 	memcpy(w->a.buf, "one", 4);
 	assert_int_equal(wire_recv(&w->b, 1, 64, 64), 0);
 	start(ex, 2, IBV_SEND_SIGNALED);
@@ -59,13 +58,12 @@ static void wr__send(void **state)
 	assert_string_equal((char *)w->b.buf + 64, "one");
 }
 
-static void wr__send_with_imm(void **state)
+FX_TEST(wr__send_with_imm)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(wire_recv(&w->b, 1, 64, 64), 0);
 	start(ex, 2, IBV_SEND_SIGNALED);
 	ibv_wr_send_imm(ex, htonl(0x11223344));
@@ -76,14 +74,13 @@ static void wr__send_with_imm(void **state)
 	fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
 }
 
-static void wr__write_and_write_with_imm(void **state)
+FX_TEST(wr__write_and_write_with_imm)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
 	uint64_t to = (uintptr_t)w->b.buf + 512;
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(w->a.buf, 5, 8);
 	assert_int_equal(wire_recv(&w->b, 1, 64, 64), 0);
 	start(ex, 2, IBV_SEND_SIGNALED);
@@ -102,7 +99,7 @@ static void wr__write_and_write_with_imm(void **state)
 	assert_int_equal(w->b.buf[576 + 7], 5);
 }
 
-static void wr__read_and_atomics(void **state)
+FX_TEST(wr__read_and_atomics)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
@@ -110,7 +107,6 @@ static void wr__read_and_atomics(void **state)
 	uint64_t got[3];
 	uint64_t five = 5;
 
-	(void)state;
 	memcpy(w->b.buf, &five, sizeof(five));
 	start(ex, 1, IBV_SEND_SIGNALED);
 	ibv_wr_rdma_read(ex, w->b.mr->rkey, word);
@@ -129,14 +125,13 @@ static void wr__read_and_atomics(void **state)
 	assert_int_equal(w->b.buf[0], 9);
 }
 
-static void wr__inline_data(void **state)
+FX_TEST(wr__inline_data)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
 	char text[] = "inline";
 	struct ibv_data_buf list[2] = {{text, 2}, {text + 2, 5}};
 
-	(void)state;
 	fx_need(dut.traits->wr_inline,
 		"the device's library sends an empty message instead");
 	assert_int_equal(wire_recv(&w->b, 1, 0, 64), 0);
@@ -154,13 +149,12 @@ static void wr__inline_data(void **state)
 	assert_string_equal((char *)w->b.buf + 64, "inline");
 }
 
-static void wr__gather_list(void **state)
+FX_TEST(wr__gather_list)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
 	struct ibv_sge list[3];
 
-	(void)state;
 	memcpy(w->a.buf, "gather", 7);
 	for (uint32_t i = 0; i < 3; ++i)
 		list[i] = (struct ibv_sge){(uintptr_t)w->a.buf + i * 2,
@@ -174,12 +168,11 @@ static void wr__gather_list(void **state)
 	assert_string_equal((char *)w->b.buf, "gather");
 }
 
-static void wr__abort_posts_nothing(void **state)
+FX_TEST(wr__abort_posts_nothing)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(4, &ex);
 
-	(void)state;
 	for (int i = 0; i < 20; ++i) {
 		start(ex, 2, IBV_SEND_SIGNALED);
 		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
@@ -190,13 +183,12 @@ static void wr__abort_posts_nothing(void **state)
 	fx_expect_empty(w->a.scq);
 }
 
-static void wr__too_many_for_the_queue_post_nothing(void **state)
+FX_TEST(wr__too_many_for_the_queue_post_nothing)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(4, &ex);
 	int ret;
 
-	(void)state;
 	start(ex, 2, IBV_SEND_SIGNALED);
 	for (uint32_t i = 0; i < 4 * (w->a.cap.max_send_wr + 1); ++i) {
 		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
@@ -208,7 +200,7 @@ static void wr__too_many_for_the_queue_post_nothing(void **state)
 	fx_expect_empty(w->a.scq);
 }
 
-static void wr__mixes_with_post_send(void **state)
+FX_TEST(wr__mixes_with_post_send)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
@@ -216,7 +208,6 @@ static void wr__mixes_with_post_send(void **state)
 			.flags = IBV_SEND_SIGNALED,
 			.len = 8};
 
-	(void)state;
 	for (uint64_t i = 0; i < 20; i += 2) {
 		op.id = i;
 		assert_int_equal(wire_post(&w->a, &op), 0);
@@ -229,12 +220,11 @@ static void wr__mixes_with_post_send(void **state)
 	}
 }
 
-static void wr__bad_key_fails(void **state)
+FX_TEST(wr__bad_key_fails)
 {
 	struct ibv_qp_ex *ex;
 	struct wire *w = wire_ex(8, &ex);
 
-	(void)state;
 	start(ex, 2, IBV_SEND_SIGNALED);
 	ibv_wr_rdma_write(ex, w->b.mr->rkey ^ 0x55, (uintptr_t)w->b.buf);
 	set_sge(ex, &w->a, 0, 8);
@@ -242,30 +232,12 @@ static void wr__bad_key_fails(void **state)
 	fx_expect(w->a.scq, 2, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void wr__needs_its_operations_asked_for(void **state)
+FX_TEST(wr__needs_its_operations_asked_for)
 {
 	struct end e;
 
-	(void)state;
 	wire_end(NULL, &e);
 	assert_null(ibv_qp_to_qp_ex(e.qp));
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FX_TEST(wr__send),
-		FX_TEST(wr__send_with_imm),
-		FX_TEST(wr__write_and_write_with_imm),
-		FX_TEST(wr__read_and_atomics),
-		FX_TEST(wr__inline_data),
-		FX_TEST(wr__gather_list),
-		FX_TEST(wr__abort_posts_nothing),
-		FX_TEST(wr__too_many_for_the_queue_post_nothing),
-		FX_TEST(wr__mixes_with_post_send),
-		FX_TEST(wr__bad_key_fails),
-		FX_TEST(wr__needs_its_operations_asked_for),
-	};
-
-	return fx_main(argc, argv, "wr", tests, FX_COUNT(tests));
-}
+FX_MAIN("wr")

@@ -62,7 +62,7 @@ static void refuse(const struct rpma_conn_cfg *cfg)
 	ok(rpma_ep_shutdown(&ep));
 }
 
-static void conn_req__of_another_device_INVAL(void **state)
+TEST(conn_req__of_another_device_INVAL)
 {
 	struct ibv_context *another = open_another();
 	struct rpma_channel *channel = NULL;
@@ -71,7 +71,6 @@ static void conn_req__of_another_device_INVAL(void **state)
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_peer_new(another, &peer));
 	ok(rpma_channel_new(another, &channel));
 	ok(rpma_cq_new(another, 4, NULL, 0, NULL, &cq));
@@ -98,14 +97,13 @@ static void conn_req__of_another_device_INVAL(void **state)
 	ok(ibv_close_device(another));
 }
 
-static void srq_new__of_another_device_INVAL(void **state)
+TEST(srq_new__of_another_device_INVAL)
 {
 	struct ibv_context *another = open_another();
 	struct rpma_srq_cfg *cfg = NULL;
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_cq_new(another, 4, NULL, 0, NULL, &cq));
 	ok(rpma_srq_cfg_new(&cfg));
 	ok(rpma_srq_cfg_set_rcq(cfg, cq));
@@ -117,7 +115,7 @@ static void srq_new__of_another_device_INVAL(void **state)
 }
 
 /* A CQ of verbs whose context is a number, and a CQ whose context is NULL. */
-static void cq_from_ibv_cq__strangers_INVAL(void **state)
+TEST(cq_from_ibv_cq__strangers_INVAL)
 {
 	struct ibv_context *mine = NULL;
 	struct rpma_cq *cq = NULL;
@@ -125,7 +123,6 @@ static void cq_from_ibv_cq__strangers_INVAL(void **state)
 	struct pair pair;
 	struct ibv_cq *ibv_cq = NULL;
 
-	(void)state;
 	ok(rpma_peer_get_ibv_context(the_peer, &mine));
 	strange = ibv_create_cq(mine, 4, (void *)7, NULL, 0);
 	assert_non_null(strange);
@@ -155,14 +152,13 @@ static void expect_refused(const struct rpma_conn_cfg *cfg)
 	assert_null(req);
 }
 
-static void conn_req__contradictions_INVAL(void **state)
+TEST(conn_req__contradictions_INVAL)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_conn_cfg *cfg = NULL;
 	struct ibv_context *ctx = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
 	ok(rpma_channel_new(ctx, &channel));
 	ok(rpma_cq_new(ctx, 4, NULL, 0, NULL, &cq));
@@ -192,7 +188,7 @@ static void conn_req__contradictions_INVAL(void **state)
 }
 
 /* A reader of a channel of many connections gets the CQ's connection. */
-static void channel__cqs_CARRY_THE_CONTEXT(void **state)
+TEST(channel__cqs_CARRY_THE_CONTEXT)
 {
 	struct rpma_cm_channel *cm_channel = NULL;
 	struct rpma_channel *channel = NULL;
@@ -209,7 +205,6 @@ static void channel__cqs_CARRY_THE_CONTEXT(void **state)
 	char port[8];
 	int me;
 
-	(void)state;
 	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
 	ok(rpma_channel_new(ctx, &channel));
 	ok(rpma_cm_channel_new(&cm_channel));
@@ -243,7 +238,7 @@ static void channel__cqs_CARRY_THE_CONTEXT(void **state)
 }
 
 /* The named NIC is taken; a missing NIC is an error. */
-static void src_addr__BINDS(void **state)
+TEST(src_addr__BINDS)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct pair_how how = {0};
@@ -251,7 +246,6 @@ static void src_addr__BINDS(void **state)
 	struct rdma_cm_id *id = NULL;
 	struct pair pair;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_src_addr(cfg, the_addr));
 	how.client_cfg = cfg;
@@ -272,21 +266,13 @@ static void src_addr__BINDS(void **state)
 int main(void)
 {
 	const bool is_vm = getenv("RPMA_TEST_VM") != NULL;
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(conn_req__of_another_device_INVAL),
-		cmocka_unit_test(srq_new__of_another_device_INVAL),
-		cmocka_unit_test(conn_req__contradictions_INVAL),
-		cmocka_unit_test(channel__cqs_CARRY_THE_CONTEXT),
-		cmocka_unit_test(src_addr__BINDS),
-		cmocka_unit_test(cq_from_ibv_cq__strangers_INVAL),
-	};
 	int ret;
 
 	if (is_vm && system("rdma link add rxe1 type rxe netdev v1")) {
 		printf("no second device could be made\n");
 		return 1;
 	}
-	ret = PAIR_RUN(tests);
+	ret = pair_main("tests", tests_listed, tests_count);
 	if (is_vm && system("rdma link delete rxe1"))
 		return 1;
 	return ret;

@@ -114,7 +114,7 @@ static int take_all(struct rpma_cq *cq, int count, int *unacked)
 	return events;
 }
 
-static void cq_wait_event__ACKED_IN_BATCHES(void **state)
+TEST(cq_wait_event__ACKED_IN_BATCHES)
 {
 	struct rpma_cq *cq;
 	struct pair pair;
@@ -122,7 +122,6 @@ static void cq_wait_event__ACKED_IN_BATCHES(void **state)
 	int events = 0;
 	int i;
 
-	(void)state;
 	pair_open(&pair);
 	cq = cq_of(&pair.client);
 	begin_count();
@@ -140,14 +139,13 @@ static void cq_wait_event__ACKED_IN_BATCHES(void **state)
 }
 
 /* An unarmed CQ makes no event; an armed CQ does. */
-static void cq_wait_event__ARMS_NOTHING(void **state)
+TEST(cq_wait_event__ARMS_NOTHING)
 {
 	struct rpma_cq *cq;
 	struct pair pair;
 	int taken = 0;
 	int fd = -1;
 
-	(void)state;
 	pair_open(&pair);
 	cq = cq_of(&pair.client);
 	ok(rpma_cq_get_fd(cq, &fd));
@@ -177,7 +175,7 @@ static void cq_wait_event__ARMS_NOTHING(void **state)
 	pair_close(&pair);
 }
 
-static void conn_wait_event__SAYS_WHOSE(void **state)
+TEST(conn_wait_event__SAYS_WHOSE)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct pair_how how = {0};
@@ -186,7 +184,6 @@ static void conn_wait_event__SAYS_WHOSE(void **state)
 	struct pair pair;
 	int i;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
 	ok(rpma_conn_cfg_set_rcq_size(cfg, 10));
@@ -226,7 +223,7 @@ static void *send_stream(void *arg)
 }
 
 /* The other side sends at any time; no message is missed. */
-static void cq_wait_event__NO_WAKE_UP_IS_LOST(void **state)
+TEST(cq_wait_event__NO_WAKE_UP_IS_LOST)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct pair_how how = {0};
@@ -236,7 +233,6 @@ static void cq_wait_event__NO_WAKE_UP_IS_LOST(void **state)
 	int events;
 	int i;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_sq_size(cfg, STREAM));
 	ok(rpma_conn_cfg_set_rq_size(cfg, STREAM));
@@ -256,14 +252,13 @@ static void cq_wait_event__NO_WAKE_UP_IS_LOST(void **state)
 }
 
 /* A CQ made by the program stays until its events are acknowledged. */
-static void cq_delete__events_not_acknowledged_AGAIN(void **state)
+TEST(cq_delete__events_not_acknowledged_AGAIN)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct pair_how how = {0};
 	struct rpma_cq *cq = NULL;
 	struct pair pair;
 
-	(void)state;
 	ok(rpma_cq_new(the_context(), 8, NULL, 0, NULL, &cq));
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_cq(cfg, cq));
@@ -279,15 +274,4 @@ static void cq_delete__events_not_acknowledged_AGAIN(void **state)
 	ok(rpma_cq_delete(&cq));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cq_wait_event__ACKED_IN_BATCHES),
-		cmocka_unit_test(cq_wait_event__ARMS_NOTHING),
-		cmocka_unit_test(conn_wait_event__SAYS_WHOSE),
-		cmocka_unit_test(cq_wait_event__NO_WAKE_UP_IS_LOST),
-		cmocka_unit_test(cq_delete__events_not_acknowledged_AGAIN),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

@@ -28,12 +28,11 @@ static void open_inline(struct pair *pair)
 }
 
 /* The region is the caller's again before the operation is complete. */
-static void send__inline_BYTES_ARE_COPIED_AT_ONCE(void **state)
+TEST(send__inline_BYTES_ARE_COPIED_AT_ONCE)
 {
 	struct pair pair;
 	int i;
 
-	(void)state;
 	open_inline(&pair);
 	for (i = 0; i < 4; i++)
 		ok(rpma_recv(pair.server.conn, pair.server.mr,
@@ -54,11 +53,10 @@ static void send__inline_BYTES_ARE_COPIED_AT_ONCE(void **state)
 	pair_close(&pair);
 }
 
-static void write__inline_BYTES_ARE_COPIED_AT_ONCE(void **state)
+TEST(write__inline_BYTES_ARE_COPIED_AT_ONCE)
 {
 	struct pair pair;
 
-	(void)state;
 	open_inline(&pair);
 	memset(pair.client.mem, 'w', INLINE);
 	ok(rpma_write(pair.client.conn, pair.client.remote, 128, pair.client.mr,
@@ -75,12 +73,11 @@ static void write__inline_BYTES_ARE_COPIED_AT_ONCE(void **state)
 }
 
 /* More than any device grants. The connection goes on. */
-static void inline__too_many_bytes_INVAL(void **state)
+TEST(inline__too_many_bytes_INVAL)
 {
 	struct rpma_send_wr wr;
 	struct pair pair;
 
-	(void)state;
 	open_inline(&pair);
 	assert_int_equal(rpma_send(pair.client.conn, pair.client.mr, 0,
 				   TOO_MANY_BYTES, ALWAYS | RPMA_F_INLINE,
@@ -136,7 +133,7 @@ static void poll_received(struct rpma_cq *rcq, uint64_t context)
 	assert_int_equal(wc.wr_id, context);
 }
 
-static void send__solicited_WAKES_WHO_WAITS_FOR_THOSE(void **state)
+TEST(send__solicited_WAKES_WHO_WAITS_FOR_THOSE)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_cq *rcq = NULL;
@@ -144,7 +141,6 @@ static void send__solicited_WAKES_WHO_WAITS_FOR_THOSE(void **state)
 	struct pair pair;
 	int fd = -1;
 
-	(void)state;
 	open_solicited(&pair, &channel, &rcq);
 	ok(rpma_channel_get_fd(channel, &fd));
 	ok(rpma_cq_arm(rcq, true));
@@ -177,12 +173,11 @@ static void send__solicited_WAKES_WHO_WAITS_FOR_THOSE(void **state)
 }
 
 /* What is sent is what the read before it has brought. */
-static void send__fenced_AFTER_THE_READ(void **state)
+TEST(send__fenced_AFTER_THE_READ)
 {
 	struct pair pair;
 	int i;
 
-	(void)state;
 	pair_open(&pair);
 	for (i = 0; i < 8; i++) {
 		memset(pair.server.mem + 512, 'A' + i, 512);
@@ -209,15 +204,4 @@ static void send__fenced_AFTER_THE_READ(void **state)
 	pair_close(&pair);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(send__inline_BYTES_ARE_COPIED_AT_ONCE),
-		cmocka_unit_test(write__inline_BYTES_ARE_COPIED_AT_ONCE),
-		cmocka_unit_test(inline__too_many_bytes_INVAL),
-		cmocka_unit_test(send__solicited_WAKES_WHO_WAITS_FOR_THOSE),
-		cmocka_unit_test(send__fenced_AFTER_THE_READ),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

@@ -299,11 +299,10 @@ static void inherits(void *arg)
 	deleting_is_refused_and_frees(all);
 }
 
-static void inherited__IS_REFUSED_AND_LEFT_ALONE(void **state)
+TEST(inherited__IS_REFUSED_AND_LEFT_ALONE)
 {
 	struct all all;
 
-	(void)state;
 	open_all(&all);
 	run_child(inherits, &all);
 	/* twice: the first child took nothing from anybody */
@@ -353,11 +352,10 @@ static void names_inherited(void *arg)
 	child_ok(rpma_peer_delete(&peer));
 }
 
-static void inherited__named_by_a_cfg_IS_REFUSED(void **state)
+TEST(inherited__named_by_a_cfg_IS_REFUSED)
 {
 	struct all all;
 
-	(void)state;
 	open_all(&all);
 	run_child(names_inherited, &all);
 	close_all(&all);
@@ -542,9 +540,8 @@ static int fork_while_blocked(void (*body)(void *arg))
 	return status;
 }
 
-static void blocked__inherited_IS_REFUSED(void **state)
+TEST(blocked__inherited_IS_REFUSED)
 {
-	(void)state;
 	assert_int_equal(fork_while_blocked(inherits), 0);
 }
 
@@ -559,11 +556,10 @@ static bool is_without_threads(void)
 #endif
 }
 
-static void blocked__new_ones_WORK(void **state)
+TEST(blocked__new_ones_WORK)
 {
 	int status;
 
-	(void)state;
 	if (is_without_threads())
 		skip();
 	status = fork_while_blocked(lives);
@@ -598,13 +594,12 @@ static void logs(void *arg)
 	log_something(arg);
 }
 
-static void logging__forked_CHILD_LOGS_TOO(void **state)
+TEST(logging__forked_CHILD_LOGS_TOO)
 {
 	struct ibv_context *ctx = NULL;
 	pthread_t thread[2];
 	int i;
 
-	(void)state;
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED));
 	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
 	for (i = 0; i < 2; i++)
@@ -622,14 +617,6 @@ static void logging__forked_CHILD_LOGS_TOO(void **state)
 int main(int argc, char **argv)
 {
 	int status;
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inherited__IS_REFUSED_AND_LEFT_ALONE),
-		cmocka_unit_test(inherited__named_by_a_cfg_IS_REFUSED),
-		cmocka_unit_test(blocked__inherited_IS_REFUSED),
-		cmocka_unit_test(blocked__new_ones_WORK),
-		cmocka_unit_test(logging__forked_CHILD_LOGS_TOO),
-	};
-
 	if (argc > 1)
 		forks = atoi(argv[1]);
 	if (getenv("RPMA_TEST_ADDR"))
@@ -640,5 +627,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "the child of a fresh process has failed\n");
 		return 1;
 	}
-	return PAIR_RUN(tests);
+	return pair_main("tests", tests_listed, tests_count);
 }

@@ -52,12 +52,11 @@ static void open_native(struct pair *pair)
 	pair_open(pair);
 }
 
-static void flush__of_a_write_IS_NATIVE(void **state)
+TEST(flush__of_a_write_IS_NATIVE)
 {
 	struct pair pair;
 	struct side *client = &pair.client;
 
-	(void)state;
 	open_native(&pair);
 	memcpy(client->mem, "written", 8);
 	ok(rpma_write(client->conn, client->remote, 128, client->mr, 0, 8,
@@ -69,12 +68,11 @@ static void flush__of_a_write_IS_NATIVE(void **state)
 	pair_close(&pair);
 }
 
-static void flush__of_everything(void **state)
+TEST(flush__of_everything)
 {
 	struct pair pair;
 	struct side *client = &pair.client;
 
-	(void)state;
 	open_native(&pair);
 	ok(rpma_flush(client->conn, client->remote, 0, PAIR_MEM, VISIBLE,
 		      SIGNALED, (void *)1));
@@ -82,12 +80,11 @@ static void flush__of_everything(void **state)
 	pair_close(&pair);
 }
 
-static void flush__of_another_s_memory_ERROR(void **state)
+TEST(flush__of_another_s_memory_ERROR)
 {
 	struct pair pair;
 	struct side *client = &pair.client;
 
-	(void)state;
 	open_native(&pair);
 	ok(rpma_flush(client->conn, client->remote, 0, PAIR_MEM + 1, VISIBLE,
 		      SIGNALED, (void *)1));
@@ -95,13 +92,12 @@ static void flush__of_another_s_memory_ERROR(void **state)
 	pair_close(&pair);
 }
 
-static void atomic_write__IS_NATIVE(void **state)
+TEST(atomic_write__IS_NATIVE)
 {
 	const char word[8] = "8 bytes";
 	struct pair pair;
 	struct side *client = &pair.client;
 
-	(void)state;
 	open_native(&pair);
 	ok(rpma_atomic_write(client->conn, client->remote, 64, word, SIGNALED,
 			     (void *)1));
@@ -111,7 +107,7 @@ static void atomic_write__IS_NATIVE(void **state)
 }
 
 /* A log: an entry, what makes it safe, and the word that points behind it. */
-static void chain__write_flush_atomic_write(void **state)
+TEST(chain__write_flush_atomic_write)
 {
 	const char word[8] = "pointer";
 	struct rpma_send_wr wrs[4];
@@ -119,7 +115,6 @@ static void chain__write_flush_atomic_write(void **state)
 	struct pair pair;
 	struct side *client = &pair.client;
 
-	(void)state;
 	open_native(&pair);
 	memcpy(client->mem, "entry", 6);
 	ok(rpma_wr_write(client->conn, client->remote, 512, client->mr, 0, 6,
@@ -217,7 +212,7 @@ static void open_persistent(struct pair *pair, struct store *store)
 	give_word(pair->client.conn);
 }
 
-static void flush__persistent_IS_NATIVE(void **state)
+TEST(flush__persistent_IS_NATIVE)
 {
 	static const enum rpma_flush_type types[] = {
 		RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY};
@@ -225,7 +220,6 @@ static void flush__persistent_IS_NATIVE(void **state)
 	struct pair pair;
 	struct side *client = &pair.client;
 
-	(void)state;
 	open_persistent(&pair, &store);
 	for (int i = 0; i < 2; i++) {
 		client->mem[0] = (char)(i + 1);
@@ -240,12 +234,11 @@ static void flush__persistent_IS_NATIVE(void **state)
 	store_close(&store);
 }
 
-static void flush__persistent_of_another_s_memory_ERROR(void **state)
+TEST(flush__persistent_of_another_s_memory_ERROR)
 {
 	struct store store;
 	struct pair pair;
 
-	(void)state;
 	open_persistent(&pair, &store);
 	ok(rpma_flush(pair.client.conn, store.remote, 8, SIZE,
 		      RPMA_FLUSH_TYPE_PERSISTENT, SIGNALED, (void *)1));
@@ -256,7 +249,7 @@ static void flush__persistent_of_another_s_memory_ERROR(void **state)
 }
 
 /* A log that survives: the entry first, and then the word that points at it. */
-static void chain__both_flushes_persistent(void **state)
+TEST(chain__both_flushes_persistent)
 {
 	const int persistent = RPMA_FLUSH_TYPE_PERSISTENT;
 	const char word[8] = "pointer";
@@ -266,7 +259,6 @@ static void chain__both_flushes_persistent(void **state)
 	struct pair pair;
 	struct side *client = &pair.client;
 
-	(void)state;
 	open_persistent(&pair, &store);
 	memcpy(client->mem, "entry", 6);
 	ok(rpma_wr_write(client->conn, store.remote, 512, client->mr, 0, 6,
@@ -290,20 +282,6 @@ static void chain__both_flushes_persistent(void **state)
 	store_close(&store);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flush__of_a_write_IS_NATIVE),
-		cmocka_unit_test(flush__of_everything),
-		cmocka_unit_test(flush__of_another_s_memory_ERROR),
-		cmocka_unit_test(flush__persistent_IS_NATIVE),
-		cmocka_unit_test(flush__persistent_of_another_s_memory_ERROR),
-		cmocka_unit_test(atomic_write__IS_NATIVE),
-		cmocka_unit_test(chain__write_flush_atomic_write),
-		cmocka_unit_test(chain__both_flushes_persistent),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()
 
 #endif

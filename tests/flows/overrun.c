@@ -64,7 +64,7 @@ static int count_completions(struct rpma_cq *cq)
 	return n;
 }
 
-static void overrun__THE_CONTEXT_SAYS_WHICH_CQ(void **state)
+TEST(overrun__THE_CONTEXT_SAYS_WHICH_CQ)
 {
 	struct ibv_context *ctx = NULL;
 	struct ibv_cq *ibv_cq = NULL;
@@ -72,7 +72,6 @@ static void overrun__THE_CONTEXT_SAYS_WHICH_CQ(void **state)
 	struct pair pair;
 	int posted;
 
-	(void)state;
 	open_with_small_cq(&pair);
 	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
 	ok(rpma_cq_get_ibv_cq(cq_of(&pair.client), &ibv_cq));
@@ -85,11 +84,4 @@ static void overrun__THE_CONTEXT_SAYS_WHICH_CQ(void **state)
 	pair_close(&pair);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(overrun__THE_CONTEXT_SAYS_WHICH_CQ),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

@@ -45,14 +45,13 @@ static void expect_refusal(struct rpma_conn *conn, int reason,
 	assert_string_equal((char *)data.ptr, expected);
 }
 
-static void next_event__request_rejected_BRINGS_WHY(void **state)
+TEST(next_event__request_rejected_BRINGS_WHY)
 {
 	struct rpma_conn_req *req = NULL;
 	struct rpma_conn *conn = NULL;
 	struct rpma_ep *ep;
 	char port[8];
 
-	(void)state;
 	ep = pair_listen(port);
 	connect_to(port, &conn);
 	ok(rpma_ep_next_conn_req(ep, NULL, &req));
@@ -62,13 +61,12 @@ static void next_event__request_rejected_BRINGS_WHY(void **state)
 	ok(rpma_ep_shutdown(&ep));
 }
 
-static void next_event__nobody_listens_BRINGS_WHY(void **state)
+TEST(next_event__nobody_listens_BRINGS_WHY)
 {
 	struct rpma_conn *conn = NULL;
 	struct rpma_ep *ep;
 	char port[8];
 
-	(void)state;
 	ep = pair_listen(port);
 	ok(rpma_ep_shutdown(&ep));
 	connect_to(port, &conn);
@@ -110,11 +108,10 @@ static void close_door(struct door *door)
 	ok(rpma_cm_channel_delete(&door->channel));
 }
 
-static void event_reject__nothing_is_made_BRINGS_WHY(void **state)
+TEST(event_reject__nothing_is_made_BRINGS_WHY)
 {
 	struct door door;
 
-	(void)state;
 	open_door(&door);
 	ok(rpma_cm_event_reject(&door.event, &words));
 	assert_null(door.event.id);
@@ -126,11 +123,10 @@ static void event_reject__nothing_is_made_BRINGS_WHY(void **state)
 }
 
 /* The order of acknowledging and refusing is free. */
-static void event_reject__acknowledged_before_WITHOUT_WORDS(void **state)
+TEST(event_reject__acknowledged_before_WITHOUT_WORDS)
 {
 	struct door door;
 
-	(void)state;
 	open_door(&door);
 	ok(rpma_cm_event_ack(&door.event));
 	ok(rpma_cm_event_reject(&door.event, NULL));
@@ -139,12 +135,11 @@ static void event_reject__acknowledged_before_WITHOUT_WORDS(void **state)
 }
 
 /* Bytes that mean nothing yet are 0; the event is still there to be used. */
-static void event__reserved_bytes_INVAL(void **state)
+TEST(event__reserved_bytes_INVAL)
 {
 	struct rpma_conn_req *req = NULL;
 	struct door door;
 
-	(void)state;
 	open_door(&door);
 	door.event.reserved[sizeof(door.event.reserved) - 1] = 1;
 	assert_int_equal(rpma_conn_req_new_from_event(the_peer, &door.event,
@@ -160,7 +155,7 @@ static void event__reserved_bytes_INVAL(void **state)
 }
 
 /* A refused one does not keep the next one out. */
-static void event_reject__next_request_IS_TAKEN(void **state)
+TEST(event_reject__next_request_IS_TAKEN)
 {
 	struct rpma_conn_req *req = NULL;
 	struct rpma_conn *second = NULL;
@@ -168,7 +163,6 @@ static void event_reject__next_request_IS_TAKEN(void **state)
 	struct door door;
 	char port[8];
 
-	(void)state;
 	open_door(&door);
 	ok(rpma_cm_event_reject(&door.event, NULL));
 	expect_event(door.conn, RPMA_CONN_REJECTED);
@@ -186,17 +180,4 @@ static void event_reject__next_request_IS_TAKEN(void **state)
 	close_door(&door);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(next_event__request_rejected_BRINGS_WHY),
-		cmocka_unit_test(next_event__nobody_listens_BRINGS_WHY),
-		cmocka_unit_test(event_reject__nothing_is_made_BRINGS_WHY),
-		cmocka_unit_test(
-			event_reject__acknowledged_before_WITHOUT_WORDS),
-		cmocka_unit_test(event__reserved_bytes_INVAL),
-		cmocka_unit_test(event_reject__next_request_IS_TAKEN),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

@@ -98,33 +98,30 @@ static void use(struct ground *g)
 	assert_string_equal(client->mem + 512, "written");
 }
 
-static void from_ibv_mr__plain_flags(void **state)
+TEST(from_ibv_mr__plain_flags)
 {
 	struct ground g;
 
-	(void)state;
 	open_ground(&g, REMOTE);
 	use(&g);
 	close_ground(&g);
 }
 
-static void from_ibv_mr__relaxed_ordering(void **state)
+TEST(from_ibv_mr__relaxed_ordering)
 {
 	struct ground g;
 
-	(void)state;
 	open_ground(&g, REMOTE | IBV_ACCESS_RELAXED_ORDERING);
 	use(&g);
 	close_ground(&g);
 }
 
 /* What the usage says is for others; what may be done is the ibv_mr's. */
-static void from_ibv_mr__no_remote_access_ERROR(void **state)
+TEST(from_ibv_mr__no_remote_access_ERROR)
 {
 	struct ground g;
 	struct ibv_wc wc;
 
-	(void)state;
 	open_ground(&g, IBV_ACCESS_LOCAL_WRITE);
 	ok(rpma_write(g.pair.client.conn, g.remote, 0, g.pair.client.mr, 0, 8,
 		      SIGNALED, NULL));
@@ -133,13 +130,4 @@ static void from_ibv_mr__no_remote_access_ERROR(void **state)
 	close_ground(&g);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(from_ibv_mr__plain_flags),
-		cmocka_unit_test(from_ibv_mr__relaxed_ordering),
-		cmocka_unit_test(from_ibv_mr__no_remote_access_ERROR),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

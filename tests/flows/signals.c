@@ -101,13 +101,12 @@ static int wait_for_channel(struct wait *wait)
 	return rpma_channel_wait(wait->channel, &cq);
 }
 
-static void events__interrupted_AGAIN(void **state)
+TEST(events__interrupted_AGAIN)
 {
 	struct wait wait = {0};
 	char port[PORT_LEN];
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	wait.pair = &pair;
 	assert_int_equal(interrupt(&wait, wait_for_event), RPMA_E_AGAIN);
@@ -144,12 +143,11 @@ static void expect_message(struct pair *pair, struct rpma_cq *expected)
 	assert_int_equal(wc.opcode, IBV_WC_RECV);
 }
 
-static void cq_wait__interrupted_NO_COMPLETION(void **state)
+TEST(cq_wait__interrupted_NO_COMPLETION)
 {
 	struct wait wait = {0};
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	wait.pair = &pair;
 	assert_int_equal(interrupt(&wait, wait_for_cq), RPMA_E_NO_COMPLETION);
@@ -157,14 +155,13 @@ static void cq_wait__interrupted_NO_COMPLETION(void **state)
 	pair_close(&pair);
 }
 
-static void conn_wait__interrupted_NO_COMPLETION(void **state)
+TEST(conn_wait__interrupted_NO_COMPLETION)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct pair_how how = {0};
 	struct wait wait = {0};
 	struct pair pair;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
 	how.server_cfg = cfg;
@@ -176,26 +173,15 @@ static void conn_wait__interrupted_NO_COMPLETION(void **state)
 	pair_close(&pair);
 }
 
-static void channel_wait__interrupted_AGAIN(void **state)
+TEST(channel_wait__interrupted_AGAIN)
 {
 	struct ibv_context *ctx = NULL;
 	struct wait wait = {0};
 
-	(void)state;
 	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
 	ok(rpma_channel_new(ctx, &wait.channel));
 	assert_int_equal(interrupt(&wait, wait_for_channel), RPMA_E_AGAIN);
 	ok(rpma_channel_delete(&wait.channel));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events__interrupted_AGAIN),
-		cmocka_unit_test(cq_wait__interrupted_NO_COMPLETION),
-		cmocka_unit_test(conn_wait__interrupted_NO_COMPLETION),
-		cmocka_unit_test(channel_wait__interrupted_AGAIN),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

@@ -47,7 +47,7 @@ static void close_srq(struct pair *pair, struct rpma_srq **srq)
 	ok(rpma_srq_delete(srq));
 }
 
-static void post_recv__of_pieces(void **state)
+TEST(post_recv__of_pieces)
 {
 	struct rpma_recv_wr *bad = NULL;
 	struct rpma_recv_wr wr[2];
@@ -57,7 +57,6 @@ static void post_recv__of_pieces(void **state)
 	struct pair pair;
 	int i;
 
-	(void)state;
 	open_srq(&pair, &srq);
 	for (i = 0; i < 2; i++) {
 		size_t at = (size_t)i * 1024;
@@ -84,7 +83,7 @@ static void post_recv__of_pieces(void **state)
 }
 
 /* More than any device grants, when it is made and when it is posted to. */
-static void too_many_pieces__INVAL(void **state)
+TEST(too_many_pieces__INVAL)
 {
 	enum { TOO_MANY = 1024 };
 	static struct rpma_sge list[TOO_MANY];
@@ -97,7 +96,6 @@ static void too_many_pieces__INVAL(void **state)
 	struct pair pair;
 	int i;
 
-	(void)state;
 	ok(rpma_srq_cfg_new(&cfg));
 	ok(rpma_srq_cfg_set_max_sge(cfg, TOO_MANY));
 	assert_int_equal(rpma_srq_new(the_peer, cfg, &none), RPMA_E_INVAL);
@@ -115,13 +113,12 @@ static void too_many_pieces__INVAL(void **state)
 }
 
 /* As many as the device has, which its peer knows. */
-static void new__as_many_pieces_as_the_device_has(void **state)
+TEST(new__as_many_pieces_as_the_device_has)
 {
 	struct ibv_device_attr attr;
 	struct rpma_srq_cfg *cfg = NULL;
 	struct rpma_srq *srq = NULL;
 
-	(void)state;
 	ok(ibv_query_device(the_context(), &attr));
 	ok(rpma_srq_cfg_new(&cfg));
 	ok(rpma_srq_cfg_set_max_sge(cfg, (uint32_t)attr.max_srq_sge));
@@ -157,13 +154,12 @@ static void expect_limit(const struct rpma_srq *srq)
 	assert_ptr_equal(event.element.srq, ibv_srq);
 }
 
-static void limit__EVENT_ONCE_UNTIL_SET_AGAIN(void **state)
+TEST(limit__EVENT_ONCE_UNTIL_SET_AGAIN)
 {
 	struct rpma_srq *srq = NULL;
 	struct pair pair;
 	int i;
 
-	(void)state;
 	open_srq(&pair, &srq);
 	for (i = 0; i < 8; i++)
 		ok(rpma_srq_recv(srq, NULL, 0, 0, (void *)1));
@@ -185,14 +181,4 @@ static void limit__EVENT_ONCE_UNTIL_SET_AGAIN(void **state)
 	close_srq(&pair, &srq);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(post_recv__of_pieces),
-		cmocka_unit_test(too_many_pieces__INVAL),
-		cmocka_unit_test(new__as_many_pieces_as_the_device_has),
-		cmocka_unit_test(limit__EVENT_ONCE_UNTIL_SET_AGAIN),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

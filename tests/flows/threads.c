@@ -109,9 +109,8 @@ static void register_and_forget(void *arg, int number)
 	}
 }
 
-static void peer__REGISTERS_FOR_MANY(void **state)
+TEST(peer__REGISTERS_FOR_MANY)
 {
-	(void)state;
 	run_crowd(register_and_forget, NULL);
 }
 
@@ -179,11 +178,10 @@ static void connect_many(void *arg, int number)
 		connect_one(arg, number);
 }
 
-static void endpoint__CONNECTS_IN_PARALLEL(void **state)
+TEST(endpoint__CONNECTS_IN_PARALLEL)
 {
 	struct host host = {.ep = pair_listen(host.port)};
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&host.cfg));
 	ok(pthread_barrier_init(&host.established, NULL, (unsigned)threads));
 	run_crowd(connect_many, &host);
@@ -240,13 +238,12 @@ static void write_many(void *arg, int number)
 		take_one(line, cq);
 }
 
-static void connection__POSTS_AND_POLLS_FOR_MANY(void **state)
+TEST(connection__POSTS_AND_POLLS_FOR_MANY)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct pair_how how = {0};
 	struct line line = {0};
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_sq_size(cfg, THREADS_MAX * WINDOW));
 	ok(rpma_conn_cfg_set_cq_size(cfg, THREADS_MAX * WINDOW));
@@ -307,11 +304,10 @@ static void write_or_disconnect(void *arg, int number)
 	atomic_store_explicit(&end->is_over, true, memory_order_relaxed);
 }
 
-static void connection__IS_DISCONNECTED_UNDER_POSTERS(void **state)
+TEST(connection__IS_DISCONNECTED_UNDER_POSTERS)
 {
 	struct end end = {0};
 
-	(void)state;
 	pair_open(&end.pair);
 	/* of the full queues */
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_FATAL));
@@ -331,11 +327,10 @@ static void receive_many(void *arg, int number)
 				     (void *)(uintptr_t)number) == 0);
 }
 
-static void srq__IS_FILLED_BY_MANY(void **state)
+TEST(srq__IS_FILLED_BY_MANY)
 {
 	struct rpma_srq *srq = NULL;
 
-	(void)state;
 	/* 20 receives by default */
 	ok(rpma_srq_new(the_peer, NULL, &srq));
 	run_crowd(receive_many, srq);
@@ -377,11 +372,10 @@ static void change_the_log(void *arg, int number)
 	}
 }
 
-static void log__IS_SET_BY_MANY(void **state)
+TEST(log__IS_SET_BY_MANY)
 {
 	struct ibv_context *ctx = NULL;
 
-	(void)state;
 	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
 	ok(rpma_log_set_function(count_message));
 	run_crowd(change_the_log, ctx);
@@ -393,15 +387,6 @@ static void log__IS_SET_BY_MANY(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer__REGISTERS_FOR_MANY),
-		cmocka_unit_test(endpoint__CONNECTS_IN_PARALLEL),
-		cmocka_unit_test(connection__POSTS_AND_POLLS_FOR_MANY),
-		cmocka_unit_test(connection__IS_DISCONNECTED_UNDER_POSTERS),
-		cmocka_unit_test(srq__IS_FILLED_BY_MANY),
-		cmocka_unit_test(log__IS_SET_BY_MANY),
-	};
-
 	if (argc > 1)
 		rounds = atoi(argv[1]);
 	if (argc > 2)
@@ -410,5 +395,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s [ROUNDS [THREADS]]\n", argv[0]);
 		return 2;
 	}
-	return PAIR_RUN(tests);
+	return pair_main("tests", tests_listed, tests_count);
 }

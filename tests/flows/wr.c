@@ -48,7 +48,7 @@ static void post(struct side *side, struct rpma_send_wr *wr)
 	ok(rpma_conn_post_send(side->conn, NULL, wr, &bad));
 }
 
-static void send__of_pieces_INTO_PIECES(void **state)
+TEST(send__of_pieces_INTO_PIECES)
 {
 	struct rpma_recv_wr *bad = NULL;
 	struct rpma_recv_wr recv_wr;
@@ -59,7 +59,6 @@ static void send__of_pieces_INTO_PIECES(void **state)
 	struct rpma_send_wr wr;
 	struct pair pair;
 
-	(void)state;
 	open_pieces(&pair);
 	to[0] = (struct rpma_sge){pair.server.mr, 200, 4};
 	to[1] = (struct rpma_sge){pair.server.mr, 50, 100};
@@ -78,14 +77,13 @@ static void send__of_pieces_INTO_PIECES(void **state)
 	pair_close(&pair);
 }
 
-static void write__of_pieces_IN_ONE_ROW(void **state)
+TEST(write__of_pieces_IN_ONE_ROW)
 {
 	struct rpma_sge list[PIECES];
 	struct ibv_sge sge[PIECES];
 	struct rpma_send_wr wr;
 	struct pair pair;
 
-	(void)state;
 	open_pieces(&pair);
 	fill_list(&pair.client, list);
 	ok(rpma_wr_write(pair.client.conn, pair.client.remote, 16,
@@ -97,14 +95,13 @@ static void write__of_pieces_IN_ONE_ROW(void **state)
 	pair_close(&pair);
 }
 
-static void read__into_pieces(void **state)
+TEST(read__into_pieces)
 {
 	struct rpma_sge list[2];
 	struct ibv_sge sge[2];
 	struct rpma_send_wr wr;
 	struct pair pair;
 
-	(void)state;
 	open_pieces(&pair);
 	memcpy(pair.server.mem + 32, "headerpayload", 13);
 	list[0] = (struct rpma_sge){pair.client.mr, 512, 6};
@@ -120,7 +117,7 @@ static void read__into_pieces(void **state)
 }
 
 /* More than any device grants: the chain before it is not posted either. */
-static void post_send__too_many_pieces_INVAL(void **state)
+TEST(post_send__too_many_pieces_INVAL)
 {
 	enum { TOO_MANY = 1024 };
 	struct rpma_sge *list = calloc(TOO_MANY, sizeof(*list));
@@ -131,7 +128,6 @@ static void post_send__too_many_pieces_INVAL(void **state)
 	struct pair pair;
 	int i;
 
-	(void)state;
 	assert_non_null(list);
 	assert_non_null(sge);
 	open_pieces(&pair);
@@ -158,7 +154,7 @@ static void post_send__too_many_pieces_INVAL(void **state)
 }
 
 /* Words that mean nothing yet are 0, in every one of a chain. */
-static void post__reserved_words_INVAL(void **state)
+TEST(post__reserved_words_INVAL)
 {
 	struct rpma_recv_wr *bad_recv = NULL;
 	struct rpma_send_wr *bad = NULL;
@@ -166,7 +162,6 @@ static void post__reserved_words_INVAL(void **state)
 	struct rpma_send_wr wr[2];
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair);
 	ok(rpma_wr_recv(NULL, 0, 0, 2, &recv_wr));
 	recv_wr.reserved[1] = 1;
@@ -240,11 +235,10 @@ static uint64_t cmp_swp(struct counter *c, uint64_t compare, uint64_t swap)
 	return c->old[0];
 }
 
-static void cmp_swp__swaps_IF_EQUAL(void **state)
+TEST(cmp_swp__swaps_IF_EQUAL)
 {
 	struct counter c;
 
-	(void)state;
 	open_counter(&c, RPMA_MR_USAGE_ATOMIC);
 	assert_int_equal(cmp_swp(&c, 40, UINT64_MAX - 1), 40);
 	assert_int_equal(*c.word, UINT64_MAX - 1);
@@ -254,13 +248,12 @@ static void cmp_swp__swaps_IF_EQUAL(void **state)
 }
 
 /* A chain of them, each with its own place for what was there before. */
-static void fetch_add__chain_ADDS_UP(void **state)
+TEST(fetch_add__chain_ADDS_UP)
 {
 	struct rpma_send_wr wr[ADDS];
 	struct counter c;
 	uint64_t i;
 
-	(void)state;
 	open_counter(&c, RPMA_MR_USAGE_ATOMIC);
 	for (i = 0; i < ADDS; i++) {
 		ok(rpma_wr_atomic_fetch_add(c.pair.client.conn, c.old_mr, i * 8,
@@ -279,13 +272,12 @@ static void fetch_add__chain_ADDS_UP(void **state)
 }
 
 /* It may be read, as the usage of an atomic says, and no more. */
-static void atomic__region_not_for_it_ACCESS_ERROR(void **state)
+TEST(atomic__region_not_for_it_ACCESS_ERROR)
 {
 	struct rpma_send_wr wr;
 	struct counter c;
 	struct ibv_wc wc;
 
-	(void)state;
 	open_counter(&c, RPMA_MR_USAGE_READ_SRC);
 	ok(rpma_wr_atomic_fetch_add(c.pair.client.conn, c.old_mr, 0, c.remote,
 				    0, 1, SIGNALED, 5, &wr));
@@ -297,18 +289,4 @@ static void atomic__region_not_for_it_ACCESS_ERROR(void **state)
 	close_counter(&c);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(send__of_pieces_INTO_PIECES),
-		cmocka_unit_test(write__of_pieces_IN_ONE_ROW),
-		cmocka_unit_test(read__into_pieces),
-		cmocka_unit_test(post_send__too_many_pieces_INVAL),
-		cmocka_unit_test(post__reserved_words_INVAL),
-		cmocka_unit_test(cmp_swp__swaps_IF_EQUAL),
-		cmocka_unit_test(fetch_add__chain_ADDS_UP),
-		cmocka_unit_test(atomic__region_not_for_it_ACCESS_ERROR),
-	};
-
-	return PAIR_RUN(tests);
-}
+PAIR_MAIN()

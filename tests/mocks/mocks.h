@@ -12,17 +12,14 @@
 #ifndef MOCKS_H
 #define MOCKS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
 #include <librpma.h>
+
+#include "../cases.h"
 
 /* a call that must return 0 */
 #define ok(call) assert_int_equal(call, 0)
@@ -52,8 +49,7 @@ const char *mocks_trace(void);
 /* Set up and tear down a test: afterwards no object exists. */
 int mocks_setup(void **state);
 int mocks_teardown(void **state);
-#define mock_test(test) \
-	cmocka_unit_test_setup_teardown(test, mocks_setup, mocks_teardown)
+#define MOCK_TEST(name) TEST_WITH(name, mocks_setup, mocks_teardown)
 
 /*
  * The outcome of a call under test when a called function fails. call NULL:

@@ -3,15 +3,10 @@
 
 /* The arena without a device: pieces do not overlap, and join again. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "arena.h"
 
 #define LARGEST	  ((size_t)1 << ARENA_MOST)
@@ -53,11 +48,10 @@ static int teardown(void **state)
 	return arena_close(&arena) || registered != 0;
 }
 
-static void take__all_FULL(void **state)
+TEST_WITH(take__all_FULL, setup, teardown)
 {
 	uint64_t first, second;
 
-	(void)state;
 	first = arena_take(&arena, LARGEST);
 	second = arena_take(&arena, LARGEST - 1);
 	assert_int_not_equal(first, ARENA_FULL);
@@ -69,12 +63,11 @@ static void take__all_FULL(void **state)
 	assert_int_equal(arena_take(&arena, LARGEST), first);
 }
 
-static void give__all_pieces_JOIN(void **state)
+TEST_WITH(give__all_pieces_JOIN, setup, teardown)
 {
 	uint64_t pieces[PIECES];
 	int i;
 
-	(void)state;
 	for (i = 0; i < PIECES; i++)
 		pieces[i] = arena_take(&arena, (size_t)i * 700);
 	for (i = 0; i < PIECES; i++)
@@ -85,14 +78,13 @@ static void give__all_pieces_JOIN(void **state)
 }
 
 /* Pieces of random sizes, first and last byte of each marked. */
-static void take__random_sizes_DO_NOT_OVERLAP(void **state)
+TEST_WITH(take__random_sizes_DO_NOT_OVERLAP, setup, teardown)
 {
 	uint64_t pieces[PIECES];
 	size_t sizes[PIECES];
 	unsigned random = 1;
 	int i, n;
 
-	(void)state;
 	for (i = 0; i < PIECES; i++)
 		pieces[i] = ARENA_FULL;
 	for (n = 0; n < ROUNDS; n++) {
@@ -116,16 +108,4 @@ static void take__random_sizes_DO_NOT_OVERLAP(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(take__all_FULL, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(give__all_pieces_JOIN, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			take__random_sizes_DO_NOT_OVERLAP, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -3,13 +3,7 @@
 
 /* The window of calls: ids, deadlines, a connection that ends. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "calls.h"
 
 static struct calls calls;
@@ -22,11 +16,10 @@ static int setup(void **state)
 	return 0;
 }
 
-static void open__full_window_NULL(void **state)
+TEST_WITH(open__full_window_NULL, setup, NULL)
 {
 	int users[4], i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_non_null(calls_open(&calls, &users[i], CALLS_NONE));
 	assert_null(calls_open(&calls, state, CALLS_NONE));
@@ -34,7 +27,7 @@ static void open__full_window_NULL(void **state)
 	assert_non_null(calls_open(&calls, state, CALLS_NONE));
 }
 
-static void find__open_call_FOUND(void **state)
+TEST_WITH(find__open_call_FOUND, setup, NULL)
 {
 	const struct call *call = calls_open(&calls, state, CALLS_NONE);
 
@@ -42,7 +35,7 @@ static void find__open_call_FOUND(void **state)
 	assert_ptr_equal(call->user, state);
 }
 
-static void find__closed_call_NULL(void **state)
+TEST_WITH(find__closed_call_NULL, setup, NULL)
 {
 	struct call *call = calls_open(&calls, state, CALLS_NONE);
 	uint64_t id = call->id;
@@ -55,17 +48,16 @@ static void find__closed_call_NULL(void **state)
 	assert_ptr_equal(calls_find(&calls, call->id), call);
 }
 
-static void find__any_number_NULL(void **state)
+TEST_WITH(find__any_number_NULL, setup, NULL)
 {
 	uint64_t id;
 
-	(void)state;
 	for (id = 0; id < 600; id++)
 		assert_null(calls_find(&calls, id));
 	assert_null(calls_find(&calls, UINT64_MAX));
 }
 
-static void find__id_of_former_window_NULL(void **state)
+TEST_WITH(find__id_of_former_window_NULL, setup, NULL)
 {
 	uint64_t id = calls_open(&calls, state, CALLS_NONE)->id;
 	int i;
@@ -77,7 +69,7 @@ static void find__id_of_former_window_NULL(void **state)
 				     id);
 }
 
-static void expire__deadline_passed_ONCE(void **state)
+TEST_WITH(expire__deadline_passed_ONCE, setup, NULL)
 {
 	struct call *early = calls_open(&calls, state, 10);
 	struct call *late = calls_open(&calls, state, 20);
@@ -92,7 +84,7 @@ static void expire__deadline_passed_ONCE(void **state)
 	assert_int_equal(calls.earliest_ns, CALLS_NONE);
 }
 
-static void expire__keeps_the_place(void **state)
+TEST_WITH(expire__keeps_the_place, setup, NULL)
 {
 	struct call *call = calls_open(&calls, state, 10);
 	int i;
@@ -104,7 +96,7 @@ static void expire__keeps_the_place(void **state)
 	assert_ptr_equal(calls_find(&calls, call->id), call);
 }
 
-static void any__all_calls_THEN_NULL(void **state)
+TEST_WITH(any__all_calls_THEN_NULL, setup, NULL)
 {
 	struct call *call;
 	int i;
@@ -116,18 +108,4 @@ static void any__all_calls_THEN_NULL(void **state)
 	assert_int_equal(i, 3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(open__full_window_NULL, setup),
-		cmocka_unit_test_setup(find__open_call_FOUND, setup),
-		cmocka_unit_test_setup(find__closed_call_NULL, setup),
-		cmocka_unit_test_setup(find__any_number_NULL, setup),
-		cmocka_unit_test_setup(find__id_of_former_window_NULL, setup),
-		cmocka_unit_test_setup(expire__deadline_passed_ONCE, setup),
-		cmocka_unit_test_setup(expire__keeps_the_place, setup),
-		cmocka_unit_test_setup(any__all_calls_THEN_NULL, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -5,14 +5,9 @@
  * The echo example's histogram.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "histogram.h"
 
 static struct histogram hist;
@@ -37,9 +32,8 @@ static uint64_t median_beside(uint64_t value)
 	return hist_percentile(&counts, 500);
 }
 
-static void hist_percentile__any_value_WITHIN_3_PERCENT(void **state)
+TEST_WITH(hist_percentile__any_value_WITHIN_3_PERCENT, setup, NULL)
 {
-	(void)state;
 	for (unsigned bit = 0; bit < HIST_MAX_BITS; bit++) {
 		uint64_t power = UINT64_C(1) << bit;
 		const uint64_t values[] = {power - 1, power, power + power / 3,
@@ -54,9 +48,8 @@ static void hist_percentile__any_value_WITHIN_3_PERCENT(void **state)
 	}
 }
 
-static void hist_percentile__sixty_values_EXACT_RANK(void **state)
+TEST_WITH(hist_percentile__sixty_values_EXACT_RANK, setup, NULL)
 {
-	(void)state;
 	for (uint64_t i = 1; i <= 60; i++)
 		hist_add(&hist, i);
 	hist_read(&hist, &counts);
@@ -66,26 +59,23 @@ static void hist_percentile__sixty_values_EXACT_RANK(void **state)
 	assert_int_equal(counts.max, 60);
 }
 
-static void hist_percentile__empty_ZERO(void **state)
+TEST_WITH(hist_percentile__empty_ZERO, setup, NULL)
 {
-	(void)state;
 	assert_int_equal(hist_percentile(&counts, 990), 0);
 }
 
-static void hist_add__beyond_the_last_bucket_MAX_IS_EXACT(void **state)
+TEST_WITH(hist_add__beyond_the_last_bucket_MAX_IS_EXACT, setup, NULL)
 {
-	(void)state;
 	hist_add(&hist, UINT64_C(1) << 60);
 	hist_read(&hist, &counts);
 	assert_int_equal(counts.max, UINT64_C(1) << 60);
 	assert_true(hist_percentile(&counts, 500) > 0);
 }
 
-static void hist_subtract__interval_HAS_ONLY_ITS_OWN(void **state)
+TEST_WITH(hist_subtract__interval_HAS_ONLY_ITS_OWN, setup, NULL)
 {
 	struct hist_counts before;
 
-	(void)state;
 	hist_add(&hist, 1000000);
 	hist_read(&hist, &counts);
 	before = counts;
@@ -97,11 +87,10 @@ static void hist_subtract__interval_HAS_ONLY_ITS_OWN(void **state)
 	assert_int_equal(counts.max, 10);
 }
 
-static void hist_read__two_histograms_ADDED(void **state)
+TEST_WITH(hist_read__two_histograms_ADDED, setup, NULL)
 {
 	static struct histogram other;
 
-	(void)state;
 	memset(&other, 0, sizeof(other));
 	hist_add(&hist, 5);
 	hist_add(&other, 50);
@@ -111,20 +100,4 @@ static void hist_read__two_histograms_ADDED(void **state)
 	assert_int_equal(counts.max, 50);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			hist_percentile__any_value_WITHIN_3_PERCENT, setup),
-		cmocka_unit_test_setup(hist_percentile__sixty_values_EXACT_RANK,
-				       setup),
-		cmocka_unit_test_setup(hist_percentile__empty_ZERO, setup),
-		cmocka_unit_test_setup(
-			hist_add__beyond_the_last_bucket_MAX_IS_EXACT, setup),
-		cmocka_unit_test_setup(hist_subtract__interval_HAS_ONLY_ITS_OWN,
-				       setup),
-		cmocka_unit_test_setup(hist_read__two_histograms_ADDED, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -5,25 +5,19 @@
  * The echo example's messages, and the private data of connection requests.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "message.h"
 
 #define SEED	   UINT64_C(0x123456789abcdef0)
 #define CONNECTION 17
 #define SEQUENCE   UINT64_C(99)
 
-static void message_check__filled_TRUE(void **state)
+TEST(message_check__filled_TRUE)
 {
 	uint8_t buf[200];
 
-	(void)state;
 	for (uint32_t size = MESSAGE_MIN; size < sizeof(buf); size++) {
 		memset(buf, 0xee, sizeof(buf));
 		message_fill(buf, size, SEED, CONNECTION, SEQUENCE);
@@ -34,11 +28,10 @@ static void message_check__filled_TRUE(void **state)
 	}
 }
 
-static void message_check__any_byte_changed_FALSE(void **state)
+TEST(message_check__any_byte_changed_FALSE)
 {
 	uint8_t buf[61];
 
-	(void)state;
 	message_fill(buf, sizeof(buf), SEED, CONNECTION, SEQUENCE);
 	for (size_t i = 0; i < sizeof(buf); i++) {
 		buf[i] ^= 0x10;
@@ -50,11 +43,10 @@ static void message_check__any_byte_changed_FALSE(void **state)
 		message_check(buf, sizeof(buf), SEED, CONNECTION, SEQUENCE));
 }
 
-static void message_check__of_another_FALSE(void **state)
+TEST(message_check__of_another_FALSE)
 {
 	uint8_t buf[64];
 
-	(void)state;
 	message_fill(buf, 64, SEED, CONNECTION, SEQUENCE);
 	assert_false(message_check(buf, 64, SEED + 1, CONNECTION, SEQUENCE));
 	assert_false(message_check(buf, 64, SEED, CONNECTION + 1, SEQUENCE));
@@ -62,13 +54,12 @@ static void message_check__of_another_FALSE(void **state)
 	assert_false(message_check(buf, 56, SEED, CONNECTION, SEQUENCE));
 }
 
-static void hello_decode__encoded_COMES_BACK(void **state)
+TEST(hello_decode__encoded_COMES_BACK)
 {
 	const struct hello hello = {1, 2, 3, SEED, UINT64_MAX};
 	uint8_t bytes[56] = {0}; /* padded, as some devices do */
 	struct hello back;
 
-	(void)state;
 	hello_encode(&hello, bytes);
 	assert_true(hello_decode(bytes, sizeof(bytes), &back));
 	assert_int_equal(back.connection, 1);
@@ -78,13 +69,12 @@ static void hello_decode__encoded_COMES_BACK(void **state)
 	assert_int_equal(back.total, UINT64_MAX);
 }
 
-static void hello_decode__anything_else_FALSE(void **state)
+TEST(hello_decode__anything_else_FALSE)
 {
 	const struct hello hello = {1, 2, 3, SEED, 5};
 	uint8_t bytes[HELLO_SIZE];
 	struct hello back;
 
-	(void)state;
 	hello_encode(&hello, bytes);
 	for (size_t len = 0; len < HELLO_SIZE; len++)
 		assert_false(hello_decode(bytes, len, &back));
@@ -96,13 +86,12 @@ static void hello_decode__anything_else_FALSE(void **state)
 	assert_false(hello_decode(bytes, sizeof(bytes), &back));
 }
 
-static void refusal_decode__encoded_COMES_BACK(void **state)
+TEST(refusal_decode__encoded_COMES_BACK)
 {
 	const struct refusal refusal = {REFUSAL_DEPTH, 64};
 	uint8_t bytes[REFUSAL_SIZE_BYTES];
 	struct refusal back;
 
-	(void)state;
 	refusal_encode(&refusal, bytes);
 	assert_true(refusal_decode(bytes, sizeof(bytes), &back));
 	assert_int_equal(back.reason, REFUSAL_DEPTH);
@@ -113,16 +102,4 @@ static void refusal_decode__encoded_COMES_BACK(void **state)
 	assert_false(refusal_decode(bytes, sizeof(bytes), &back));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(message_check__filled_TRUE),
-		cmocka_unit_test(message_check__any_byte_changed_FALSE),
-		cmocka_unit_test(message_check__of_another_FALSE),
-		cmocka_unit_test(hello_decode__encoded_COMES_BACK),
-		cmocka_unit_test(hello_decode__anything_else_FALSE),
-		cmocka_unit_test(refusal_decode__encoded_COMES_BACK),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

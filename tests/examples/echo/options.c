@@ -6,14 +6,9 @@
  */
 
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "options.h"
 
 #define MAX_WORDS 32
@@ -32,11 +27,10 @@ static enum parsed parse(const char *line, struct options *options)
 	return options_parse(argc, argv, options);
 }
 
-static void options_parse__nothing_DEFAULTS_ARE_SANE(void **state)
+TEST(options_parse__nothing_DEFAULTS_ARE_SANE)
 {
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("", &o), PARSED_OK);
 	assert_int_equal(o.role, ROLE_BOTH);
 	assert_null(o.address);
@@ -46,11 +40,10 @@ static void options_parse__nothing_DEFAULTS_ARE_SANE(void **state)
 	assert_false(o.is_manual);
 }
 
-static void options_parse__all_TAKEN(void **state)
+TEST(options_parse__all_TAKEN)
 {
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("--connections 8 client --size=100 --depth 3 "
 			       "--messages 77 --workers 2 --poll=manual "
 			       "--address 1.2.3.4 --port 5 --seed 6",
@@ -69,26 +62,24 @@ static void options_parse__all_TAKEN(void **state)
 	assert_int_equal(o.seed, 6);
 }
 
-static void options_parse__server_RUNS_UNTIL_STOPPED(void **state)
+TEST(options_parse__server_RUNS_UNTIL_STOPPED)
 {
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("server", &o), PARSED_OK);
 	assert_int_equal(o.seconds, 0);
 	assert_int_equal(o.messages, 0);
 }
 
-static void options_parse__help_HELP(void **state)
+TEST(options_parse__help_HELP)
 {
 	struct options o;
 
-	(void)state;
 	assert_int_equal(parse("--help", &o), PARSED_HELP);
 	assert_int_equal(parse("client -h", &o), PARSED_HELP);
 }
 
-static void options_parse__bad_WRONG_AND_UNTOUCHED(void **state)
+TEST(options_parse__bad_WRONG_AND_UNTOUCHED)
 {
 	static const char *const LINES[] = {
 		"--size 0",
@@ -125,7 +116,6 @@ static void options_parse__bad_WRONG_AND_UNTOUCHED(void **state)
 	};
 	struct options o;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
 		struct options before;
 
@@ -136,15 +126,4 @@ static void options_parse__bad_WRONG_AND_UNTOUCHED(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_parse__nothing_DEFAULTS_ARE_SANE),
-		cmocka_unit_test(options_parse__all_TAKEN),
-		cmocka_unit_test(options_parse__server_RUNS_UNTIL_STOPPED),
-		cmocka_unit_test(options_parse__help_HELP),
-		cmocka_unit_test(options_parse__bad_WRONG_AND_UNTOUCHED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -5,13 +5,7 @@
  * The echo example's plan of threads.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "options.h"
 
 static unsigned threads(const struct options *o)
@@ -27,9 +21,8 @@ static unsigned spinning(const struct options *o)
 	       (o->workers_spin ? ends * o->workers : 0);
 }
 
-static void options_plan__anything_NEVER_MORE_SPIN_THAN_CPUS(void **state)
+TEST(options_plan__anything_NEVER_MORE_SPIN_THAN_CPUS)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3 * 2 * 5 * 5 * 4; i++) {
 		static const unsigned COUNTS[] = {0, 1, 2, 7, MAX_THREADS};
 		static const unsigned CPUS[] = {1, 2, 3, 96};
@@ -49,47 +42,32 @@ static void options_plan__anything_NEVER_MORE_SPIN_THAN_CPUS(void **state)
 	}
 }
 
-static void options_plan__given_and_fits_KEPT(void **state)
+TEST(options_plan__given_and_fits_KEPT)
 {
 	struct options o = {.role = ROLE_BOTH, .pollers = 2, .workers = 4};
 
-	(void)state;
 	options_plan(&o, 10);
 	assert_int_equal(o.pollers, 2);
 	assert_int_equal(o.workers, 4);
 	assert_true(o.pollers_spin && o.workers_spin);
 }
 
-static void options_plan__too_many_CUT_TO_FIT(void **state)
+TEST(options_plan__too_many_CUT_TO_FIT)
 {
 	struct options o = {.role = ROLE_SERVER, .pollers = 8, .workers = 8};
 
-	(void)state;
 	options_plan(&o, 4);
 	assert_int_equal(threads(&o), 4);
 	assert_true(o.pollers >= 1 && o.workers >= 1);
 	assert_true(o.pollers_spin && o.workers_spin);
 }
 
-static void options_plan__nothing_given_ONE_WORKER_A_CONNECTION(void **state)
+TEST(options_plan__nothing_given_ONE_WORKER_A_CONNECTION)
 {
 	struct options o = {.role = ROLE_CLIENT, .connections = 2};
 
-	(void)state;
 	options_plan(&o, 32);
 	assert_int_equal(o.workers, 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			options_plan__anything_NEVER_MORE_SPIN_THAN_CPUS),
-		cmocka_unit_test(options_plan__given_and_fits_KEPT),
-		cmocka_unit_test(options_plan__too_many_CUT_TO_FIT),
-		cmocka_unit_test(
-			options_plan__nothing_given_ONE_WORKER_A_CONNECTION),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -5,13 +5,7 @@
  * The echo example's tally: whether the judge sees every fault.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "tally.h"
 
 #define SLOTS 130 /* not a multiple of a word of bits */
@@ -31,7 +25,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void ticket_pack__extremes_COME_BACK(void **state)
+TEST_WITH(ticket_pack__extremes_COME_BACK, setup, teardown)
 {
 	const struct ticket tickets[] = {
 		{0, 0, 0, 0, 0},
@@ -42,7 +36,6 @@ static void ticket_pack__extremes_COME_BACK(void **state)
 		{0, TICKET_WORKERS - 1, 0, TICKET_TURNS - 1, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(tickets) / sizeof(tickets[0]); i++) {
 		uint64_t context = ticket_pack(&tickets[i]);
 		struct ticket back = ticket_unpack(context);
@@ -53,7 +46,7 @@ static void ticket_pack__extremes_COME_BACK(void **state)
 	}
 }
 
-static void tally_deliver__posted_ONCE(void **state)
+TEST_WITH(tally_deliver__posted_ONCE, setup, teardown)
 {
 	struct tally *tally = *state;
 
@@ -69,7 +62,7 @@ static void tally_deliver__posted_ONCE(void **state)
 	}
 }
 
-static void tally_deliver__never_posted_FALSE(void **state)
+TEST_WITH(tally_deliver__never_posted_FALSE, setup, teardown)
 {
 	struct tally *tally = *state;
 
@@ -78,7 +71,7 @@ static void tally_deliver__never_posted_FALSE(void **state)
 	assert_int_equal(tally->out, 0);
 }
 
-static void tally_deliver__turn_gone_by_FALSE(void **state)
+TEST_WITH(tally_deliver__turn_gone_by_FALSE, setup, teardown)
 {
 	struct tally *tally = *state;
 
@@ -91,7 +84,7 @@ static void tally_deliver__turn_gone_by_FALSE(void **state)
 	assert_true(tally_deliver(tally, 7, 1));
 }
 
-static void tally_deliver__one_lost_one_doubled_BOTH_SHOW(void **state)
+TEST_WITH(tally_deliver__one_lost_one_doubled_BOTH_SHOW, setup, teardown)
 {
 	struct tally *tally = *state;
 
@@ -103,7 +96,7 @@ static void tally_deliver__one_lost_one_doubled_BOTH_SHOW(void **state)
 	assert_int_equal(tally->out, 1);
 }
 
-static void tally_turn__wraps(void **state)
+TEST_WITH(tally_turn__wraps, setup, teardown)
 {
 	struct tally *tally = *state;
 
@@ -115,18 +108,4 @@ static void tally_turn__wraps(void **state)
 	assert_int_equal(tally_turn(tally, 3), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(ticket_pack__extremes_COME_BACK),
-		TEST(tally_deliver__posted_ONCE),
-		TEST(tally_deliver__never_posted_FALSE),
-		TEST(tally_deliver__turn_gone_by_FALSE),
-		TEST(tally_deliver__one_lost_one_doubled_BOTH_SHOW),
-		TEST(tally_turn__wraps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

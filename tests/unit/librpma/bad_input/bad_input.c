@@ -145,13 +145,12 @@ static int me, other;
 static const struct rpma_conn_cfg *no_cfg;
 static struct rpma_conn_private_data words = {"hello", 6};
 
-static void peers(void **state)
+MOCK_TEST(peers)
 {
 	struct rpma_peer_cfg *pcfg = NULL;
 	const uint8_t desc[1] = {1};
 	const int local = RPMA_UTIL_IBV_CONTEXT_LOCAL;
 
-	(void)state;
 	world_peer();
 	NULLS(rpma_utils_get_ibv_context, "host", local, &out.ctx);
 	BAD(RPMA_E_INVAL, rpma_utils_get_ibv_context, "host", 2, &out.ctx);
@@ -176,13 +175,12 @@ static void peers(void **state)
 	world_end();
 }
 
-static void regions(void **state)
+MOCK_TEST(regions)
 {
 	uint8_t desc[64] = {[20] = RPMA_MR_USAGE_READ_SRC};
 	char mem[8];
 	size_t size;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	NULLS(rpma_mr_reg, world.peer, mem, 8, 1, &out.mr);
 	BAD(RPMA_E_INVAL, rpma_mr_reg, world.peer, mem, 0, 1, &out.mr);
@@ -222,12 +220,11 @@ static void regions(void **state)
 }
 
 /* Sets each field to invalid values. */
-static void configurations(void **state)
+MOCK_TEST(configurations)
 {
 	struct rpma_conn_cfg *conn_cfg = NULL;
 	struct rpma_srq_cfg *srq_cfg = NULL;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&conn_cfg));
 	ok(rpma_srq_cfg_new(&srq_cfg));
 	NULLS(rpma_conn_cfg_new, &out.conn_cfg);
@@ -277,7 +274,7 @@ static void configurations(void **state)
 	ok(rpma_srq_cfg_delete(&srq_cfg));
 }
 
-static void queues(void **state)
+MOCK_TEST(queues)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_recv_wr wr = {0};
@@ -286,7 +283,6 @@ static void queues(void **state)
 	struct rpma_cq *cq = NULL;
 	struct rpma_cq *none = NULL;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	ok(rpma_srq_new(world.peer, NULL, &srq));
 	NULLS(rpma_srq_new, world.peer, 0, &out.srq);
@@ -359,14 +355,13 @@ static void queues(void **state)
 	world_end();
 }
 
-static void listening(void **state)
+MOCK_TEST(listening)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_ESTABLISHED};
 	struct rpma_cm_channel *channel = NULL;
 	struct rdma_cm_id id = {0};
 	struct rpma_ep *ep = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
 	NULLS(rpma_ep_listen, world.peer, "host", "7204", &out.ep);
@@ -404,7 +399,7 @@ static void listening(void **state)
 	world_end();
 }
 
-static void requests(void **state)
+MOCK_TEST(requests)
 {
 	struct rpma_conn_private_data bad_words = {"hello", 0};
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_ADDR_RESOLVED};
@@ -413,7 +408,6 @@ static void requests(void **state)
 	struct rpma_conn_req *same;
 	struct rpma_recv_wr wr = {0};
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	ok(rpma_conn_cfg_new(&cfg));
 	NULLS(rpma_conn_req_new, world.peer, "host", "7204", 0, &out.req);
@@ -471,13 +465,12 @@ static void requests(void **state)
 	world_end();
 }
 
-static void connections(void **state)
+MOCK_TEST(connections)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_ESTABLISHED};
 	struct rpma_peer_cfg *pcfg = NULL;
 	struct rpma_conn *same;
 
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_peer_cfg_new(&pcfg));
 	same = world.conn;
@@ -548,7 +541,7 @@ static void refuse_operations(struct rpma_conn *conn, int expected,
 	BAD_SAYS(says, expected, rpma_recv, conn, mr, 0, 8, NULL);
 }
 
-static void operations(void **state)
+MOCK_TEST(operations)
 {
 	const int flush = RPMA_FLUSH_TYPE_VISIBILITY;
 	struct rpma_send_wr send_wr = {0};
@@ -559,7 +552,6 @@ static void operations(void **state)
 	struct rpma_mr_local *mr;
 	struct rpma_conn *conn;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	remote = world.remote;
@@ -665,11 +657,10 @@ static void operations(void **state)
 }
 
 /* The calls from before 1.0. */
-static void legacy(void **state)
+MOCK_TEST(legacy)
 {
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	ok(rpma_conn_get_cq(world.conn, &cq));
@@ -688,9 +679,8 @@ static void legacy(void **state)
 	world_end();
 }
 
-static void logs_and_texts(void **state)
+MOCK_TEST(logs_and_texts)
 {
-	(void)state;
 	BAD(RPMA_E_INVAL, rpma_log_set_threshold, RPMA_LOG_THRESHOLD_MAX,
 	    RPMA_LOG_LEVEL_ERROR);
 	BAD(RPMA_E_INVAL, rpma_log_set_threshold, -1, RPMA_LOG_LEVEL_ERROR);
@@ -720,27 +710,9 @@ static void logs_and_texts(void **state)
 }
 
 /* Runs last: checks that the other tests called every function. */
-static void every_function_WAS_SWEPT(void **state)
+MOCK_TEST(every_function_WAS_SWEPT)
 {
-	(void)state;
 	sweep_expect_all();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(peers),
-		mock_test(regions),
-		mock_test(configurations),
-		mock_test(queues),
-		mock_test(listening),
-		mock_test(requests),
-		mock_test(connections),
-		mock_test(operations),
-		mock_test(legacy),
-		mock_test(logs_and_texts),
-		mock_test(every_function_WAS_SWEPT),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

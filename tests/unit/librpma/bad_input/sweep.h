@@ -13,13 +13,9 @@
 #ifndef SWEEP_H
 #define SWEEP_H 1
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "../../../cases.h"
 #include "librpma.h"
 
 /* Parameters of a program of tests. */

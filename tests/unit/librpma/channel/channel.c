@@ -34,7 +34,7 @@ static int delete_channel(void)
 	return ret;
 }
 
-static void new__EACH_FAILURE(void **state)
+MOCK_TEST(new__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -42,25 +42,22 @@ static void new__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "create_ch destroy_ch"},
 	};
 
-	(void)state;
 	EACH_FAILURE(new_channel, failures);
 }
 
-static void delete__fails_PROVIDER(void **state)
+MOCK_TEST(delete__fails_PROVIDER)
 {
 	const struct failure failures[] = {
 		{"destroy_ch", 1, EIO, RPMA_E_PROVIDER, "create_ch destroy_ch"},
 	};
 
-	(void)state;
 	EACH_FAILURE(delete_channel, failures);
 }
 
-static void delete__cq_on_it_AGAIN_AND_KEPT(void **state)
+MOCK_TEST(delete__cq_on_it_AGAIN_AND_KEPT)
 {
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 4, channel, 0, NULL, &cq));
 	assert_int_equal(rpma_channel_delete(&channel), RPMA_E_AGAIN);
@@ -69,13 +66,12 @@ static void delete__cq_on_it_AGAIN_AND_KEPT(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
-static void arguments__INVAL(void **state)
+MOCK_TEST(arguments__INVAL)
 {
 	struct ibv_comp_channel *ibv_channel = NULL;
 	struct rpma_cq *cq = NULL;
 	int fd = -1;
 
-	(void)state;
 	channel = NULL;
 	assert_int_equal(rpma_channel_new(NULL, &channel), RPMA_E_INVAL);
 	assert_int_equal(rpma_channel_new(MOCK_CTX, NULL), RPMA_E_INVAL);
@@ -98,14 +94,13 @@ static void arguments__INVAL(void **state)
 }
 
 /* As many as it takes for the list to grow, in no order of address. */
-static void wait__of_many_SAYS_WHICH(void **state)
+MOCK_TEST(wait__of_many_SAYS_WHICH)
 {
 	struct rpma_cq *cqs[40] = {NULL};
 	struct rpma_cq *fired;
 	const int count = sizeof(cqs) / sizeof(cqs[0]);
 	int i;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	for (i = 0; i < count; i++)
 		ok(rpma_cq_new(MOCK_CTX, i + 1, channel, 0, NULL, &cqs[i]));
@@ -126,12 +121,11 @@ static void wait__of_many_SAYS_WHICH(void **state)
 }
 
 /* One event, acknowledged; nothing is armed. */
-static void wait__ACKS_AND_ARMS_NOT(void **state)
+MOCK_TEST(wait__ACKS_AND_ARMS_NOT)
 {
 	struct rpma_cq *fired = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 4, channel, 1, NULL, &cq));
 	expect_trace("create_ch create_cq(4, context, 1)");
@@ -152,7 +146,7 @@ static int wait_channel(void)
 	return ret;
 }
 
-static void wait__errors_ARE_TOLD_APART(void **state)
+MOCK_TEST(wait__errors_ARE_TOLD_APART)
 {
 	const struct failure failures[] = {
 		{"get_cq_event", 1, EAGAIN, RPMA_E_NO_COMPLETION,
@@ -162,7 +156,6 @@ static void wait__errors_ARE_TOLD_APART(void **state)
 		{"get_cq_event", 1, EBADF, RPMA_E_PROVIDER, "get_cq_event"},
 	};
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	EACH_FAILURE(wait_channel, failures);
 	mock_fail("get_cq_event", 1, EIO);
@@ -172,9 +165,8 @@ static void wait__errors_ARE_TOLD_APART(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
-static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
+MOCK_TEST(wait__strange_cq_UNKNOWN_AND_ACKED)
 {
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	mocks_reset();
 	mocks_listen();
@@ -191,13 +183,12 @@ static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
  * While one that is destroyed has not left yet, the address of its ibv_cq may
  * be that of another already: the event is the other's.
  */
-static void wait__leaving_cq_IS_PASSED_BY(void **state)
+MOCK_TEST(wait__leaving_cq_IS_PASSED_BY)
 {
 	struct rpma_cq leaving = {0};
 	struct rpma_cq *fired = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 4, channel, 0, NULL, &cq));
 	leaving.cq = cq->cq;
@@ -213,19 +204,4 @@ static void wait__leaving_cq_IS_PASSED_BY(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__EACH_FAILURE),
-		mock_test(delete__fails_PROVIDER),
-		mock_test(delete__cq_on_it_AGAIN_AND_KEPT),
-		mock_test(arguments__INVAL),
-		mock_test(wait__of_many_SAYS_WHICH),
-		mock_test(wait__ACKS_AND_ARMS_NOT),
-		mock_test(wait__errors_ARE_TOLD_APART),
-		mock_test(wait__strange_cq_UNKNOWN_AND_ACKED),
-		mock_test(wait__leaving_cq_IS_PASSED_BY),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -9,11 +9,10 @@
 
 static int me, other;
 
-static void take__free_HELD(void **state)
+MOCK_TEST(take__free_HELD)
 {
 	struct rpma__claim claim = {0};
 
-	(void)state;
 	assert_false(rpma__claim_is_held(&claim));
 	assert_true(rpma__claim_is_held_by(&claim, NULL));
 	assert_false(rpma__claim_is_held_by(&claim, &me));
@@ -24,22 +23,20 @@ static void take__free_HELD(void **state)
 	assert_false(rpma__claim_is_held_by(&claim, NULL));
 }
 
-static void take__held_CLAIMED_UNLESS_OWN(void **state)
+MOCK_TEST(take__held_CLAIMED_UNLESS_OWN)
 {
 	struct rpma__claim claim = {0};
 
-	(void)state;
 	ok(rpma__claim_take(&claim, &me));
 	ok(rpma__claim_take(&claim, &me));
 	assert_int_equal(rpma__claim_take(&claim, &other), RPMA_E_CLAIMED);
 	assert_int_equal(rpma__claim_take(&claim, NULL), RPMA_E_INVAL);
 }
 
-static void drop__not_the_owner_CLAIMED(void **state)
+MOCK_TEST(drop__not_the_owner_CLAIMED)
 {
 	struct rpma__claim claim = {0};
 
-	(void)state;
 	assert_int_equal(rpma__claim_drop(&claim, &me), RPMA_E_INVAL);
 	ok(rpma__claim_take(&claim, &me));
 	assert_int_equal(rpma__claim_drop(&claim, &other), RPMA_E_CLAIMED);
@@ -50,11 +47,10 @@ static void drop__not_the_owner_CLAIMED(void **state)
 }
 
 /* Free: callers that name no owner may; held: the owner only. */
-static void check__OWNER_ONLY(void **state)
+MOCK_TEST(check__OWNER_ONLY)
 {
 	struct rpma__claim claim = {0};
 
-	(void)state;
 	ok(rpma__claim_check(&claim, NULL));
 	assert_int_equal(rpma__claim_check(&claim, &me), RPMA_E_INVAL);
 	ok(rpma__claim_take(&claim, &me));
@@ -63,11 +59,10 @@ static void check__OWNER_ONLY(void **state)
 	assert_int_equal(rpma__claim_check(&claim, NULL), RPMA_E_CLAIMED);
 }
 
-static void enter__users_KEEP_OWNERS_OUT(void **state)
+MOCK_TEST(enter__users_KEEP_OWNERS_OUT)
 {
 	struct rpma__claim claim = {0};
 
-	(void)state;
 	assert_true(rpma__claim_enter(&claim));
 	assert_true(rpma__claim_enter(&claim));
 	assert_int_equal(rpma__claim_take(&claim, &me), RPMA_E_AGAIN);
@@ -80,15 +75,4 @@ static void enter__users_KEEP_OWNERS_OUT(void **state)
 	assert_true(rpma__claim_enter(&claim));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(take__free_HELD),
-		mock_test(take__held_CLAIMED_UNLESS_OWN),
-		mock_test(drop__not_the_owner_CLAIMED),
-		mock_test(check__OWNER_ONLY),
-		mock_test(enter__users_KEEP_OWNERS_OUT),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -23,7 +23,7 @@ static int new_channel(void)
 	return ret;
 }
 
-static void new__EACH_FAILURE(void **state)
+MOCK_TEST(new__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -31,13 +31,11 @@ static void new__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "create_evch destroy_evch"},
 	};
 
-	(void)state;
 	EACH_FAILURE(new_channel, failures);
 }
 
-static void delete__id_on_it_AGAIN_AND_KEPT(void **state)
+MOCK_TEST(delete__id_on_it_AGAIN_AND_KEPT)
 {
-	(void)state;
 	ok(rpma_cm_channel_new(&channel));
 	rpma__cm_channel_get(channel);
 	assert_int_equal(rpma_cm_channel_delete(&channel), RPMA_E_AGAIN);
@@ -55,7 +53,7 @@ static int get_event(void)
 	return ret;
 }
 
-static void get_event__errors_ARE_TOLD_APART(void **state)
+MOCK_TEST(get_event__errors_ARE_TOLD_APART)
 {
 	const struct failure failures[] = {
 		{"get_cm_event", 1, EAGAIN, RPMA_E_NO_EVENT, "get_cm_event"},
@@ -64,19 +62,17 @@ static void get_event__errors_ARE_TOLD_APART(void **state)
 		{"get_cm_event", 1, EIO, RPMA_E_PROVIDER, "get_cm_event"},
 	};
 
-	(void)state;
 	ok(rpma_cm_channel_new(&channel));
 	EACH_FAILURE(get_event, failures);
 	ok(rpma_cm_channel_delete(&channel));
 }
 
-static void get_event__COPIES_AND_ACKS_NOT(void **state)
+MOCK_TEST(get_event__COPIES_AND_ACKS_NOT)
 {
 	struct rdma_cm_id id = {.context = (void *)9};
 	struct rpma_cm_event event;
 	char data[] = "private";
 
-	(void)state;
 	ok(rpma_cm_channel_new(&channel));
 	mocks_reset();
 	mock_cm_event(RDMA_CM_EVENT_ESTABLISHED, &id, data);
@@ -96,12 +92,11 @@ static void get_event__COPIES_AND_ACKS_NOT(void **state)
 	ok(rpma_cm_channel_delete(&channel));
 }
 
-static void get_event__others_HAVE_NO_DATA(void **state)
+MOCK_TEST(get_event__others_HAVE_NO_DATA)
 {
 	struct rpma_cm_event event;
 	struct rdma_cm_id id = {0};
 
-	(void)state;
 	ok(rpma_cm_channel_new(&channel));
 	mock_cm_event(RDMA_CM_EVENT_DISCONNECTED, &id, "rubbish");
 	ok(rpma_cm_channel_get_event(channel, &event));
@@ -113,13 +108,12 @@ static void get_event__others_HAVE_NO_DATA(void **state)
 }
 
 /* The new id has no context yet: the event says whose listener it came to. */
-static void get_event__request_HAS_THE_LISTENERS_CONTEXT(void **state)
+MOCK_TEST(get_event__request_HAS_THE_LISTENERS_CONTEXT)
 {
 	struct rdma_cm_id listener = {.context = (void *)9};
 	struct rdma_cm_id id = {0};
 	struct rpma_cm_event event;
 
-	(void)state;
 	ok(rpma_cm_channel_new(&channel));
 	mock_listener = &listener;
 	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, &id, NULL);
@@ -148,7 +142,7 @@ static int reject(void)
 }
 
 /* Nothing is made of the request; the other side is refused at once. */
-static void event_reject__EACH_FAILURE(void **state)
+MOCK_TEST(event_reject__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"reject", 1, EINVAL, RPMA_E_PROVIDER,
@@ -158,18 +152,16 @@ static void event_reject__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "reject(full) destroy_id"},
 	};
 
-	(void)state;
 	EACH_FAILURE(reject, failures);
 }
 
-static void event_reject__arguments_INVAL(void **state)
+MOCK_TEST(event_reject__arguments_INVAL)
 {
 	struct rpma_conn_private_data nothing = {NULL, 5};
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct rdma_cm_id id = {0};
 	size_t i;
 
-	(void)state;
 	assert_int_equal(rpma_cm_event_reject(NULL, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_cm_event_reject(&event, NULL), RPMA_E_INVAL);
 	event.id = &id;
@@ -188,7 +180,7 @@ static void event_reject__arguments_INVAL(void **state)
 }
 
 /* Whoever is handed an event with something reserved in it refuses it. */
-static void reserved__not_0_INVAL(void **state)
+MOCK_TEST(reserved__not_0_INVAL)
 {
 	struct rpma_cm_event event = {.reserved = {1}};
 	struct rpma_conn_cfg *cfg = NULL;
@@ -197,7 +189,6 @@ static void reserved__not_0_INVAL(void **state)
 	enum rpma_conn_event conn_event;
 	struct rdma_cm_id id = {0};
 
-	(void)state;
 	ok(rpma_cm_channel_new(&channel));
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_cm_channel(cfg, channel));
@@ -229,12 +220,11 @@ static void reserved__not_0_INVAL(void **state)
 	ok(rpma_cm_channel_delete(&channel));
 }
 
-static void arguments__INVAL(void **state)
+MOCK_TEST(arguments__INVAL)
 {
 	struct rpma_cm_event event;
 	int fd = -1;
 
-	(void)state;
 	channel = NULL;
 	assert_int_equal(rpma_cm_channel_new(NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_cm_channel_delete(NULL), RPMA_E_INVAL);
@@ -252,20 +242,4 @@ static void arguments__INVAL(void **state)
 	ok(rpma_cm_channel_delete(&channel));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__EACH_FAILURE),
-		mock_test(delete__id_on_it_AGAIN_AND_KEPT),
-		mock_test(get_event__errors_ARE_TOLD_APART),
-		mock_test(get_event__COPIES_AND_ACKS_NOT),
-		mock_test(get_event__others_HAVE_NO_DATA),
-		mock_test(get_event__request_HAS_THE_LISTENERS_CONTEXT),
-		mock_test(arguments__INVAL),
-		mock_test(event_reject__EACH_FAILURE),
-		mock_test(event_reject__arguments_INVAL),
-		mock_test(reserved__not_0_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

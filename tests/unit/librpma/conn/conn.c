@@ -11,13 +11,12 @@
 
 static int me, other;
 
-static void delete__FIRST_ERROR_ALL_GONE(void **state)
+MOCK_TEST(delete__FIRST_ERROR_ALL_GONE)
 {
 	const char *calls[] = {"dereg_mr", "destroy_cq", "destroy_ch",
 			       "destroy_id"};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		world_conn(NULL);
 		mock_fail(calls[i], 1, EIO);
@@ -30,11 +29,10 @@ static void delete__FIRST_ERROR_ALL_GONE(void **state)
 	}
 }
 
-static void delete__shared_channel_GOES_AFTER_THE_ID(void **state)
+MOCK_TEST(delete__shared_channel_GOES_AFTER_THE_ID)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
 	ok(rpma_conn_cfg_set_rcq_size(cfg, 7));
@@ -46,11 +44,10 @@ static void delete__shared_channel_GOES_AFTER_THE_ID(void **state)
 	world_end();
 }
 
-static void delete__shared_channel_fails_PROVIDER_ALL_GONE(void **state)
+MOCK_TEST(delete__shared_channel_fails_PROVIDER_ALL_GONE)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
 	world_conn(cfg);
@@ -63,19 +60,17 @@ static void delete__shared_channel_fails_PROVIDER_ALL_GONE(void **state)
 	world_end();
 }
 
-static void delete__arguments(void **state)
+MOCK_TEST(delete__arguments)
 {
 	struct rpma_conn *conn = NULL;
 
-	(void)state;
 	assert_int_equal(rpma_conn_delete(NULL), RPMA_E_INVAL);
 	ok(rpma_conn_delete(&conn));
 	expect_trace("");
 }
 
-static void claim__KEEPS_IT(void **state)
+MOCK_TEST(claim__KEEPS_IT)
 {
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_conn_claim(world.conn, &me));
 	ok(rpma_conn_claim(world.conn, &me));
@@ -93,11 +88,10 @@ static void claim__KEEPS_IT(void **state)
 }
 
 /* Its own CQ goes with it, so not while somebody polls that. */
-static void delete__cq_claimed_CLAIMED(void **state)
+MOCK_TEST(delete__cq_claimed_CLAIMED)
 {
 	struct rpma_cq *cq;
 
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_conn_get_cq(world.conn, &cq));
 	ok(rpma_cq_claim(cq, &me));
@@ -107,12 +101,11 @@ static void delete__cq_claimed_CLAIMED(void **state)
 	world_end();
 }
 
-static void steps__qp_to_err_then_destroyed(void **state)
+MOCK_TEST(steps__qp_to_err_then_destroyed)
 {
 	uint32_t qp_num = 0;
 	struct ibv_qp *qp = NULL;
 
-	(void)state;
 	world_conn(NULL);
 	mock_fail("modify_qp", 1, EINVAL);
 	assert_int_equal(rpma_conn_qp_to_err(world.conn, NULL),
@@ -137,9 +130,8 @@ static void steps__qp_to_err_then_destroyed(void **state)
 }
 
 /* Only the owner takes it down, in steps too. */
-static void steps__claimed_OWNER_ONLY(void **state)
+MOCK_TEST(steps__claimed_OWNER_ONLY)
 {
-	(void)state;
 	world_conn(NULL);
 	assert_int_equal(rpma_conn_qp_to_err(world.conn, &me), RPMA_E_INVAL);
 	ok(rpma_conn_claim(world.conn, &me));
@@ -154,9 +146,8 @@ static void steps__claimed_OWNER_ONLY(void **state)
 	world_end();
 }
 
-static void disconnect__EACH_ANSWER(void **state)
+MOCK_TEST(disconnect__EACH_ANSWER)
 {
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_conn_disconnect(world.conn));
 	expect_trace("disconnect");
@@ -166,7 +157,7 @@ static void disconnect__EACH_ANSWER(void **state)
 	world_end();
 }
 
-static void getters__AGREE(void **state)
+MOCK_TEST(getters__AGREE)
 {
 	struct rpma_conn_private_data data = {(void *)7, 7};
 	struct rdma_cm_id *id = NULL;
@@ -175,7 +166,6 @@ static void getters__AGREE(void **state)
 	struct ibv_qp *qp = NULL;
 	uint32_t qp_num = 0;
 
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_conn_get_private_data(world.conn, &data));
 	assert_null(data.ptr);
@@ -194,7 +184,7 @@ static void getters__AGREE(void **state)
 	world_end();
 }
 
-static void getters__NULL_INVAL(void **state)
+MOCK_TEST(getters__NULL_INVAL)
 {
 	struct rpma_conn_private_data data;
 	struct rpma_peer_cfg *pcfg = NULL;
@@ -203,7 +193,6 @@ static void getters__NULL_INVAL(void **state)
 	struct ibv_qp *qp;
 	uint32_t qp_num;
 
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_peer_cfg_new(&pcfg));
 	assert_int_equal(rpma_conn_get_private_data(NULL, &data), RPMA_E_INVAL);
@@ -228,11 +217,10 @@ static void getters__NULL_INVAL(void **state)
 	world_end();
 }
 
-static void apply_remote_peer_cfg__AS_OFTEN_AS_WANTED(void **state)
+MOCK_TEST(apply_remote_peer_cfg__AS_OFTEN_AS_WANTED)
 {
 	struct rpma_peer_cfg *pcfg = NULL;
 
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_peer_cfg_new(&pcfg));
 	assert_false(rpma__conn_is_direct_write(world.conn));
@@ -246,22 +234,4 @@ static void apply_remote_peer_cfg__AS_OFTEN_AS_WANTED(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(delete__FIRST_ERROR_ALL_GONE),
-		mock_test(delete__shared_channel_GOES_AFTER_THE_ID),
-		mock_test(delete__shared_channel_fails_PROVIDER_ALL_GONE),
-		mock_test(delete__arguments),
-		mock_test(claim__KEEPS_IT),
-		mock_test(delete__cq_claimed_CLAIMED),
-		mock_test(steps__qp_to_err_then_destroyed),
-		mock_test(steps__claimed_OWNER_ONLY),
-		mock_test(disconnect__EACH_ANSWER),
-		mock_test(getters__AGREE),
-		mock_test(getters__NULL_INVAL),
-		mock_test(apply_remote_peer_cfg__AS_OFTEN_AS_WANTED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

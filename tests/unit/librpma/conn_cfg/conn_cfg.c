@@ -23,24 +23,22 @@ static int new_cfg(void)
 	return ret;
 }
 
-static void new__no_memory_NOMEM(void **state)
+MOCK_TEST(new__no_memory_NOMEM)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
 		{NULL, 0, 0, 0, ""},
 	};
 
-	(void)state;
 	EACH_FAILURE(new_cfg, failures);
 	assert_int_equal(rpma_conn_cfg_new(NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_cfg_delete(NULL), RPMA_E_INVAL);
 }
 
-static void fields__defaults(void **state)
+MOCK_TEST(fields__defaults)
 {
 	struct rpma__conn_cfg values;
 
-	(void)state;
 	rpma__conn_cfg_read(NULL, &values);
 	assert_int_equal(values.timeout, 1000);
 	assert_int_equal(values.cq_size, 10);
@@ -67,12 +65,11 @@ static void fields__defaults(void **state)
 }
 
 /* A new object has the values that no object means. */
-static void fields__new_HAS_THE_DEFAULTS(void **state)
+MOCK_TEST(fields__new_HAS_THE_DEFAULTS)
 {
 	struct rpma__conn_cfg defaults;
 	struct rpma__conn_cfg values;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	rpma__conn_cfg_read(NULL, &defaults);
 	rpma__conn_cfg_read(cfg, &values);
@@ -83,9 +80,8 @@ static void fields__new_HAS_THE_DEFAULTS(void **state)
 	ok(rpma_conn_cfg_delete(&cfg));
 }
 
-static void fields__NULL_INVAL(void **state)
+MOCK_TEST(fields__NULL_INVAL)
 {
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 #define CHECK(name, type, initial, is_valid, range)                   \
 	{                                                             \
@@ -126,9 +122,8 @@ static void fields__NULL_INVAL(void **state)
 		assert_true(before == after);                                  \
 	}
 
-static void fields__of_1_3(void **state)
+MOCK_TEST(fields__of_1_3)
 {
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ACCEPTS(timeout, int, 0);
 	ACCEPTS(timeout, int, INT32_MAX);
@@ -149,9 +144,8 @@ static void fields__of_1_3(void **state)
 	ok(rpma_conn_cfg_delete(&cfg));
 }
 
-static void fields__of_1_4(void **state)
+MOCK_TEST(fields__of_1_4)
 {
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ACCEPTS(cq, struct rpma_cq *, 0xcd12);
 	ACCEPTS(cq, struct rpma_cq *, 0);
@@ -190,16 +184,4 @@ static void fields__of_1_4(void **state)
 	ok(rpma_conn_cfg_delete(&cfg));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__no_memory_NOMEM),
-		mock_test(fields__defaults),
-		mock_test(fields__new_HAS_THE_DEFAULTS),
-		mock_test(fields__NULL_INVAL),
-		mock_test(fields__of_1_3),
-		mock_test(fields__of_1_4),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

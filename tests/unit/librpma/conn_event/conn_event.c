@@ -21,9 +21,8 @@ static int next_of(enum rdma_cm_event_type type)
 	return next();
 }
 
-static void next_event__every_type(void **state)
+MOCK_TEST(next_event__every_type)
 {
-	(void)state;
 	world_conn(NULL);
 	ok(next_of(RDMA_CM_EVENT_ESTABLISHED));
 	assert_int_equal(event, RPMA_CONN_ESTABLISHED);
@@ -46,7 +45,7 @@ static void next_event__every_type(void **state)
 	world_end();
 }
 
-static void next_event__no_event(void **state)
+MOCK_TEST(next_event__no_event)
 {
 	const struct failure failures[] = {
 		{"get_cm_event", 1, EAGAIN, RPMA_E_NO_EVENT, "get_cm_event"},
@@ -55,7 +54,6 @@ static void next_event__no_event(void **state)
 		{"get_cm_event", 1, EIO, RPMA_E_PROVIDER, "get_cm_event"},
 	};
 
-	(void)state;
 	world_conn(NULL);
 	EACH_FAILURE(next, failures);
 	world_end();
@@ -67,14 +65,13 @@ static int established_with_data(void)
 	return next();
 }
 
-static void next_event__private_data_no_memory_NOMEM_AND_ACKED(void **state)
+MOCK_TEST(next_event__private_data_no_memory_NOMEM_AND_ACKED)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, "get_cm_event ack"},
 	};
 	struct rpma_conn_private_data data;
 
-	(void)state;
 	world_conn(NULL);
 	EACH_FAILURE(established_with_data, failures);
 	ok(rpma_conn_get_private_data(world.conn, &data));
@@ -83,12 +80,11 @@ static void next_event__private_data_no_memory_NOMEM_AND_ACKED(void **state)
 }
 
 /* What the user may hold a pointer to stays. */
-static void next_event__ack_fails_PROVIDER_AND_DATA_STAYS(void **state)
+MOCK_TEST(next_event__ack_fails_PROVIDER_AND_DATA_STAYS)
 {
 	struct rpma_conn_private_data before;
 	struct rpma_conn_private_data after;
 
-	(void)state;
 	world_conn(NULL);
 	ok(established_with_data());
 	ok(rpma_conn_get_private_data(world.conn, &before));
@@ -102,11 +98,10 @@ static void next_event__ack_fails_PROVIDER_AND_DATA_STAYS(void **state)
 	world_end();
 }
 
-static void next_event__second_data_DOES_NOT_REPLACE(void **state)
+MOCK_TEST(next_event__second_data_DOES_NOT_REPLACE)
 {
 	struct rpma_conn_private_data data;
 
-	(void)state;
 	world_conn(NULL);
 	ok(established_with_data());
 	mock_cm_event(RDMA_CM_EVENT_ESTABLISHED, mock_id, "another");
@@ -124,12 +119,11 @@ static int refused_with_data(void)
 	return next();
 }
 
-static void next_event__refused_DATA_AND_STATUS(void **state)
+MOCK_TEST(next_event__refused_DATA_AND_STATUS)
 {
 	struct rpma_conn_private_data data;
 	int status = 7;
 
-	(void)state;
 	world_conn(NULL);
 	assert_int_equal(rpma_conn_get_event_status(world.conn, &status),
 			 RPMA_E_AGAIN);
@@ -154,12 +148,11 @@ static void next_event__refused_DATA_AND_STATUS(void **state)
 }
 
 /* The refusal is not lost: only its words. */
-static void next_event__refused_no_memory_STILL_REFUSED(void **state)
+MOCK_TEST(next_event__refused_no_memory_STILL_REFUSED)
 {
 	struct rpma_conn_private_data data;
 	int status = 0;
 
-	(void)state;
 	world_conn(NULL);
 	mock_fail("malloc", 1, ENOMEM);
 	ok(refused_with_data());
@@ -172,11 +165,10 @@ static void next_event__refused_no_memory_STILL_REFUSED(void **state)
 }
 
 /* An accepted connection keeps its private data; a program may point to it. */
-static void next_event__refused_later_DOES_NOT_REPLACE(void **state)
+MOCK_TEST(next_event__refused_later_DOES_NOT_REPLACE)
 {
 	struct rpma_conn_private_data data;
 
-	(void)state;
 	world_conn(NULL);
 	ok(established_with_data());
 	ok(refused_with_data());
@@ -185,11 +177,10 @@ static void next_event__refused_later_DOES_NOT_REPLACE(void **state)
 	world_end();
 }
 
-static void get_event_status__arguments_INVAL(void **state)
+MOCK_TEST(get_event_status__arguments_INVAL)
 {
 	int status;
 
-	(void)state;
 	world_conn(NULL);
 	assert_int_equal(rpma_conn_get_event_status(NULL, &status),
 			 RPMA_E_INVAL);
@@ -198,11 +189,10 @@ static void get_event_status__arguments_INVAL(void **state)
 	world_end();
 }
 
-static void next_event__established_SETS_THE_RNR_TIMER(void **state)
+MOCK_TEST(next_event__established_SETS_THE_RNR_TIMER)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_min_rnr_timer(cfg, 12));
 	world_conn(cfg);
@@ -218,7 +208,7 @@ static void next_event__established_SETS_THE_RNR_TIMER(void **state)
 	world_end();
 }
 
-static void handle_event__of_a_cm_channel(void **state)
+MOCK_TEST(handle_event__of_a_cm_channel)
 {
 	struct rpma_cm_event cm_event = {
 		.type = RDMA_CM_EVENT_ESTABLISHED,
@@ -230,7 +220,6 @@ static void handle_event__of_a_cm_channel(void **state)
 	struct rpma_conn_cfg *cfg = NULL;
 	int fd = -1;
 
-	(void)state;
 	ok(rpma_cm_channel_new(&cm_channel));
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_cm_channel(cfg, cm_channel));
@@ -265,11 +254,10 @@ static void handle_event__of_a_cm_channel(void **state)
 	ok(rpma_conn_cfg_delete(&cfg));
 }
 
-static void handle_event__own_channel_NOT_SHARED_CHNL(void **state)
+MOCK_TEST(handle_event__own_channel_NOT_SHARED_CHNL)
 {
 	struct rpma_cm_event cm_event = {.type = RDMA_CM_EVENT_ESTABLISHED};
 
-	(void)state;
 	world_conn(NULL);
 	cm_event.id = mock_id;
 	assert_int_equal(rpma_conn_handle_event(world.conn, &cm_event, &event),
@@ -277,11 +265,10 @@ static void handle_event__own_channel_NOT_SHARED_CHNL(void **state)
 	world_end();
 }
 
-static void arguments__INVAL(void **state)
+MOCK_TEST(arguments__INVAL)
 {
 	int fd = -1;
 
-	(void)state;
 	world_conn(NULL);
 	assert_int_equal(rpma_conn_next_event(NULL, &event), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_next_event(world.conn, NULL), RPMA_E_INVAL);
@@ -294,23 +281,4 @@ static void arguments__INVAL(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(next_event__every_type),
-		mock_test(next_event__no_event),
-		mock_test(next_event__private_data_no_memory_NOMEM_AND_ACKED),
-		mock_test(next_event__ack_fails_PROVIDER_AND_DATA_STAYS),
-		mock_test(next_event__second_data_DOES_NOT_REPLACE),
-		mock_test(next_event__established_SETS_THE_RNR_TIMER),
-		mock_test(handle_event__of_a_cm_channel),
-		mock_test(handle_event__own_channel_NOT_SHARED_CHNL),
-		mock_test(arguments__INVAL),
-		mock_test(next_event__refused_DATA_AND_STATUS),
-		mock_test(next_event__refused_no_memory_STILL_REFUSED),
-		mock_test(next_event__refused_later_DOES_NOT_REPLACE),
-		mock_test(get_event_status__arguments_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -101,9 +101,8 @@ static int do_recv(void)
 	return rpma_recv(world.conn, world.mr, 15, 16, CTX);
 }
 
-static void read__POSTS(void **state)
+MOCK_TEST(read__POSTS)
 {
-	(void)state;
 	begin();
 	ok(do_read());
 	sent(IBV_WR_RDMA_READ, IBV_SEND_SIGNALED);
@@ -115,9 +114,8 @@ static void read__POSTS(void **state)
 	world_end();
 }
 
-static void write__POSTS(void **state)
+MOCK_TEST(write__POSTS)
 {
-	(void)state;
 	begin();
 	ok(do_write());
 	sent(IBV_WR_RDMA_WRITE, 0);
@@ -138,9 +136,8 @@ static void write__POSTS(void **state)
 	world_end();
 }
 
-static void write_with_imm__POSTS(void **state)
+MOCK_TEST(write_with_imm__POSTS)
 {
-	(void)state;
 	begin();
 	ok(do_write_with_imm());
 	assert_int_equal(
@@ -151,9 +148,8 @@ static void write_with_imm__POSTS(void **state)
 	world_end();
 }
 
-static void atomic_write__emulated_IS_INLINE_AND_FENCED(void **state)
+MOCK_TEST(atomic_write__emulated_IS_INLINE_AND_FENCED)
 {
-	(void)state;
 	begin();
 	ok(do_atomic_write());
 	sent(IBV_WR_RDMA_WRITE,
@@ -173,9 +169,8 @@ static void atomic_write__emulated_IS_INLINE_AND_FENCED(void **state)
 	world_end();
 }
 
-static void flush__emulated_READS_8_BYTES(void **state)
+MOCK_TEST(flush__emulated_READS_8_BYTES)
 {
-	(void)state;
 	begin();
 	ok(do_flush());
 	sent(IBV_WR_RDMA_READ, IBV_SEND_SIGNALED);
@@ -195,14 +190,13 @@ static int flush_as(enum rpma_flush_type type)
 	return rpma_flush(world.conn, world.remote, 0, 8, type, ALWAYS, CTX);
 }
 
-static void flush__type_not_allowed_NOSUPP(void **state)
+MOCK_TEST(flush__type_not_allowed_NOSUPP)
 {
 	const int usages[] = {RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY,
 			      RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT};
 	struct rpma_peer_cfg *pcfg = NULL;
 	int i;
 
-	(void)state;
 	ok(rpma_peer_cfg_new(&pcfg));
 	ok(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
 	for (i = 0; i < 2; i++) {
@@ -225,9 +219,8 @@ static void flush__type_not_allowed_NOSUPP(void **state)
 	ok(rpma_peer_cfg_delete(&pcfg));
 }
 
-static void send__POSTS(void **state)
+MOCK_TEST(send__POSTS)
 {
-	(void)state;
 	begin();
 	ok(do_send());
 	sent(IBV_WR_SEND, IBV_SEND_SIGNALED);
@@ -241,9 +234,8 @@ static void send__POSTS(void **state)
 	world_end();
 }
 
-static void recv__POSTS(void **state)
+MOCK_TEST(recv__POSTS)
 {
-	(void)state;
 	begin();
 	ok(do_recv());
 	assert_int_equal(mock_received_count, 1);
@@ -261,7 +253,7 @@ static int (*const operations[])(void) = {
 };
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
-static void every__post_fails_PROVIDER(void **state)
+MOCK_TEST(every__post_fails_PROVIDER)
 {
 	const struct failure send_failures[] = {
 		{"post_send", 1, ENOMEM, RPMA_E_PROVIDER, "post_send"},
@@ -272,7 +264,6 @@ static void every__post_fails_PROVIDER(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	begin();
 	for (i = 0; i < OPERATIONS; i++) {
 		if (operations[i] == do_recv)
@@ -283,11 +274,10 @@ static void every__post_fails_PROVIDER(void **state)
 	world_end();
 }
 
-static void every__claimed_SHARED_CHANNEL(void **state)
+MOCK_TEST(every__claimed_SHARED_CHANNEL)
 {
 	size_t i;
 
-	(void)state;
 	begin();
 	ok(rpma_conn_claim(world.conn, &me));
 	for (i = 0; i < OPERATIONS; i++)
@@ -297,11 +287,10 @@ static void every__claimed_SHARED_CHANNEL(void **state)
 	world_end();
 }
 
-static void every__qp_destroyed_INVAL(void **state)
+MOCK_TEST(every__qp_destroyed_INVAL)
 {
 	size_t i;
 
-	(void)state;
 	begin();
 	ok(rpma_conn_destroy_qp(world.conn, NULL));
 	mocks_reset();
@@ -311,12 +300,11 @@ static void every__qp_destroyed_INVAL(void **state)
 	world_end();
 }
 
-static void every__no_connection_INVAL(void **state)
+MOCK_TEST(every__no_connection_INVAL)
 {
 	struct rpma_conn *conn;
 	size_t i;
 
-	(void)state;
 	begin();
 	conn = world.conn;
 	world.conn = NULL;
@@ -346,11 +334,10 @@ static int rdma(bool read, bool local, size_t local_offset, bool remote,
 			  len, flags, CTX);
 }
 
-static void rdma__arguments_INVAL(void **state)
+MOCK_TEST(rdma__arguments_INVAL)
 {
 	int read;
 
-	(void)state;
 	begin();
 	for (read = 0; read < 2; read++) {
 		assert_int_equal(rdma(read, true, 0, true, 0, 1, 0),
@@ -439,11 +426,10 @@ static void flagged_is(size_t op, int flag, unsigned verbs, bool may)
 	sent(flagged[op].opcode, always | verbs);
 }
 
-static void flags__ARE_THOSE_OF_VERBS_OR_INVAL(void **state)
+MOCK_TEST(flags__ARE_THOSE_OF_VERBS_OR_INVAL)
 {
 	size_t op;
 
-	(void)state;
 	begin();
 	for (op = 0; op < FLAGGED; op++) {
 		flagged_is(op, RPMA_F_FENCE, IBV_SEND_FENCE, true);
@@ -455,12 +441,11 @@ static void flags__ARE_THOSE_OF_VERBS_OR_INVAL(void **state)
 	world_end();
 }
 
-static void flags__no_connection_INVAL(void **state)
+MOCK_TEST(flags__no_connection_INVAL)
 {
 	struct rpma_conn *conn;
 	size_t op;
 
-	(void)state;
 	begin();
 	conn = world.conn;
 	world.conn = NULL;
@@ -476,14 +461,13 @@ static void flags__no_connection_INVAL(void **state)
 }
 
 /* Bits that mean nothing were ignored by 1.3, and are. */
-static void flags__unknown_ARE_IGNORED(void **state)
+MOCK_TEST(flags__unknown_ARE_IGNORED)
 {
 	const int known =
 		ALWAYS | RPMA_F_FENCE | RPMA_F_INLINE | RPMA_F_SOLICITED;
 	size_t op;
 	int bit;
 
-	(void)state;
 	begin();
 	for (op = 0; op < FLAGGED; op++) {
 		for (bit = 0; bit < 32; bit++) {
@@ -499,12 +483,11 @@ static void flags__unknown_ARE_IGNORED(void **state)
 }
 
 /* 8 bytes unless the configuration asks for more. */
-static void inline__too_many_bytes_INVAL(void **state)
+MOCK_TEST(inline__too_many_bytes_INVAL)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	size_t op;
 
-	(void)state;
 	begin();
 	for (op = 0; op < FLAGGED; op++) {
 		if (!flagged[op].may_inline)
@@ -530,7 +513,7 @@ static void inline__too_many_bytes_INVAL(void **state)
 	world_end();
 }
 
-static void messages__arguments_INVAL(void **state)
+MOCK_TEST(messages__arguments_INVAL)
 {
 	const struct {
 		bool mr;
@@ -544,7 +527,6 @@ static void messages__arguments_INVAL(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	begin();
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct rpma_mr_local *mr = bad[i].mr ? world.mr : NULL;
@@ -576,28 +558,4 @@ static void messages__arguments_INVAL(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(read__POSTS),
-		mock_test(write__POSTS),
-		mock_test(write_with_imm__POSTS),
-		mock_test(atomic_write__emulated_IS_INLINE_AND_FENCED),
-		mock_test(flush__emulated_READS_8_BYTES),
-		mock_test(flush__type_not_allowed_NOSUPP),
-		mock_test(send__POSTS),
-		mock_test(recv__POSTS),
-		mock_test(every__post_fails_PROVIDER),
-		mock_test(every__claimed_SHARED_CHANNEL),
-		mock_test(every__qp_destroyed_INVAL),
-		mock_test(every__no_connection_INVAL),
-		mock_test(rdma__arguments_INVAL),
-		mock_test(flags__ARE_THOSE_OF_VERBS_OR_INVAL),
-		mock_test(flags__no_connection_INVAL),
-		mock_test(flags__unknown_ARE_IGNORED),
-		mock_test(inline__too_many_bytes_INVAL),
-		mock_test(messages__arguments_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -34,7 +34,7 @@ static int new_req(void)
 	return ret;
 }
 
-static void new__EACH_FAILURE(void **state)
+MOCK_TEST(new__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"getaddrinfo", 1, ENOENT, RPMA_E_PROVIDER, "getaddrinfo"},
@@ -65,7 +65,6 @@ static void new__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, NEW_ACTIVE UNMADE "destroy_id"},
 	};
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	EACH_FAILURE_IN_ERRNO(new_req, failures);
@@ -73,7 +72,7 @@ static void new__EACH_FAILURE(void **state)
 }
 
 /* Shared channel, CQ and RCQ: a channel for both. */
-static void new__shared_channel_EACH_FAILURE(void **state)
+MOCK_TEST(new__shared_channel_EACH_FAILURE)
 {
 #define MADE_D                                                      \
 	"create_ch create_cq(10, 0) notify create_cq(7, 0) notify " \
@@ -92,7 +91,6 @@ static void new__shared_channel_EACH_FAILURE(void **state)
 				 "destroy_cq(10) destroy_id destroy_ch"},
 	};
 
-	(void)state;
 	world_peer();
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
@@ -103,9 +101,8 @@ static void new__shared_channel_EACH_FAILURE(void **state)
 }
 
 /* Private channels: each CQ has a channel. */
-static void new__rcq_HAS_ITS_OWN_CHANNEL(void **state)
+MOCK_TEST(new__rcq_HAS_ITS_OWN_CHANNEL)
 {
-	(void)state;
 	world_peer();
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_rcq_size(cfg, 7));
@@ -119,11 +116,10 @@ static void new__rcq_HAS_ITS_OWN_CHANNEL(void **state)
 	world_end();
 }
 
-static void new__srq_RECEIVES_ARE_ITS_OWN(void **state)
+MOCK_TEST(new__srq_RECEIVES_ARE_ITS_OWN)
 {
 	struct rpma_srq *srq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_srq_new(world.peer, NULL, &srq));
 	ok(rpma_conn_cfg_new(&cfg));
@@ -144,13 +140,12 @@ static void new__srq_RECEIVES_ARE_ITS_OWN(void **state)
 	world_end();
 }
 
-static void new__contradictions_INVAL(void **state)
+MOCK_TEST(new__contradictions_INVAL)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &cq));
@@ -177,12 +172,11 @@ static void new__contradictions_INVAL(void **state)
 }
 
 /* Given CQs are used as they are and left when the request goes. */
-static void new__cqs_given_ARE_NOT_OWNED(void **state)
+MOCK_TEST(new__cqs_given_ARE_NOT_OWNED)
 {
 	struct rpma_cq *cq = NULL;
 	struct rpma_cq *rcq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &cq));
 	ok(rpma_cq_new(MOCK_CTX, 5, NULL, 0, NULL, &rcq));
@@ -199,11 +193,10 @@ static void new__cqs_given_ARE_NOT_OWNED(void **state)
 	world_end();
 }
 
-static void new__every_value_REACHES_VERBS(void **state)
+MOCK_TEST(new__every_value_REACHES_VERBS)
 {
 	struct rpma_channel *channel = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_conn_cfg_new(&cfg));
@@ -257,7 +250,7 @@ static int connect_active(void)
 	return ret;
 }
 
-static void connect__active_EACH_FAILURE(void **state)
+MOCK_TEST(connect__active_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"create_evch", 1, EMFILE, RPMA_E_PROVIDER,
@@ -276,7 +269,6 @@ static void connect__active_EACH_FAILURE(void **state)
 		 NEW_ACTIVE OPENED "connect " CLOSED "destroy_id destroy_evch"},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE_IN_ERRNO(connect_active, failures);
 	assert_int_equal(mock_conn_param.private_data_len, 6);
@@ -325,7 +317,7 @@ static int accept_passive(void)
 }
 
 /* The id can get its events before the id is accepted; a failure refuses. */
-static void connect__passive_EACH_FAILURE(void **state)
+MOCK_TEST(connect__passive_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"create_evch", 1, EMFILE, RPMA_E_PROVIDER,
@@ -341,17 +333,15 @@ static void connect__passive_EACH_FAILURE(void **state)
 		 MADE OPENED "accept " CLOSED "destroy_id destroy_evch"},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE_IN_ERRNO(accept_passive, failures);
 	world_end();
 }
 
-static void connect__limits_of_the_cfg_ARE_ASKED_FOR(void **state)
+MOCK_TEST(connect__limits_of_the_cfg_ARE_ASKED_FOR)
 {
 	struct rpma_conn_req *req;
 
-	(void)state;
 	world_peer();
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_responder_resources(cfg, 1));
@@ -371,11 +361,10 @@ static void connect__limits_of_the_cfg_ARE_ASKED_FOR(void **state)
 }
 
 /* The queue pair can send as soon as the request is accepted. */
-static void connect__passive_SETS_THE_RNR_TIMER(void **state)
+MOCK_TEST(connect__passive_SETS_THE_RNR_TIMER)
 {
 	struct rpma_conn_req *req;
 
-	(void)state;
 	world_peer();
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_min_rnr_timer(cfg, 12));
@@ -388,12 +377,11 @@ static void connect__passive_SETS_THE_RNR_TIMER(void **state)
 }
 
 /* The log has every requested number, and the limits of the device. */
-static void new__qp_refused_NAMES_LIMITS(void **state)
+MOCK_TEST(new__qp_refused_NAMES_LIMITS)
 {
 	const int max_qp_wr = mock_attr.orig_attr.max_qp_wr;
 	const int max_sge = mock_attr.orig_attr.max_sge;
 
-	(void)state;
 	mock_attr.orig_attr.max_qp_wr = 4711;
 	mock_attr.orig_attr.max_sge = 17;
 	world_peer();
@@ -434,7 +422,7 @@ static int new_from_event(void)
 	return ret;
 }
 
-static void new_from_event__EACH_FAILURE(void **state)
+MOCK_TEST(new_from_event__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, "reject destroy_id"},
@@ -445,21 +433,19 @@ static void new_from_event__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, MADE UNMADE "reject destroy_id"},
 	};
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	EACH_FAILURE_IN_ERRNO(new_from_event, failures);
 	world_end();
 }
 
-static void new_from_event__options_fail_REFUSED(void **state)
+MOCK_TEST(new_from_event__options_fail_REFUSED)
 {
 	const struct failure failures[] = {
 		{"set_option", 1, ENOSYS, RPMA_E_PROVIDER,
 		 "set_option(0, 96) reject destroy_id"},
 	};
 
-	(void)state;
 	world_peer();
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_tos(cfg, 96));
@@ -468,13 +454,12 @@ static void new_from_event__options_fail_REFUSED(void **state)
 	world_end();
 }
 
-static void new_from_event__arguments_INVAL(void **state)
+MOCK_TEST(new_from_event__arguments_INVAL)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_ESTABLISHED};
 	struct rpma_conn_req *req = NULL;
 	struct rdma_cm_id id = {0};
 
-	(void)state;
 	world_peer();
 	event.id = &id;
 	assert_int_equal(rpma_conn_req_new_from_event(world.peer, &event, NULL,
@@ -498,13 +483,12 @@ static void new_from_event__arguments_INVAL(void **state)
 	world_end();
 }
 
-static void delete__passive_FIRST_ERROR_ALL_GONE(void **state)
+MOCK_TEST(delete__passive_FIRST_ERROR_ALL_GONE)
 {
 	const char *calls[] = {"destroy_cq", "destroy_ch", "reject",
 			       "destroy_id"};
 	size_t i;
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -518,12 +502,11 @@ static void delete__passive_FIRST_ERROR_ALL_GONE(void **state)
 	world_end();
 }
 
-static void reject__SAYS_WHY(void **state)
+MOCK_TEST(reject__SAYS_WHY)
 {
 	struct rpma_conn_private_data nothing = {0};
 	struct rpma_conn_req *req;
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	req = take();
@@ -545,11 +528,10 @@ static void reject__SAYS_WHY(void **state)
 	world_end();
 }
 
-static void reject__active_INVAL_NOTHING_DONE(void **state)
+MOCK_TEST(reject__active_INVAL_NOTHING_DONE)
 {
 	struct rpma_conn_req *req = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_conn_req_new(world.peer, "host", "1", NULL, &req));
 	mocks_reset();
@@ -560,12 +542,11 @@ static void reject__active_INVAL_NOTHING_DONE(void **state)
 	world_end();
 }
 
-static void private_data__passive_IS_WHAT_CAME(void **state)
+MOCK_TEST(private_data__passive_IS_WHAT_CAME)
 {
 	struct rpma_conn_private_data data;
 	struct rpma_conn_req *req;
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	req = take();
@@ -582,14 +563,13 @@ static void private_data__passive_IS_WHAT_CAME(void **state)
 
 /* ---- connect: wrong arguments ---- */
 
-static void connect__bad_arguments_CONSUME_THE_REQUEST(void **state)
+MOCK_TEST(connect__bad_arguments_CONSUME_THE_REQUEST)
 {
 	struct rpma_conn_private_data no_ptr = {NULL, 5};
 	struct rpma_conn_private_data no_len = {"x", 0};
 	struct rpma_conn_req *req = NULL;
 	struct rpma_conn *conn = NULL;
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	assert_int_equal(rpma_conn_req_connect(NULL, NULL, &conn),
@@ -614,11 +594,10 @@ static void connect__bad_arguments_CONSUME_THE_REQUEST(void **state)
 	world_end();
 }
 
-static void new__arguments_INVAL(void **state)
+MOCK_TEST(new__arguments_INVAL)
 {
 	struct rpma_conn_req *req = NULL;
 
-	(void)state;
 	world_peer();
 	assert_int_equal(rpma_conn_req_new(NULL, "h", "1", NULL, &req),
 			 RPMA_E_INVAL);
@@ -641,14 +620,13 @@ static int recv_on_req(void)
 	return rpma_conn_req_recv(the_req, world.mr, 4, 8, &me);
 }
 
-static void recv__EACH_FAILURE(void **state)
+MOCK_TEST(recv__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"post_recv", 1, ENOMEM, RPMA_E_PROVIDER, "post_recv"},
 		{NULL, 0, 0, 0, "post_recv"},
 	};
 
-	(void)state;
 	cfg = NULL;
 	world_regions(WORLD_ALL_USAGES);
 	the_req = take();
@@ -663,13 +641,12 @@ static void recv__EACH_FAILURE(void **state)
 	world_end();
 }
 
-static void claim__KEEPS_OTHERS_OUT(void **state)
+MOCK_TEST(claim__KEEPS_OTHERS_OUT)
 {
 	struct rpma_recv_wr wr;
 	struct rpma_recv_wr *bad = NULL;
 	struct rpma_conn_req *req;
 
-	(void)state;
 	cfg = NULL;
 	world_regions(WORLD_ALL_USAGES);
 	req = take();
@@ -694,14 +671,13 @@ static void claim__KEEPS_OTHERS_OUT(void **state)
 	world_end();
 }
 
-static void steps__qp_to_err_then_destroyed(void **state)
+MOCK_TEST(steps__qp_to_err_then_destroyed)
 {
 	struct rpma_conn *conn = NULL;
 	struct ibv_qp *qp = NULL;
 	struct rpma_conn_req *req;
 	struct rdma_cm_id *id = NULL;
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	req = take();
@@ -769,7 +745,7 @@ static int new_async(void)
 
 #define STARTED "getaddrinfo create_id(evch) resolve_addr(1000) freeaddrinfo "
 
-static void async__EACH_FAILURE(void **state)
+MOCK_TEST(async__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"getaddrinfo", 1, ENOENT, RPMA_E_PROVIDER, "getaddrinfo"},
@@ -791,13 +767,12 @@ static void async__EACH_FAILURE(void **state)
 		 STARTED "resolve_route(1000) " MADE UNMADE "destroy_id"},
 	};
 
-	(void)state;
 	async_begin();
 	EACH_FAILURE_IN_ERRNO(new_async, failures);
 	async_end();
 }
 
-static void async__not_ready_AGAIN(void **state)
+MOCK_TEST(async__not_ready_AGAIN)
 {
 	struct rpma_conn_req *req = NULL;
 	struct rpma_conn *conn = NULL;
@@ -805,7 +780,6 @@ static void async__not_ready_AGAIN(void **state)
 	struct rpma_recv_wr wr;
 	struct rpma_recv_wr *bad = NULL;
 
-	(void)state;
 	async_begin();
 	world_regions(WORLD_ALL_USAGES);
 	ok(rpma_wr_recv(NULL, 0, 0, 0, &wr));
@@ -834,7 +808,7 @@ static void async__not_ready_AGAIN(void **state)
 	async_end();
 }
 
-static void async__error_event_FAILS(void **state)
+MOCK_TEST(async__error_event_FAILS)
 {
 	const int types[] = {
 		RDMA_CM_EVENT_ADDR_ERROR,
@@ -846,7 +820,6 @@ static void async__error_event_FAILS(void **state)
 	struct rpma_conn *conn = NULL;
 	size_t i;
 
-	(void)state;
 	async_begin();
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		ok(rpma_conn_req_new_async(world.peer, "h", "1", cfg, NULL,
@@ -874,13 +847,12 @@ static void async__error_event_FAILS(void **state)
 	async_end();
 }
 
-static void async__arguments_INVAL(void **state)
+MOCK_TEST(async__arguments_INVAL)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_ADDR_RESOLVED};
 	struct rpma_conn_req *req = NULL;
 	struct rpma_conn_cfg *empty = NULL;
 
-	(void)state;
 	async_begin();
 	ok(rpma_conn_cfg_new(&empty));
 	assert_int_equal(
@@ -913,12 +885,11 @@ static void async__arguments_INVAL(void **state)
 }
 
 /* A passive request that died meanwhile refuses no other side. */
-static void advance__passive_lost_IS_NOT_REFUSED(void **state)
+MOCK_TEST(advance__passive_lost_IS_NOT_REFUSED)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_DISCONNECTED};
 	struct rpma_conn_req *req;
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	req = take();
@@ -945,13 +916,12 @@ static void refused(const struct rpma_conn_cfg *cfg)
 }
 
 /* Settings that contradict other settings. */
-static void new__more_contradictions_INVAL(void **state)
+MOCK_TEST(new__more_contradictions_INVAL)
 {
 	struct rpma_channel *a_channel = NULL;
 	struct rpma_conn_cfg *cfg = NULL;
 	struct rpma_cq *a_cq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_channel_new(MOCK_CTX, &a_channel));
 	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &a_cq));
@@ -991,7 +961,7 @@ static int new_from_source(void)
 }
 
 /* The id is bound before the other side's address is resolved. */
-static void new__src_addr_EACH_FAILURE(void **state)
+MOCK_TEST(new__src_addr_EACH_FAILURE)
 {
 	const char *bound = "getaddrinfo create_id "
 			    "getaddrinfo(passive)(no service) bind_addr "
@@ -1004,7 +974,6 @@ static void new__src_addr_EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, NULL},
 	};
 
-	(void)state;
 	world_peer();
 	ok(rpma_conn_cfg_new(&src_cfg));
 	ok(rpma_conn_cfg_set_src_addr(src_cfg, "here"));
@@ -1013,41 +982,4 @@ static void new__src_addr_EACH_FAILURE(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__EACH_FAILURE),
-		mock_test(new__shared_channel_EACH_FAILURE),
-		mock_test(new__rcq_HAS_ITS_OWN_CHANNEL),
-		mock_test(new__srq_RECEIVES_ARE_ITS_OWN),
-		mock_test(new__contradictions_INVAL),
-		mock_test(new__cqs_given_ARE_NOT_OWNED),
-		mock_test(new__every_value_REACHES_VERBS),
-		mock_test(connect__active_EACH_FAILURE),
-		mock_test(connect__passive_EACH_FAILURE),
-		mock_test(connect__limits_of_the_cfg_ARE_ASKED_FOR),
-		mock_test(connect__passive_SETS_THE_RNR_TIMER),
-		mock_test(new_from_event__EACH_FAILURE),
-		mock_test(new_from_event__options_fail_REFUSED),
-		mock_test(new_from_event__arguments_INVAL),
-		mock_test(delete__passive_FIRST_ERROR_ALL_GONE),
-		mock_test(reject__SAYS_WHY),
-		mock_test(reject__active_INVAL_NOTHING_DONE),
-		mock_test(private_data__passive_IS_WHAT_CAME),
-		mock_test(connect__bad_arguments_CONSUME_THE_REQUEST),
-		mock_test(new__arguments_INVAL),
-		mock_test(recv__EACH_FAILURE),
-		mock_test(claim__KEEPS_OTHERS_OUT),
-		mock_test(steps__qp_to_err_then_destroyed),
-		mock_test(async__EACH_FAILURE),
-		mock_test(async__not_ready_AGAIN),
-		mock_test(async__error_event_FAILS),
-		mock_test(async__arguments_INVAL),
-		mock_test(advance__passive_lost_IS_NOT_REFUSED),
-		mock_test(new__more_contradictions_INVAL),
-		mock_test(new__src_addr_EACH_FAILURE),
-		mock_test(new__qp_refused_NAMES_LIMITS),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

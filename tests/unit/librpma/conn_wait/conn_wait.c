@@ -35,7 +35,7 @@ static int wait_for_nothing(void)
 	return ret;
 }
 
-static void wait__no_event(void **state)
+MOCK_TEST(wait__no_event)
 {
 	const struct failure failures[] = {
 		{"get_cq_event", 1, EAGAIN, RPMA_E_NO_COMPLETION,
@@ -45,7 +45,6 @@ static void wait__no_event(void **state)
 		{"get_cq_event", 1, EIO, RPMA_E_PROVIDER, "get_cq_event"},
 	};
 
-	(void)state;
 	begin();
 	EACH_FAILURE(wait_for_nothing, failures);
 	/* whoever waited has left both */
@@ -56,12 +55,11 @@ static void wait__no_event(void **state)
 	world_end();
 }
 
-static void wait__event_SAYS_WHOSE(void **state)
+MOCK_TEST(wait__event_SAYS_WHOSE)
 {
 	struct rpma_cq *fired = NULL;
 	bool is_rcq = false;
 
-	(void)state;
 	begin();
 	mock_cq_event(rcq);
 	ok(rpma_conn_wait(world.conn, 99, &fired, &is_rcq));
@@ -79,12 +77,11 @@ static void wait__event_SAYS_WHOSE(void **state)
 }
 
 /* Deleting the connection acknowledges what nobody has. */
-static void wait_event__NOT_ACKED_NOT_ARMED(void **state)
+MOCK_TEST(wait_event__NOT_ACKED_NOT_ARMED)
 {
 	struct rpma_cq *fired = NULL;
 	bool is_rcq = false;
 
-	(void)state;
 	begin();
 	mock_cq_event(rcq);
 	ok(rpma_conn_wait_event(world.conn, &fired, &is_rcq));
@@ -113,11 +110,10 @@ static void wait_event__NOT_ACKED_NOT_ARMED(void **state)
 	world_end();
 }
 
-static void wait_event__strange_cq_UNKNOWN_AND_ACKED(void **state)
+MOCK_TEST(wait_event__strange_cq_UNKNOWN_AND_ACKED)
 {
 	struct rpma_cq *fired = (void *)7;
 
-	(void)state;
 	begin();
 	mock_cq_event(NULL);
 	assert_int_equal(rpma_conn_wait_event(world.conn, &fired, NULL),
@@ -135,12 +131,11 @@ static void wait_event__strange_cq_UNKNOWN_AND_ACKED(void **state)
 }
 
 /* The completions are there, so it has to be known where. */
-static void wait__arm_fails_PROVIDER_AND_SAYS_WHOSE(void **state)
+MOCK_TEST(wait__arm_fails_PROVIDER_AND_SAYS_WHOSE)
 {
 	struct rpma_cq *fired = NULL;
 	bool is_rcq = false;
 
-	(void)state;
 	begin();
 	mock_cq_event(rcq);
 	mock_fail("notify", 1, EIO);
@@ -152,9 +147,8 @@ static void wait__arm_fails_PROVIDER_AND_SAYS_WHOSE(void **state)
 	world_end();
 }
 
-static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
+MOCK_TEST(wait__strange_cq_UNKNOWN_AND_ACKED)
 {
-	(void)state;
 	begin();
 	mocks_listen();
 	mock_cq_event(NULL);
@@ -165,13 +159,12 @@ static void wait__strange_cq_UNKNOWN_AND_ACKED(void **state)
 	world_end();
 }
 
-static void wait__claimed_SHARED_CHANNEL(void **state)
+MOCK_TEST(wait__claimed_SHARED_CHANNEL)
 {
 	struct rpma_cq *claimed[2];
 	int fd = -1;
 	int i;
 
-	(void)state;
 	begin();
 	claimed[0] = cq;
 	claimed[1] = rcq;
@@ -191,11 +184,10 @@ static void wait__claimed_SHARED_CHANNEL(void **state)
 	world_end();
 }
 
-static void wait__not_shared_NOT_SHARED_CHNL(void **state)
+MOCK_TEST(wait__not_shared_NOT_SHARED_CHNL)
 {
 	int fd = -1;
 
-	(void)state;
 	world_conn(NULL);
 	assert_int_equal(wait_for_nothing(), RPMA_E_NOT_SHARED_CHNL);
 	assert_int_equal(rpma_conn_wait_event(world.conn, &cq, NULL),
@@ -206,12 +198,11 @@ static void wait__not_shared_NOT_SHARED_CHNL(void **state)
 	world_end();
 }
 
-static void arguments__INVAL(void **state)
+MOCK_TEST(arguments__INVAL)
 {
 	struct rpma_cq *fired = NULL;
 	int fd = -1;
 
-	(void)state;
 	begin();
 	assert_int_equal(rpma_conn_wait(NULL, 0, &fired, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_wait(world.conn, 0, NULL, NULL),
@@ -223,19 +214,4 @@ static void arguments__INVAL(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(wait__no_event),
-		mock_test(wait__event_SAYS_WHOSE),
-		mock_test(wait__arm_fails_PROVIDER_AND_SAYS_WHOSE),
-		mock_test(wait_event__NOT_ACKED_NOT_ARMED),
-		mock_test(wait_event__strange_cq_UNKNOWN_AND_ACKED),
-		mock_test(wait__strange_cq_UNKNOWN_AND_ACKED),
-		mock_test(wait__claimed_SHARED_CHANNEL),
-		mock_test(wait__not_shared_NOT_SHARED_CHNL),
-		mock_test(arguments__INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -38,7 +38,7 @@ static int new_on_object(void)
 	return ret;
 }
 
-static void new__private_EACH_FAILURE(void **state)
+MOCK_TEST(new__private_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -53,11 +53,10 @@ static void new__private_EACH_FAILURE(void **state)
 		 "destroy_ch"},
 	};
 
-	(void)state;
 	EACH_FAILURE(new_private, failures);
 }
 
-static void new__on_channel_object_EACH_FAILURE(void **state)
+MOCK_TEST(new__on_channel_object_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -69,7 +68,6 @@ static void new__on_channel_object_EACH_FAILURE(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	/* a new one each: its list has no memory yet */
 	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
 		ok(rpma_channel_new(MOCK_CTX, &channel));
@@ -96,7 +94,7 @@ static int delete_private(void)
 	return ret;
 }
 
-static void delete__EACH_FAILURE(void **state)
+MOCK_TEST(delete__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"destroy_cq", 1, EIO, RPMA_E_PROVIDER, NULL},
@@ -104,7 +102,6 @@ static void delete__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, NULL},
 	};
 
-	(void)state;
 	EACH_FAILURE(delete_private, failures);
 }
 
@@ -119,7 +116,7 @@ static int delete_standalone(void)
 	return ret;
 }
 
-static void delete__standalone_EACH_FAILURE(void **state)
+MOCK_TEST(delete__standalone_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"destroy_cq", 1, EIO, RPMA_E_PROVIDER, NULL},
@@ -129,11 +126,10 @@ static void delete__standalone_EACH_FAILURE(void **state)
 		 "destroy_ch"},
 	};
 
-	(void)state;
 	EACH_FAILURE(delete_standalone, failures);
 }
 
-static void new__more_than_int_IS_INT_MAX(void **state)
+MOCK_TEST(new__more_than_int_IS_INT_MAX)
 {
 	const struct rpma__cq_attr attr = {
 		.ibv_ctx = MOCK_CTX,
@@ -141,7 +137,6 @@ static void new__more_than_int_IS_INT_MAX(void **state)
 	};
 	struct ibv_cq *ibv_cq;
 
-	(void)state;
 	ok(rpma__cq_new(&attr, &cq));
 	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
 	assert_int_equal(ibv_cq->cqe, INT_MAX);
@@ -149,9 +144,8 @@ static void new__more_than_int_IS_INT_MAX(void **state)
 	ok(rpma__cq_delete(&cq));
 }
 
-static void new__arguments_INVAL(void **state)
+MOCK_TEST(new__arguments_INVAL)
 {
-	(void)state;
 	cq = NULL;
 	assert_int_equal(rpma_cq_new(NULL, 1, NULL, 0, NULL, &cq),
 			 RPMA_E_INVAL);
@@ -170,11 +164,10 @@ static void new__arguments_INVAL(void **state)
 }
 
 /* Not ours to delete: a connection's. */
-static void delete__of_a_connection_INVAL(void **state)
+MOCK_TEST(delete__of_a_connection_INVAL)
 {
 	const struct rpma__cq_attr attr = {.ibv_ctx = MOCK_CTX, .cqe = 1};
 
-	(void)state;
 	cq = NULL;
 	assert_int_equal(rpma_cq_delete(NULL), RPMA_E_INVAL);
 	ok(rpma_cq_delete(&cq));
@@ -185,12 +178,11 @@ static void delete__of_a_connection_INVAL(void **state)
 }
 
 /* It stays, and on its channel: its events are still told. */
-static void delete__busy_AGAIN_AND_KEPT(void **state)
+MOCK_TEST(delete__busy_AGAIN_AND_KEPT)
 {
 	struct rpma_cq *fired = NULL;
 	int i;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 1, channel, 0, NULL, &cq));
 	for (i = 0; i < 2; i++) {
@@ -224,7 +216,7 @@ static int wait_cq_with_event(void)
 	return rpma_cq_wait(cq);
 }
 
-static void wait__EACH_FAILURE(void **state)
+MOCK_TEST(wait__EACH_FAILURE)
 {
 	const struct failure no_event[] = {
 		{"get_cq_event", 1, EAGAIN, RPMA_E_NO_COMPLETION,
@@ -241,7 +233,6 @@ static void wait__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "get_cq_event ack_cq(1) notify"},
 	};
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	EACH_FAILURE(wait_cq, no_event);
 	EACH_FAILURE(wait_cq_with_event, event);
@@ -258,7 +249,7 @@ static int wait_event(void)
 }
 
 /* Three events, one acknowledgement; what arms is the caller. */
-static void wait_event__ONE_ACK_FOR_MANY(void **state)
+MOCK_TEST(wait_event__ONE_ACK_FOR_MANY)
 {
 	const struct failure no_event[] = {
 		{"get_cq_event", 1, EAGAIN, RPMA_E_NO_COMPLETION,
@@ -269,7 +260,6 @@ static void wait_event__ONE_ACK_FOR_MANY(void **state)
 	};
 	int i;
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	EACH_FAILURE(wait_event, no_event);
 	mocks_reset();
@@ -289,9 +279,8 @@ static void wait_event__ONE_ACK_FOR_MANY(void **state)
 }
 
 /* Else the CQ of verbs would wait for them for ever. */
-static void delete__events_not_acknowledged_AGAIN(void **state)
+MOCK_TEST(delete__events_not_acknowledged_AGAIN)
 {
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	mock_cq_event(cq);
 	ok(rpma_cq_wait_event(cq));
@@ -308,13 +297,12 @@ static void delete__events_not_acknowledged_AGAIN(void **state)
 }
 
 /* What was read from the raw channel, the library does not count. */
-static void ack__of_raw_events_COUNTS_NOTHING(void **state)
+MOCK_TEST(ack__of_raw_events_COUNTS_NOTHING)
 {
 	struct ibv_cq *ibv_cq = NULL;
 	struct ibv_cq *from = NULL;
 	void *context;
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
 	mock_cq_event(cq);
@@ -327,12 +315,11 @@ static void ack__of_raw_events_COUNTS_NOTHING(void **state)
 	ok(rpma_cq_delete(&cq));
 }
 
-static void claimed__ANSWERS_SHARED_CHANNEL(void **state)
+MOCK_TEST(claimed__ANSWERS_SHARED_CHANNEL)
 {
 	struct ibv_wc wc;
 	int fd = -1;
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	ok(rpma_cq_get_fd(cq, &fd));
 	assert_int_equal(fd, 50);
@@ -350,11 +337,10 @@ static void claimed__ANSWERS_SHARED_CHANNEL(void **state)
 	assert_int_equal(rpma_cq_get_fd(NULL, &fd), RPMA_E_INVAL);
 }
 
-static void claim__arguments_INVAL(void **state)
+MOCK_TEST(claim__arguments_INVAL)
 {
 	int fd = -1;
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	assert_int_equal(rpma_cq_claim(cq, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_cq_release(cq, NULL), RPMA_E_INVAL);
@@ -364,12 +350,11 @@ static void claim__arguments_INVAL(void **state)
 	ok(rpma_cq_delete(&cq));
 }
 
-static void on_channel_object__POLLS_ONLY(void **state)
+MOCK_TEST(on_channel_object__POLLS_ONLY)
 {
 	struct ibv_wc wc;
 	int fd = -1;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 1, channel, 0, NULL, &cq));
 	assert_int_equal(rpma_cq_wait(cq), RPMA_E_SHARED_CHANNEL);
@@ -381,12 +366,11 @@ static void on_channel_object__POLLS_ONLY(void **state)
 	ok(rpma_channel_delete(&channel));
 }
 
-static void get_wc__every_answer(void **state)
+MOCK_TEST(get_wc__every_answer)
 {
 	struct ibv_wc wc[4];
 	int got = 7;
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	mock_poll_answer = 0;
 	assert_int_equal(rpma_cq_get_wc(cq, 4, wc, &got), RPMA_E_NO_COMPLETION);
@@ -413,9 +397,8 @@ static void get_wc__every_answer(void **state)
 	ok(rpma_cq_delete(&cq));
 }
 
-static void arm__as_told(void **state)
+MOCK_TEST(arm__as_told)
 {
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, NULL, &cq));
 	mocks_reset();
 	ok(rpma_cq_arm(cq, true));
@@ -427,14 +410,13 @@ static void arm__as_told(void **state)
 	ok(rpma_cq_delete(&cq));
 }
 
-static void raw__ack_context_and_back(void **state)
+MOCK_TEST(raw__ack_context_and_back)
 {
 	struct rpma_cq *same = NULL;
 	struct ibv_cq *ibv_cq = NULL;
 	struct ibv_cq empty = {0};
 	void *context = NULL;
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 1, NULL, 0, &me, &cq));
 	ok(rpma_cq_get_context(cq, &context));
 	assert_ptr_equal(context, &me);
@@ -461,14 +443,13 @@ static void raw__ack_context_and_back(void **state)
 }
 
 /* A deletion that did not happen: it is found again. */
-static void from_ibv_cq__delete_refused_FOUND(void **state)
+MOCK_TEST(from_ibv_cq__delete_refused_FOUND)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct ibv_cq *ibv_cq = NULL;
 	struct rpma_cq *same = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &cq));
 	ok(rpma_cq_get_ibv_cq(cq, &ibv_cq));
 	ok(rpma_conn_cfg_new(&cfg));
@@ -482,29 +463,4 @@ static void from_ibv_cq__delete_refused_FOUND(void **state)
 	ok(rpma_conn_cfg_delete(&cfg));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__private_EACH_FAILURE),
-		mock_test(new__on_channel_object_EACH_FAILURE),
-		mock_test(delete__EACH_FAILURE),
-		mock_test(delete__standalone_EACH_FAILURE),
-		mock_test(new__more_than_int_IS_INT_MAX),
-		mock_test(new__arguments_INVAL),
-		mock_test(delete__of_a_connection_INVAL),
-		mock_test(delete__busy_AGAIN_AND_KEPT),
-		mock_test(wait__EACH_FAILURE),
-		mock_test(wait_event__ONE_ACK_FOR_MANY),
-		mock_test(delete__events_not_acknowledged_AGAIN),
-		mock_test(ack__of_raw_events_COUNTS_NOTHING),
-		mock_test(claimed__ANSWERS_SHARED_CHANNEL),
-		mock_test(claim__arguments_INVAL),
-		mock_test(on_channel_object__POLLS_ONLY),
-		mock_test(get_wc__every_answer),
-		mock_test(arm__as_told),
-		mock_test(raw__ack_context_and_back),
-		mock_test(from_ibv_cq__delete_refused_FOUND),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -34,12 +34,11 @@ static struct rpma_cq *all_of_them(void)
 	return cqs;
 }
 
-static void find__among_many(void **state)
+MOCK_TEST(find__among_many)
 {
 	struct rpma_cq *cqs = all_of_them();
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < MANY; i++)
 		assert_ptr_equal(rpma__cq_table_find(address(i)), &cqs[i]);
 	assert_null(rpma__cq_table_find(address(MANY)));
@@ -58,13 +57,12 @@ static void find__among_many(void **state)
 }
 
 /* What a child inherits is found there, and the table is not locked. */
-static void find__in_a_child(void **state)
+MOCK_TEST(find__in_a_child)
 {
 	struct rpma_cq cq = {.cq = address(1)};
 	int status = -1;
 	pid_t pid;
 
-	(void)state;
 	rpma__cq_table_add(&cq);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -75,12 +73,4 @@ static void find__in_a_child(void **state)
 	rpma__cq_table_remove(&cq);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(find__among_many),
-		mock_test(find__in_a_child),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

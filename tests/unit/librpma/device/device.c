@@ -49,7 +49,7 @@ static void refuse_request(const struct rpma_conn_cfg *cfg, const char *text)
 	what " is of device other0, the connection of mock0: both have " \
 	     "to be made on one context"
 
-static void conn_req__of_another_device_INVAL(void **state)
+MOCK_TEST(conn_req__of_another_device_INVAL)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_conn_cfg *cfg = NULL;
@@ -57,7 +57,6 @@ static void conn_req__of_another_device_INVAL(void **state)
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_peer_new(MOCK_OTHER_CTX, &peer));
 	ok(rpma_channel_new(MOCK_OTHER_CTX, &channel));
@@ -87,14 +86,13 @@ static void conn_req__of_another_device_INVAL(void **state)
 	world_end();
 }
 
-static void srq_new__of_another_device_INVAL(void **state)
+MOCK_TEST(srq_new__of_another_device_INVAL)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_srq_cfg *cfg = NULL;
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_channel_new(MOCK_OTHER_CTX, &channel));
 	ok(rpma_cq_new(MOCK_OTHER_CTX, 4, NULL, 0, NULL, &cq));
@@ -119,12 +117,11 @@ static void srq_new__of_another_device_INVAL(void **state)
 	world_end();
 }
 
-static void cq_new__channel_of_another_device_INVAL(void **state)
+MOCK_TEST(cq_new__channel_of_another_device_INVAL)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_OTHER_CTX, &channel));
 	mocks_reset();
 	mocks_listen();
@@ -138,11 +135,10 @@ static void cq_new__channel_of_another_device_INVAL(void **state)
 }
 
 /* A second context of one device is another, and the words say which it is. */
-static void check__opened_twice_INVAL(void **state)
+MOCK_TEST(check__opened_twice_INVAL)
 {
 	struct ibv_context again = *MOCK_CTX;
 
-	(void)state;
 	mocks_listen();
 	ok(rpma__device_check("the SRQ", MOCK_CTX, "the RCQ", MOCK_CTX));
 	expect_logged("");
@@ -154,14 +150,4 @@ static void check__opened_twice_INVAL(void **state)
 	stop_listening();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(conn_req__of_another_device_INVAL),
-		mock_test(srq_new__of_another_device_INVAL),
-		mock_test(cq_new__channel_of_another_device_INVAL),
-		mock_test(check__opened_twice_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

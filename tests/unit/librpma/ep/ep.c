@@ -23,7 +23,7 @@ static int listen_once(void)
 
 #define LISTENING "create_evch create_id(evch) getaddrinfo(passive) bind_addr "
 
-static void listen__EACH_FAILURE(void **state)
+MOCK_TEST(listen__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -41,7 +41,6 @@ static void listen__EACH_FAILURE(void **state)
 		 LISTENING "listen(0) freeaddrinfo destroy_id destroy_evch"},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE_IN_ERRNO(listen_once, failures);
 	world_end();
@@ -58,14 +57,13 @@ static int shutdown_once(void)
 	return ret;
 }
 
-static void shutdown__fails_PROVIDER_AND_GONE(void **state)
+MOCK_TEST(shutdown__fails_PROVIDER_AND_GONE)
 {
 	const struct failure failures[] = {
 		{"destroy_id", 1, EIO, RPMA_E_PROVIDER,
 		 LISTENING "listen(0) freeaddrinfo destroy_id destroy_evch"},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE(shutdown_once, failures);
 	world_end();
@@ -86,7 +84,7 @@ static int listen_shared(void)
 	return ret;
 }
 
-static void listen_ex__shared_EACH_FAILURE(void **state)
+MOCK_TEST(listen_ex__shared_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"create_id", 1, ENOMEM, RPMA_E_PROVIDER, "create_id(evch)"},
@@ -98,7 +96,6 @@ static void listen_ex__shared_EACH_FAILURE(void **state)
 		 "freeaddrinfo destroy_id"},
 	};
 
-	(void)state;
 	world_peer();
 	ok(rpma_cm_channel_new(&cm_channel));
 	EACH_FAILURE_IN_ERRNO(listen_shared, failures);
@@ -106,12 +103,11 @@ static void listen_ex__shared_EACH_FAILURE(void **state)
 	world_end();
 }
 
-static void shared__next_conn_req_SHARED_CHANNEL(void **state)
+MOCK_TEST(shared__next_conn_req_SHARED_CHANNEL)
 {
 	struct rpma_conn_req *req = NULL;
 	int fd = -1;
 
-	(void)state;
 	world_peer();
 	ok(rpma_cm_channel_new(&cm_channel));
 	ok(rpma_ep_listen_ex(world.peer, "host", "0", 0, cm_channel, NULL,
@@ -146,7 +142,7 @@ static int take_req(void)
 #define REFUSE "ack reject destroy_id"
 
 /* A request that fails is refused, and leaves nothing here. */
-static void next_conn_req__EACH_FAILURE(void **state)
+MOCK_TEST(next_conn_req__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, "get_cm_event " REFUSE},
@@ -171,7 +167,6 @@ static void next_conn_req__EACH_FAILURE(void **state)
 		       "destroy_cq(10) destroy_ch reject destroy_id"},
 	};
 
-	(void)state;
 	world_peer();
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
 	EACH_FAILURE_IN_ERRNO(take_req, failures);
@@ -179,7 +174,7 @@ static void next_conn_req__EACH_FAILURE(void **state)
 	world_end();
 }
 
-static void next_conn_req__no_event(void **state)
+MOCK_TEST(next_conn_req__no_event)
 {
 	const struct failure failures[] = {
 		{"get_cm_event", 1, EAGAIN, RPMA_E_NO_EVENT, "get_cm_event"},
@@ -188,7 +183,6 @@ static void next_conn_req__no_event(void **state)
 		{"get_cm_event", 1, EIO, RPMA_E_PROVIDER, "get_cm_event"},
 	};
 
-	(void)state;
 	world_peer();
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
 	EACH_FAILURE_IN_ERRNO(next_req, failures);
@@ -196,11 +190,10 @@ static void next_conn_req__no_event(void **state)
 	world_end();
 }
 
-static void next_conn_req__another_event_INVAL(void **state)
+MOCK_TEST(next_conn_req__another_event_INVAL)
 {
 	struct rdma_cm_id id = {0};
 
-	(void)state;
 	world_peer();
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
 	mocks_reset();
@@ -211,13 +204,12 @@ static void next_conn_req__another_event_INVAL(void **state)
 	world_end();
 }
 
-static void arguments__INVAL(void **state)
+MOCK_TEST(arguments__INVAL)
 {
 	struct rpma_conn_req *req = NULL;
 	uint16_t port = 0;
 	int fd = -1;
 
-	(void)state;
 	world_peer();
 	ep = NULL;
 	assert_int_equal(rpma_ep_listen(NULL, "host", "1", &ep), RPMA_E_INVAL);
@@ -248,18 +240,4 @@ static void arguments__INVAL(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(listen__EACH_FAILURE),
-		mock_test(shutdown__fails_PROVIDER_AND_GONE),
-		mock_test(listen_ex__shared_EACH_FAILURE),
-		mock_test(shared__next_conn_req_SHARED_CHANNEL),
-		mock_test(next_conn_req__EACH_FAILURE),
-		mock_test(next_conn_req__no_event),
-		mock_test(next_conn_req__another_event_INVAL),
-		mock_test(arguments__INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

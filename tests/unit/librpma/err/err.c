@@ -10,18 +10,16 @@
 
 #include "err.h"
 
-static void err_2str__every_error_HAS_ITS_TEXT(void **state)
+MOCK_TEST(err_2str__every_error_HAS_ITS_TEXT)
 {
-	(void)state;
 #define CHECK(name, text) assert_string_equal(rpma_err_2str(name), text);
 	RPMA__ERRORS(CHECK)
 #undef CHECK
 	assert_string_equal(rpma_err_2str(0), "Success");
 }
 
-static void err_2str__numbers_ARE_THOSE_OF_1_3(void **state)
+MOCK_TEST(err_2str__numbers_ARE_THOSE_OF_1_3)
 {
-	(void)state;
 	assert_int_equal(RPMA_E_UNKNOWN, -100000);
 	assert_int_equal(RPMA_E_NOSUPP, -100001);
 	assert_int_equal(RPMA_E_PROVIDER, -100002);
@@ -37,17 +35,15 @@ static void err_2str__numbers_ARE_THOSE_OF_1_3(void **state)
 	assert_int_equal(RPMA_E_FORKED, -100011);
 }
 
-static void err_2str__anything_else_IS_UNKNOWN(void **state)
+MOCK_TEST(err_2str__anything_else_IS_UNKNOWN)
 {
-	(void)state;
 	assert_string_equal(rpma_err_2str(1), "Unknown error");
 	assert_string_equal(rpma_err_2str(-100012), "Unknown error");
 	assert_string_equal(rpma_err_2str(-99999), "Unknown error");
 }
 
-static void errno_2str__number_or_errno(void **state)
+MOCK_TEST(errno_2str__number_or_errno)
 {
-	(void)state;
 	errno = EINVAL;
 	assert_string_equal(rpma__errno_2str(ENOMEM), strerror(ENOMEM));
 	assert_string_equal(rpma__errno_2str(-1), strerror(EINVAL));
@@ -55,9 +51,8 @@ static void errno_2str__number_or_errno(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void cm_advice__NAMES_WHAT_IS_MISSING(void **state)
+MOCK_TEST(cm_advice__NAMES_WHAT_IS_MISSING)
 {
-	(void)state;
 	errno = ENODEV;
 	assert_non_null(strstr(rpma__cm_advice(), "/dev/infiniband/rdma_cm"));
 	assert_non_null(strstr(rpma__cm_advice(), "rdma_ucm"));
@@ -69,11 +64,10 @@ static void cm_advice__NAMES_WHAT_IS_MISSING(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static void err_first__KEEPS_THE_FIRST(void **state)
+MOCK_TEST(err_first__KEEPS_THE_FIRST)
 {
 	int ret = 0;
 
-	(void)state;
 	rpma__err_first(&ret, 0);
 	assert_int_equal(ret, 0);
 	rpma__err_first(&ret, RPMA_E_PROVIDER);
@@ -82,16 +76,4 @@ static void err_first__KEEPS_THE_FIRST(void **state)
 	assert_int_equal(ret, RPMA_E_PROVIDER);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(err_2str__every_error_HAS_ITS_TEXT),
-		mock_test(err_2str__numbers_ARE_THOSE_OF_1_3),
-		mock_test(err_2str__anything_else_IS_UNKNOWN),
-		mock_test(errno_2str__number_or_errno),
-		mock_test(cm_advice__NAMES_WHAT_IS_MISSING),
-		mock_test(err_first__KEEPS_THE_FIRST),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -77,7 +77,7 @@ static int delete_flush(void)
 #define MADE_ONCE "sysconf mmap reg_mr(8, 0x1)"
 #define MADE	  MADE_ONCE " "
 
-static void new__EACH_FAILURE(void **state)
+MOCK_TEST(new__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -89,20 +89,18 @@ static void new__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, MADE "dereg_mr munmap"},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE(new_flush, failures);
 	world_end();
 }
 
-static void delete__EACH_FAILURE(void **state)
+MOCK_TEST(delete__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"dereg_mr", 1, EIO, RPMA_E_PROVIDER, MADE "dereg_mr munmap"},
 		{"munmap", 1, EINVAL, RPMA_E_INVAL, MADE "dereg_mr munmap"},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE(delete_flush, failures);
 	mock_fail("dereg_mr", 1, EIO);
@@ -112,7 +110,7 @@ static void delete__EACH_FAILURE(void **state)
 }
 
 /* However many connections a peer has: one page, one region. */
-static void new__ONE_BUFFER_A_PEER(void **state)
+MOCK_TEST(new__ONE_BUFFER_A_PEER)
 {
 	const size_t page = (size_t)__real_sysconf(_SC_PAGESIZE);
 	struct rpma__flush *flushes[100] = {NULL};
@@ -120,7 +118,6 @@ static void new__ONE_BUFFER_A_PEER(void **state)
 	struct rpma_peer *peer = NULL;
 	int i;
 
-	(void)state;
 	world_peer();
 	for (i = 0; i < 100; i++)
 		ok(rpma__flush_new(world.peer, NULL, &flushes[i]));
@@ -143,12 +140,11 @@ static void new__ONE_BUFFER_A_PEER(void **state)
 	world_end();
 }
 
-static void fill__READS_INTO_THE_BUFFER(void **state)
+MOCK_TEST(fill__READS_INTO_THE_BUFFER)
 {
 	struct rpma__flush *flush = NULL;
 	struct rpma_send_wr wr = {0};
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	ok(rpma__flush_new(world.peer, NULL, &flush));
 	rpma__flush_fill(flush, world.remote, 24, 4096,
@@ -164,14 +160,4 @@ static void fill__READS_INTO_THE_BUFFER(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__EACH_FAILURE),
-		mock_test(delete__EACH_FAILURE),
-		mock_test(new__ONE_BUFFER_A_PEER),
-		mock_test(fill__READS_INTO_THE_BUFFER),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -32,13 +32,12 @@ static void become_child(void)
 	atomic_fetch_add_explicit(&rpma__forks, 1, memory_order_relaxed);
 }
 
-static void fork__COUNTS(void **state)
+MOCK_TEST(fork__COUNTS)
 {
 	unsigned before = rpma__forks_now();
 	int status = -1;
 	pid_t pid;
 
-	(void)state;
 	fflush(NULL);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -49,7 +48,7 @@ static void fork__COUNTS(void **state)
 	assert_int_equal(rpma__forks_now(), before);
 }
 
-static void peer__INHERITED(void **state)
+MOCK_TEST(peer__INHERITED)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct rpma_conn_req *req = NULL;
@@ -62,7 +61,6 @@ static void peer__INHERITED(void **state)
 	struct ibv_pd *pd;
 	char mem[8];
 
-	(void)state;
 	ok(rpma_peer_new(MOCK_CTX, &peer));
 	pd = peer->pd;
 	event.id = mock_new_id();
@@ -86,13 +84,12 @@ static void peer__INHERITED(void **state)
 }
 
 /* The id came to the child: it is refused like any that cannot be taken. */
-static void peer__inherited_REQUEST_IS_REFUSED(void **state)
+MOCK_TEST(peer__inherited_REQUEST_IS_REFUSED)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct rpma_conn_req *req = NULL;
 	struct ibv_pd *pd;
 
-	(void)state;
 	world_peer();
 	pd = world.peer->pd;
 	event.id = mock_new_id();
@@ -104,7 +101,7 @@ static void peer__inherited_REQUEST_IS_REFUSED(void **state)
 	ok(ibv_dealloc_pd(pd));
 }
 
-static void mr__INHERITED(void **state)
+MOCK_TEST(mr__INHERITED)
 {
 	struct ibv_mr *ibv_mr;
 	struct ibv_pd *pd;
@@ -113,7 +110,6 @@ static void mr__INHERITED(void **state)
 	uint32_t key;
 	void *ptr;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	ibv_mr = world.mr->ibv_mr;
 	pd = ibv_mr->pd;
@@ -135,7 +131,7 @@ static void mr__INHERITED(void **state)
 	ok(ibv_dealloc_pd(pd));
 }
 
-static void cq__INHERITED(void **state)
+MOCK_TEST(cq__INHERITED)
 {
 	struct rpma_channel *channel = NULL;
 	struct ibv_comp_channel *ibv_channel = NULL;
@@ -146,7 +142,6 @@ static void cq__INHERITED(void **state)
 	void *context;
 	int fd;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_channel_get_ibv_channel(channel, &ibv_channel));
 	ok(rpma_cq_new(MOCK_CTX, 4, channel, 0, NULL, &cq));
@@ -177,7 +172,7 @@ static void cq__INHERITED(void **state)
 }
 
 /* Also as that of a configuration of the child's own. */
-static void srq__INHERITED(void **state)
+MOCK_TEST(srq__INHERITED)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct rpma_srq_cfg *srq_cfg = NULL;
@@ -190,7 +185,6 @@ static void srq__INHERITED(void **state)
 	struct ibv_comp_channel *ibv_channel;
 	struct ibv_pd *pd;
 
-	(void)state;
 	world_peer();
 	pd = world.peer->pd;
 	ok(rpma_srq_new(world.peer, NULL, &srq));
@@ -223,7 +217,7 @@ static void srq__INHERITED(void **state)
 	world_end();
 }
 
-static void ep__INHERITED(void **state)
+MOCK_TEST(ep__INHERITED)
 {
 	struct rpma_cm_channel *cm_channel = NULL;
 	struct rdma_event_channel *evch;
@@ -238,7 +232,6 @@ static void ep__INHERITED(void **state)
 	uint16_t port;
 	int fd;
 
-	(void)state;
 	world_peer();
 	pd = world.peer->pd;
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
@@ -294,7 +287,7 @@ static void destroy_parents(struct rdma_cm_id *id, struct ibv_cq *cq,
 	ok(ibv_dealloc_pd(pd));
 }
 
-static void conn__INHERITED(void **state)
+MOCK_TEST(conn__INHERITED)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct rpma_send_wr wr = {0};
@@ -305,7 +298,6 @@ static void conn__INHERITED(void **state)
 	struct ibv_mr *raw;
 	struct ibv_pd *pd;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_rcq_size(cfg, 7));
 	world_conn(cfg);
@@ -367,38 +359,20 @@ static int connect_req(struct rpma_conn_req **req_ptr)
 	return ret;
 }
 
-static void req__INHERITED(void **state)
+MOCK_TEST(req__INHERITED)
 {
-	(void)state;
 	end_req(rpma_conn_req_delete);
 	end_req(connect_req);
 }
 
 /* What flushes natively has no buffer. */
-static void flush__abandoned_TWICE(void **state)
+MOCK_TEST(flush__abandoned_TWICE)
 {
 	struct rpma__flush *flush = NULL;
 
-	(void)state;
 	rpma__flush_abandon(&flush);
 	assert_null(flush);
 	expect_trace("");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(fork__COUNTS),
-		mock_test(peer__INHERITED),
-		mock_test(peer__inherited_REQUEST_IS_REFUSED),
-		mock_test(mr__INHERITED),
-		mock_test(cq__INHERITED),
-		mock_test(srq__INHERITED),
-		mock_test(ep__INHERITED),
-		mock_test(conn__INHERITED),
-		mock_test(req__INHERITED),
-		mock_test(flush__abandoned_TWICE),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -63,7 +63,7 @@ static int get_and_resolve(void)
 	return ret;
 }
 
-static void passive__EACH_FAILURE(void **state)
+MOCK_TEST(passive__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"getaddrinfo", 1, ENOENT, RPMA_E_PROVIDER,
@@ -73,13 +73,12 @@ static void passive__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "getaddrinfo(passive) bind_addr freeaddrinfo"},
 	};
 
-	(void)state;
 	id = mock_new_id();
 	EACH_FAILURE(get_and_bind, failures);
 	ok(rdma_destroy_id(id));
 }
 
-static void active__EACH_FAILURE(void **state)
+MOCK_TEST(active__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"resolve_addr", 1, ENODEV, RPMA_E_PROVIDER,
@@ -87,18 +86,16 @@ static void active__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "getaddrinfo resolve_addr(42) freeaddrinfo"},
 	};
 
-	(void)state;
 	id = mock_new_id();
 	EACH_FAILURE(get_and_resolve, failures);
 	ok(rdma_destroy_id(id));
 }
 
 /* What the resolver answers is no errno: errno says "Success". */
-static void get__unknown_name_THE_RESOLVERS_WORDS(void **state)
+MOCK_TEST(get__unknown_name_THE_RESOLVERS_WORDS)
 {
 	struct rdma_addrinfo *info = NULL;
 
-	(void)state;
 	begin_to_hear();
 	errno = 0;
 	mock_fail("getaddrinfo", 1, EAI_NONAME);
@@ -117,11 +114,10 @@ static void get__unknown_name_THE_RESOLVERS_WORDS(void **state)
 	ok(rpma_log_set_function(NULL));
 }
 
-static void get__no_rdma_SAYS_WHAT_IS_NEEDED(void **state)
+MOCK_TEST(get__no_rdma_SAYS_WHAT_IS_NEEDED)
 {
 	struct rdma_addrinfo *info = NULL;
 
-	(void)state;
 	begin_to_hear();
 	mock_fail("getaddrinfo", 1, ENODEV);
 	assert_int_equal(rpma__info_get("host", "1", RPMA__INFO_ACTIVE, &info),
@@ -132,14 +128,4 @@ static void get__no_rdma_SAYS_WHAT_IS_NEEDED(void **state)
 	ok(rpma_log_set_function(NULL));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(passive__EACH_FAILURE),
-		mock_test(active__EACH_FAILURE),
-		mock_test(get__unknown_name_THE_RESOLVERS_WORDS),
-		mock_test(get__no_rdma_SAYS_WHAT_IS_NEEDED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -47,7 +47,7 @@ static int wait_with_event(void)
 	return rpma_conn_completion_wait(world.conn);
 }
 
-static void wait__EACH_FAILURE(void **state)
+MOCK_TEST(wait__EACH_FAILURE)
 {
 	const struct failure no_event[] = {
 		{"get_cq_event", 1, EAGAIN, RPMA_E_NO_COMPLETION,
@@ -60,7 +60,6 @@ static void wait__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "get_cq_event ack_cq(1) notify"},
 	};
 
-	(void)state;
 	begin();
 	EACH_FAILURE(wait_conn, no_event);
 	EACH_FAILURE(prepare_conn, no_event);
@@ -73,12 +72,11 @@ static void wait__EACH_FAILURE(void **state)
 	assert_int_equal(prepare_conn(), RPMA_E_INVAL);
 }
 
-static void fd__THAT_OF_THE_CQ(void **state)
+MOCK_TEST(fd__THAT_OF_THE_CQ)
 {
 	int expected = -1;
 	int fd = -1;
 
-	(void)state;
 	begin();
 	assert_int_equal(rpma_conn_get_completion_fd(NULL, &fd), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_get_completion_fd(world.conn, NULL),
@@ -106,9 +104,8 @@ static void expect_shared(void)
 	expect_trace("");
 }
 
-static void wait__claimed_SHARED_CHANNEL(void **state)
+MOCK_TEST(wait__claimed_SHARED_CHANNEL)
 {
-	(void)state;
 	begin();
 	ok(rpma_conn_claim(world.conn, &me));
 	expect_shared();
@@ -120,13 +117,12 @@ static void wait__claimed_SHARED_CHANNEL(void **state)
 }
 
 /* One channel for CQ and RCQ: waiting could bring the other's event. */
-static void wait__shared_channel_POLLS_ONLY(void **state)
+MOCK_TEST(wait__shared_channel_POLLS_ONLY)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	int shared_fd = -1;
 	int fd = -1;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_compl_channel(cfg, true));
 	ok(rpma_conn_cfg_set_rcq_size(cfg, 7));
@@ -141,13 +137,12 @@ static void wait__shared_channel_POLLS_ONLY(void **state)
 	world_end();
 }
 
-static void wait__channel_object_POLLS_ONLY(void **state)
+MOCK_TEST(wait__channel_object_POLLS_ONLY)
 {
 	struct rpma_channel *channel = NULL;
 	struct rpma_conn_cfg *cfg = NULL;
 	int fd = -1;
 
-	(void)state;
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_channel(cfg, channel));
@@ -168,9 +163,8 @@ static int do_write_atomic(void)
 				 ALWAYS, CTX);
 }
 
-static void write_atomic__POSTS_EIGHT_BYTES_FENCED(void **state)
+MOCK_TEST(write_atomic__POSTS_EIGHT_BYTES_FENCED)
 {
-	(void)state;
 	begin();
 	ok(do_write_atomic());
 	assert_int_equal(mock_sent_count, 1);
@@ -191,11 +185,10 @@ static void write_atomic__POSTS_EIGHT_BYTES_FENCED(void **state)
 	world_end();
 }
 
-static void write_atomic__arguments_INVAL(void **state)
+MOCK_TEST(write_atomic__arguments_INVAL)
 {
 	struct rpma_conn *conn;
 
-	(void)state;
 	begin();
 	conn = world.conn;
 	assert_int_equal(rpma_write_atomic(NULL, world.remote, 0, world.mr, 0,
@@ -220,7 +213,7 @@ static void write_atomic__arguments_INVAL(void **state)
 	world_end();
 }
 
-static void write_atomic__EACH_FAILURE(void **state)
+MOCK_TEST(write_atomic__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"post_send", 1, ENOMEM, RPMA_E_PROVIDER, NULL},
@@ -228,7 +221,6 @@ static void write_atomic__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, NULL},
 	};
 
-	(void)state;
 	begin();
 	EACH_FAILURE(do_write_atomic, failures);
 	ok(rpma_conn_claim(world.conn, &me));
@@ -240,12 +232,11 @@ static void write_atomic__EACH_FAILURE(void **state)
 }
 
 /* Claimed or not: the owner is the parent's. */
-static void inherited__FORKED(void **state)
+MOCK_TEST(inherited__FORKED)
 {
 	struct rpma_completion cmpl;
 	int fd = -1;
 
-	(void)state;
 	begin();
 	ok(rpma_conn_claim(world.conn, &me));
 	/* relaxed: one thread */
@@ -266,19 +257,4 @@ static void inherited__FORKED(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(wait__EACH_FAILURE),
-		mock_test(fd__THAT_OF_THE_CQ),
-		mock_test(wait__claimed_SHARED_CHANNEL),
-		mock_test(wait__shared_channel_POLLS_ONLY),
-		mock_test(wait__channel_object_POLLS_ONLY),
-		mock_test(write_atomic__POSTS_EIGHT_BYTES_FENCED),
-		mock_test(write_atomic__arguments_INVAL),
-		mock_test(write_atomic__EACH_FAILURE),
-		mock_test(inherited__FORKED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -104,7 +104,7 @@ static int get_nothing(const struct way *way)
 	return ret;
 }
 
-static void get__nothing_there_EACH_ANSWER(void **state)
+MOCK_TEST(get__nothing_there_EACH_ANSWER)
 {
 	const struct {
 		int answer;
@@ -117,7 +117,6 @@ static void get__nothing_there_EACH_ANSWER(void **state)
 	size_t i;
 	size_t way;
 
-	(void)state;
 	begin();
 	for (way = 0; way < WAYS; way++) {
 		for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
@@ -132,12 +131,11 @@ static void get__nothing_there_EACH_ANSWER(void **state)
 	world_end();
 }
 
-static void get__arguments_INVAL(void **state)
+MOCK_TEST(get__arguments_INVAL)
 {
 	struct rpma_conn *conn;
 	size_t way;
 
-	(void)state;
 	begin();
 	for (way = 0; way < WAYS; way++)
 		assert_int_equal(ways[way].get(NULL), RPMA_E_INVAL);
@@ -151,7 +149,7 @@ static void get__arguments_INVAL(void **state)
 }
 
 /* The longer struct is all written but imm, the shorter ends before flags. */
-static void get__success_TRANSLATED(void **state)
+MOCK_TEST(get__success_TRANSLATED)
 {
 	const struct {
 		enum ibv_wc_opcode opcode;
@@ -166,7 +164,6 @@ static void get__success_TRANSLATED(void **state)
 	size_t i;
 	size_t way;
 
-	(void)state;
 	begin();
 	for (i = 0; i < WAYS * sizeof(pairs) / sizeof(pairs[0]); i++) {
 		way = i % WAYS;
@@ -191,12 +188,11 @@ static void get__success_TRANSLATED(void **state)
 	world_end();
 }
 
-static void get__failed_CONTEXT_AND_STATUS_ONLY(void **state)
+MOCK_TEST(get__failed_CONTEXT_AND_STATUS_ONLY)
 {
 	struct rpma_completion cmpl;
 	size_t way;
 
-	(void)state;
 	begin();
 	for (way = 0; way < WAYS; way++) {
 		/* of a failed one the opcode may be anything */
@@ -217,12 +213,11 @@ static void get__failed_CONTEXT_AND_STATUS_ONLY(void **state)
 	world_end();
 }
 
-static void get__immediate_IN_HOST_ORDER(void **state)
+MOCK_TEST(get__immediate_IN_HOST_ORDER)
 {
 	struct rpma_completion cmpl;
 	size_t way;
 
-	(void)state;
 	begin();
 	for (way = 0; way < WAYS; way++) {
 		deliver(&(struct ibv_wc){
@@ -254,12 +249,11 @@ static void get__immediate_IN_HOST_ORDER(void **state)
 }
 
 /* 0.9 had no word for it yet. */
-static void get__write_with_immediate_RECV_RDMA_WITH_IMM(void **state)
+MOCK_TEST(get__write_with_immediate_RECV_RDMA_WITH_IMM)
 {
 	struct rpma_completion cmpl;
 	size_t way;
 
-	(void)state;
 	begin();
 	for (way = 0; way < WAYS; way++) {
 		deliver(&(struct ibv_wc){
@@ -283,7 +277,7 @@ static void get__write_with_immediate_RECV_RDMA_WITH_IMM(void **state)
 }
 
 /* Bound windows, native flushes, ... : taken, and no word for it. */
-static void get__other_opcode_NOSUPP(void **state)
+MOCK_TEST(get__other_opcode_NOSUPP)
 {
 	const int opcodes[] = {IBV_WC_COMP_SWAP,
 			       IBV_WC_BIND_MW,
@@ -293,7 +287,6 @@ static void get__other_opcode_NOSUPP(void **state)
 			       13};
 	size_t i;
 
-	(void)state;
 	begin();
 	for (i = 0; i < WAYS * sizeof(opcodes) / sizeof(opcodes[0]); i++) {
 		mocks_reset();
@@ -308,11 +301,10 @@ static void get__other_opcode_NOSUPP(void **state)
 }
 
 /* In the words of a program of 0.9: nothing behind its 24 bytes. */
-static void get__0_9_STAYS_WITHIN_ITS_STRUCT(void **state)
+MOCK_TEST(get__0_9_STAYS_WITHIN_ITS_STRUCT)
 {
 	struct guarded guarded;
 
-	(void)state;
 	assert_int_equal(sizeof(guarded.cmpl), 24);
 	begin();
 	deliver(&(struct ibv_wc){
@@ -330,11 +322,10 @@ static void get__0_9_STAYS_WITHIN_ITS_STRUCT(void **state)
 }
 
 /* Taking completions of a connection, or a CQ, that another has claimed. */
-static void get__claimed_SHARED_CHANNEL(void **state)
+MOCK_TEST(get__claimed_SHARED_CHANNEL)
 {
 	size_t way;
 
-	(void)state;
 	begin();
 	for (way = 0; way < WAYS; way++) {
 		ok(rpma_cq_claim(cq, &me));
@@ -352,19 +343,4 @@ static void get__claimed_SHARED_CHANNEL(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(get__nothing_there_EACH_ANSWER),
-		mock_test(get__arguments_INVAL),
-		mock_test(get__success_TRANSLATED),
-		mock_test(get__failed_CONTEXT_AND_STATUS_ONLY),
-		mock_test(get__immediate_IN_HOST_ORDER),
-		mock_test(get__write_with_immediate_RECV_RDMA_WITH_IMM),
-		mock_test(get__other_opcode_NOSUPP),
-		mock_test(get__0_9_STAYS_WITHIN_ITS_STRUCT),
-		mock_test(get__claimed_SHARED_CHANNEL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

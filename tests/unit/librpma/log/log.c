@@ -36,24 +36,22 @@ static void log_it(enum rpma_log_level level, const char *file_name,
 }
 
 /* before anything is set: what a program starts with */
-static void defaults__release(void **state)
+TEST(defaults__release)
 {
 	enum rpma_log_level level = RPMA_LOG_LEVEL_DEBUG;
 
-	(void)state;
 	ok(rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &level));
 	assert_int_equal(level, RPMA_LOG_LEVEL_WARNING);
 	ok(rpma_log_get_threshold(RPMA_LOG_THRESHOLD_AUX, &level));
 	assert_int_equal(level, RPMA_LOG_DISABLED);
 }
 
-static void threshold__set_then_get_IS_THE_SAME(void **state)
+TEST(threshold__set_then_get_IS_THE_SAME)
 {
 	enum rpma_log_level level;
 	int threshold;
 	int value;
 
-	(void)state;
 	for (threshold = 0; threshold < RPMA_LOG_THRESHOLD_MAX; threshold++) {
 		for (value = -1; value <= 5; value++) {
 			ok(rpma_log_set_threshold(threshold, value));
@@ -63,11 +61,10 @@ static void threshold__set_then_get_IS_THE_SAME(void **state)
 	}
 }
 
-static void threshold__out_of_range_INVAL(void **state)
+TEST(threshold__out_of_range_INVAL)
 {
 	enum rpma_log_level level = RPMA_LOG_LEVEL_NOTICE;
 
-	(void)state;
 	assert_int_equal(rpma_log_set_threshold(2, 0), RPMA_E_INVAL);
 	assert_int_equal(rpma_log_set_threshold(-1, 0), RPMA_E_INVAL);
 	assert_int_equal(rpma_log_set_threshold(0, 6), RPMA_E_INVAL);
@@ -77,9 +74,8 @@ static void threshold__out_of_range_INVAL(void **state)
 	assert_int_equal(level, RPMA_LOG_LEVEL_NOTICE);
 }
 
-static void function__own_GETS_WHAT_PASSES(void **state)
+TEST(function__own_GETS_WHAT_PASSES)
 {
-	(void)state;
 	calls = 0;
 	ok(rpma_log_set_function(log_it));
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
@@ -101,9 +97,8 @@ static void function__own_GETS_WHAT_PASSES(void **state)
 }
 
 /* The auxiliary threshold is the default function's, nobody else's. */
-static void function__own_IGNORES_AUX(void **state)
+TEST(function__own_IGNORES_AUX)
 {
-	(void)state;
 	calls = 0;
 	ok(rpma_log_set_function(log_it));
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
@@ -117,9 +112,8 @@ static void function__own_IGNORES_AUX(void **state)
 	assert_int_equal(calls, 3);
 }
 
-static void message__of_another_library_LIKE_OURS(void **state)
+TEST(message__of_another_library_LIKE_OURS)
 {
-	(void)state;
 	calls = 0;
 	ok(rpma_log_set_function(log_it));
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
@@ -134,11 +128,10 @@ static void message__of_another_library_LIKE_OURS(void **state)
 	ok(rpma_log_set_function(NULL));
 }
 
-static void message__no_level_or_format_NOTHING(void **state)
+TEST(message__no_level_or_format_NOTHING)
 {
 	const char *none = NULL;
 
-	(void)state;
 	calls = 0;
 	ok(rpma_log_set_function(log_it));
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
@@ -150,11 +143,10 @@ static void message__no_level_or_format_NOTHING(void **state)
 }
 
 /* It ends in its newline all the same. */
-static void message__long_IS_CUT(void **state)
+TEST(message__long_IS_CUT)
 {
 	char text[3000];
 
-	(void)state;
 	calls = 0;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
@@ -175,9 +167,8 @@ static void log_to_us(void)
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
 }
 
-static void hold__nested_NOTHING_BEFORE_THE_LAST_RELEASE(void **state)
+MOCK_TEST(hold__nested_NOTHING_BEFORE_THE_LAST_RELEASE)
 {
-	(void)state;
 	log_to_us();
 	rpma_log_hold();
 	RPMA_LOG_ERROR("first %d", 1);
@@ -200,11 +191,10 @@ static void hold__nested_NOTHING_BEFORE_THE_LAST_RELEASE(void **state)
 	ok(rpma_log_set_function(NULL));
 }
 
-static void hold__long_THE_SAME_TEXT(void **state)
+MOCK_TEST(hold__long_THE_SAME_TEXT)
 {
 	char text[1024];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	log_to_us();
@@ -217,9 +207,8 @@ static void hold__long_THE_SAME_TEXT(void **state)
 	ok(rpma_log_set_function(NULL));
 }
 
-static void hold__no_memory_COUNTED(void **state)
+MOCK_TEST(hold__no_memory_COUNTED)
 {
-	(void)state;
 	log_to_us();
 	rpma_log_hold();
 	mock_fail("malloc", 1, ENOMEM);
@@ -250,9 +239,8 @@ static void log_more(enum rpma_log_level level, const char *file_name,
 	assert_int_equal(calls, 2);
 }
 
-static void release__function_holds_too_EACH_ONCE(void **state)
+MOCK_TEST(release__function_holds_too_EACH_ONCE)
 {
-	(void)state;
 	log_to_us();
 	ok(rpma_log_set_function(log_more));
 	rpma_log_hold();
@@ -270,11 +258,10 @@ static void *log_there(void *arg)
 	return NULL;
 }
 
-static void hold__of_a_thread_ITS_OWN_ONLY(void **state)
+MOCK_TEST(hold__of_a_thread_ITS_OWN_ONLY)
 {
 	pthread_t thread;
 
-	(void)state;
 	log_to_us();
 	rpma_log_hold();
 	assert_int_equal(pthread_create(&thread, NULL, log_there, NULL), 0);
@@ -285,23 +272,4 @@ static void hold__of_a_thread_ITS_OWN_ONLY(void **state)
 	ok(rpma_log_set_function(NULL));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults__release),
-		cmocka_unit_test(threshold__set_then_get_IS_THE_SAME),
-		cmocka_unit_test(threshold__out_of_range_INVAL),
-		cmocka_unit_test(function__own_GETS_WHAT_PASSES),
-		cmocka_unit_test(function__own_IGNORES_AUX),
-		cmocka_unit_test(message__of_another_library_LIKE_OURS),
-		cmocka_unit_test(message__no_level_or_format_NOTHING),
-		cmocka_unit_test(message__long_IS_CUT),
-		mock_test(hold__nested_NOTHING_BEFORE_THE_LAST_RELEASE),
-		mock_test(hold__long_THE_SAME_TEXT),
-		mock_test(hold__no_memory_COUNTED),
-		mock_test(release__function_holds_too_EACH_ONCE),
-		mock_test(hold__of_a_thread_ITS_OWN_ONLY),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -143,9 +143,8 @@ static void fatal(void)
 }
 
 /* The program has set nothing, and this is a container. */
-static void log__no_syslog_ERRORS_ON_STDERR(void **state)
+TEST(log__no_syslog_ERRORS_ON_STDERR)
 {
-	(void)state;
 	dgram_errno = ENOENT;
 	errno = EADDRINUSE;
 	assert_non_null(strstr(stderr_of(error_with_place), "it is so\n"));
@@ -162,9 +161,8 @@ static void log__no_syslog_ERRORS_ON_STDERR(void **state)
 				       "it is so\n");
 }
 
-static void log__syslog_listens_NOTHING_ON_STDERR(void **state)
+TEST(log__syslog_listens_NOTHING_ON_STDERR)
 {
-	(void)state;
 	dgram_errno = 0;
 	assert_string_equal(stderr_of(error_with_place), "");
 	dgram_errno = EPROTOTYPE;
@@ -173,9 +171,8 @@ static void log__syslog_listens_NOTHING_ON_STDERR(void **state)
 }
 
 /* Set once, the threshold rules: as in 1.3, nobody asks for syslog. */
-static void log__aux_set_RULES_WITHOUT_SYSLOG(void **state)
+TEST(log__aux_set_RULES_WITHOUT_SYSLOG)
 {
-	(void)state;
 	dgram_errno = ENOENT;
 	connects = 0;
 	aux(RPMA_LOG_DISABLED);
@@ -187,7 +184,7 @@ static void log__aux_set_RULES_WITHOUT_SYSLOG(void **state)
 	assert_int_equal(connects, 0);
 }
 
-static void log__every_level_HAS_TAG_AND_SEVERITY(void **state)
+TEST(log__every_level_HAS_TAG_AND_SEVERITY)
 {
 	const char *tags[] = {"*FATAL* ", "*ERROR* ", "*WARN*  ",
 			      "*NOTE*  ", "*INFO*  ", "*DEBUG* "};
@@ -196,7 +193,6 @@ static void log__every_level_HAS_TAG_AND_SEVERITY(void **state)
 	char expected[64];
 	int level;
 
-	(void)state;
 	aux(RPMA_LOG_DISABLED);
 	for (level = 0; level <= RPMA_LOG_LEVEL_DEBUG; level++) {
 		CALL(level, "a/b.c", "text\n");
@@ -207,9 +203,8 @@ static void log__every_level_HAS_TAG_AND_SEVERITY(void **state)
 	}
 }
 
-static void log__disabled_SAYS_NOTHING(void **state)
+TEST(log__disabled_SAYS_NOTHING)
 {
-	(void)state;
 	syslog_calls = 0;
 	CALL(RPMA_LOG_DISABLED, "b.c", "text\n");
 	CALL(-2, "b.c", "text\n");
@@ -217,19 +212,17 @@ static void log__disabled_SAYS_NOTHING(void **state)
 	assert_int_equal(syslog_calls, 0);
 }
 
-static void log__aux_below_NOTHING_ON_STDERR(void **state)
+TEST(log__aux_below_NOTHING_ON_STDERR)
 {
-	(void)state;
 	aux(RPMA_LOG_LEVEL_FATAL);
 	assert_string_equal(stderr_of(error_with_place), "");
 }
 
-static void log__aux_passes_ON_STDERR_WITH_TIME(void **state)
+TEST(log__aux_passes_ON_STDERR_WITH_TIME)
 {
 	char tail[128];
 	const char *text;
 
-	(void)state;
 	aux(RPMA_LOG_LEVEL_ERROR);
 	text = stderr_of(error_with_place);
 	snprintf(tail, sizeof(tail),
@@ -240,11 +233,10 @@ static void log__aux_passes_ON_STDERR_WITH_TIME(void **state)
 	assert_int_equal(text[15], '.');
 }
 
-static void log__no_clock_SAYS_SO(void **state)
+TEST(log__no_clock_SAYS_SO)
 {
 	const char *text;
 
-	(void)state;
 	aux(RPMA_LOG_LEVEL_ERROR);
 	clock_fails = true;
 	text = stderr_of(error_without_place);
@@ -253,11 +245,10 @@ static void log__no_clock_SAYS_SO(void **state)
 	assert_string_equal(to_syslog, "rpma: *ERROR* alone\n");
 }
 
-static void log__long_message_IS_CUT(void **state)
+TEST(log__long_message_IS_CUT)
 {
 	char text[3000];
 
-	(void)state;
 	aux(RPMA_LOG_DISABLED);
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
@@ -266,42 +257,22 @@ static void log__long_message_IS_CUT(void **state)
 }
 
 /* A wide character that the C locale has no bytes for. */
-static void log__unprintable_SAYS_NOTHING(void **state)
+TEST(log__unprintable_SAYS_NOTHING)
 {
 	const wchar_t text[] = {0x20ac, 0};
 
-	(void)state;
 	syslog_calls = 0;
 	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "%ls\n", text);
 	assert_int_equal(syslog_calls, 0);
 }
 
 /* Neither when the library is loaded nor by a message. */
-static void log__program_KEEPS_ITS_IDENTITY(void **state)
+TEST(log__program_KEEPS_ITS_IDENTITY)
 {
-	(void)state;
 	syslog_calls = 0;
 	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "text\n");
 	assert_int_equal(syslog_calls, 1);
 	assert_int_equal(identity_taken, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* before a test sets the auxiliary threshold */
-		cmocka_unit_test(log__no_syslog_ERRORS_ON_STDERR),
-		cmocka_unit_test(log__syslog_listens_NOTHING_ON_STDERR),
-		cmocka_unit_test(log__aux_set_RULES_WITHOUT_SYSLOG),
-		cmocka_unit_test(log__every_level_HAS_TAG_AND_SEVERITY),
-		cmocka_unit_test(log__disabled_SAYS_NOTHING),
-		cmocka_unit_test(log__aux_below_NOTHING_ON_STDERR),
-		cmocka_unit_test(log__aux_passes_ON_STDERR_WITH_TIME),
-		cmocka_unit_test(log__no_clock_SAYS_SO),
-		cmocka_unit_test(log__long_message_IS_CUT),
-		cmocka_unit_test(log__unprintable_SAYS_NOTHING),
-		cmocka_unit_test(log__program_KEEPS_ITS_IDENTITY),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

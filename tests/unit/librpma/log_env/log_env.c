@@ -117,11 +117,10 @@ static const char *words_of(const char *value, bool is_setuid)
 #define SAYS(words, text)  assert_non_null(strstr(words, text))
 #define HIDES(words, text) assert_null(strstr(words, text))
 
-static void env__level_RAISED_AND_ON_STDERR(void **state)
+TEST(env__level_RAISED_AND_ON_STDERR)
 {
 	const char *words = words_of("info", false);
 
-	(void)state;
 	SAYS(words, "first 4\n");
 	SAYS(words, "first warning\n");
 	SAYS(words, "first info\n");
@@ -132,43 +131,39 @@ static void env__level_RAISED_AND_ON_STDERR(void **state)
 }
 
 /* A threshold that the program sets is the program's. */
-static void env__program_sets_RULES(void **state)
+TEST(env__program_sets_RULES)
 {
 	const char *words = words_of("debug", false);
 
-	(void)state;
 	SAYS(words, "own 2\n");
 	SAYS(words, "own warning\n");
 	HIDES(words, "own info\n");
 	HIDES(words, "quiet warning\n");
 }
 
-static void env__less_than_the_default_NOT_LOWERED(void **state)
+TEST(env__less_than_the_default_NOT_LOWERED)
 {
 	const char *words = words_of("fatal", false);
 
-	(void)state;
 	SAYS(words, "first 2\n");
 	HIDES(words, "first warning\n"); /* it went to syslog */
 }
 
-static void env__empty_AS_NONE(void **state)
+TEST(env__empty_AS_NONE)
 {
 	const char *words = words_of("", false);
 
-	(void)state;
 	SAYS(words, "first 2\n");
 	HIDES(words, "RPMA_LOG");
 }
 
-static void env__bad_value_SAID_ONCE(void **state)
+TEST(env__bad_value_SAID_ONCE)
 {
 	static const char *const bad[] = {"verbose", "Debug", "5", "debug "};
 	const char *words;
 	const char *said;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		words = words_of(bad[i], false);
 		SAYS(words, bad[i]);
@@ -180,11 +175,10 @@ static void env__bad_value_SAID_ONCE(void **state)
 	}
 }
 
-static void env__setuid_IGNORED(void **state)
+TEST(env__setuid_IGNORED)
 {
 	const char *words = words_of("debug", true);
 
-	(void)state;
 	SAYS(words, "first 2\n");
 	HIDES(words, "first info\n");
 	HIDES(words_of("verbose", true), "verbose");
@@ -192,16 +186,7 @@ static void env__setuid_IGNORED(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(env__level_RAISED_AND_ON_STDERR),
-		cmocka_unit_test(env__program_sets_RULES),
-		cmocka_unit_test(env__less_than_the_default_NOT_LOWERED),
-		cmocka_unit_test(env__empty_AS_NONE),
-		cmocka_unit_test(env__bad_value_SAID_ONCE),
-		cmocka_unit_test(env__setuid_IGNORED),
-	};
-
 	if (getenv(CHILD))
 		return child();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

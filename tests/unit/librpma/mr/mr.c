@@ -36,7 +36,7 @@ static int dereg(void)
 	return ret;
 }
 
-static void reg__EACH_FAILURE(void **state)
+MOCK_TEST(reg__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -45,14 +45,13 @@ static void reg__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "reg_mr(32, 0x4) dereg_mr"},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE(reg, failures);
 	world_end();
 }
 
 /* Memory that cannot be pinned is tried once more, if the device can. */
-static void reg__odp_EACH_FAILURE(void **state)
+MOCK_TEST(reg__odp_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"reg_mr", 1, EOPNOTSUPP, 0,
@@ -60,7 +59,6 @@ static void reg__odp_EACH_FAILURE(void **state)
 		{"reg_mr", 1, EINVAL, RPMA_E_PROVIDER, "reg_mr(32, 0x4)"},
 	};
 
-	(void)state;
 	world_peer();
 	world.peer->caps.odp = true;
 	EACH_FAILURE(reg, failures);
@@ -71,14 +69,13 @@ static void reg__odp_EACH_FAILURE(void **state)
 	world_end();
 }
 
-static void dereg__fails_PROVIDER(void **state)
+MOCK_TEST(dereg__fails_PROVIDER)
 {
 	const struct failure failures[] = {
 		{"dereg_mr", 1, EINVAL, RPMA_E_PROVIDER, NULL},
 		{NULL, 0, 0, 0, NULL},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE(dereg, failures);
 	world_end();
@@ -98,7 +95,7 @@ static int from_ibv_mr(void)
 }
 
 /* The ibv_mr is neither made nor destroyed by it. */
-static void from_ibv_mr__EACH_FAILURE(void **state)
+MOCK_TEST(from_ibv_mr__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -107,7 +104,6 @@ static void from_ibv_mr__EACH_FAILURE(void **state)
 	struct ibv_pd *pd = NULL;
 	char mem[8];
 
-	(void)state;
 	world_peer();
 	ok(rpma_peer_get_ibv_pd(world.peer, &pd));
 	the_ibv_mr =
@@ -119,7 +115,7 @@ static void from_ibv_mr__EACH_FAILURE(void **state)
 }
 
 /* Work requests and descriptors begin at the iova, whatever addr is. */
-static void from_ibv_mr__iova_IS_WHERE_IT_BEGINS(void **state)
+MOCK_TEST(from_ibv_mr__iova_IS_WHERE_IT_BEGINS)
 {
 	struct rpma_mr_local *mr = NULL;
 	struct rpma_recv_wr wr;
@@ -131,7 +127,6 @@ static void from_ibv_mr__iova_IS_WHERE_IT_BEGINS(void **state)
 	char desc[21];
 	char mem[8];
 
-	(void)state;
 	world_peer();
 	ok(rpma_peer_get_ibv_pd(world.peer, &pd));
 	the_ibv_mr = ibv_reg_mr(pd, mem, sizeof(mem), IBV_ACCESS_LOCAL_WRITE);
@@ -154,14 +149,13 @@ static void from_ibv_mr__iova_IS_WHERE_IT_BEGINS(void **state)
 	world_end();
 }
 
-static void from_ibv_mr__another_domain_INVAL(void **state)
+MOCK_TEST(from_ibv_mr__another_domain_INVAL)
 {
 	struct rpma_peer *another = NULL;
 	struct rpma_mr_local *mr = NULL;
 	struct ibv_pd *pd = NULL;
 	char mem[8];
 
-	(void)state;
 	world_peer();
 	ok(rpma_peer_new(MOCK_CTX, &another));
 	ok(rpma_peer_get_ibv_pd(another, &pd));
@@ -175,12 +169,11 @@ static void from_ibv_mr__another_domain_INVAL(void **state)
 	world_end();
 }
 
-static void reg__arguments_INVAL(void **state)
+MOCK_TEST(reg__arguments_INVAL)
 {
 	struct rpma_mr_local *mr = NULL;
 	char mem[8];
 
-	(void)state;
 	world_peer();
 	assert_int_equal(rpma_mr_reg(NULL, mem, 8, 1, &mr), RPMA_E_INVAL);
 	assert_int_equal(rpma_mr_reg(world.peer, NULL, 8, 1, &mr),
@@ -199,13 +192,12 @@ static void reg__arguments_INVAL(void **state)
 	world_end();
 }
 
-static void getters__AGREE(void **state)
+MOCK_TEST(getters__AGREE)
 {
 	uint32_t lkey = 0;
 	size_t size = 0;
 	void *ptr = NULL;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	ok(rpma_mr_get_ptr(world.mr, &ptr));
 	ok(rpma_mr_get_size(world.mr, &size));
@@ -227,7 +219,7 @@ static int advise(void)
 	return rpma_mr_advise(world.mr, 8, 16, 1, 2);
 }
 
-static void advise__EACH_FAILURE(void **state)
+MOCK_TEST(advise__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"advise_mr", 1, EOPNOTSUPP, RPMA_E_NOSUPP, NULL},
@@ -237,26 +229,10 @@ static void advise__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "advise_mr(1, 2, 16 bytes)"},
 	};
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	EACH_FAILURE(advise, failures);
 	assert_int_equal(rpma_mr_advise(NULL, 0, 8, 0, 0), RPMA_E_INVAL);
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(reg__EACH_FAILURE),
-		mock_test(reg__odp_EACH_FAILURE),
-		mock_test(dereg__fails_PROVIDER),
-		mock_test(reg__arguments_INVAL),
-		mock_test(getters__AGREE),
-		mock_test(advise__EACH_FAILURE),
-		mock_test(from_ibv_mr__EACH_FAILURE),
-		mock_test(from_ibv_mr__iova_IS_WHERE_IT_BEGINS),
-		mock_test(from_ibv_mr__another_domain_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -29,7 +29,7 @@ static int decode(void)
 	return ret;
 }
 
-static void encode__IS_21_BYTES(void **state)
+MOCK_TEST(encode__IS_21_BYTES)
 {
 	struct ibv_mr ibv_mr = {
 		.length = 0x1112131415161718,
@@ -43,7 +43,6 @@ static void encode__IS_21_BYTES(void **state)
 	uint8_t desc[22];
 	size_t size = 0;
 
-	(void)state;
 	memset(desc, 0xee, sizeof(desc));
 	ok(rpma_mr_get_descriptor_size(&mr, &size));
 	assert_int_equal(size, 21);
@@ -52,7 +51,7 @@ static void encode__IS_21_BYTES(void **state)
 }
 
 /* The byte has no room for it: a descriptor tells that it can be read. */
-static void encode__atomics_ARE_READ(void **state)
+MOCK_TEST(encode__atomics_ARE_READ)
 {
 	struct ibv_mr ibv_mr = {0};
 	struct rpma_mr_local mr = {
@@ -61,18 +60,16 @@ static void encode__atomics_ARE_READ(void **state)
 	};
 	uint8_t desc[21];
 
-	(void)state;
 	ok(rpma_mr_get_descriptor(&mr, desc));
 	assert_int_equal(desc[20], RPMA_MR_USAGE_READ_SRC);
 }
 
-static void decode__EACH_FIELD(void **state)
+MOCK_TEST(decode__EACH_FIELD)
 {
 	struct rpma_mr_remote *mr = NULL;
 	size_t size = 0;
 	int flush_type = 0;
 
-	(void)state;
 	ok(rpma_mr_remote_from_descriptor(bytes, 21, &mr));
 	assert_int_equal(mr->raddr, 0x0102030405060708);
 	assert_int_equal(mr->rkey, 0x21222324);
@@ -87,12 +84,11 @@ static void decode__EACH_FIELD(void **state)
 }
 
 /* Programs compare them. */
-static void decode__twice_SAME_BYTES(void **state)
+MOCK_TEST(decode__twice_SAME_BYTES)
 {
 	struct rpma_mr_remote *a = NULL;
 	struct rpma_mr_remote *b = NULL;
 
-	(void)state;
 	ok(rpma_mr_remote_from_descriptor(bytes, 21, &a));
 	ok(rpma_mr_remote_from_descriptor(bytes, 22, &b));
 	assert_memory_equal(a, b, sizeof(*a));
@@ -100,14 +96,13 @@ static void decode__twice_SAME_BYTES(void **state)
 	ok(rpma_mr_remote_delete(&b));
 }
 
-static void decode__every_usage_BUT_NONE(void **state)
+MOCK_TEST(decode__every_usage_BUT_NONE)
 {
 	struct rpma_mr_remote *mr = NULL;
 	uint8_t desc[21];
 	int usage;
 	int type;
 
-	(void)state;
 	memcpy(desc, bytes, sizeof(desc));
 	for (usage = 1; usage < 256; usage++) {
 		desc[20] = (uint8_t)usage;
@@ -123,14 +118,13 @@ static void decode__every_usage_BUT_NONE(void **state)
 	assert_null(mr);
 }
 
-static void decode__no_memory_NOMEM(void **state)
+MOCK_TEST(decode__no_memory_NOMEM)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
 		{NULL, 0, 0, 0, ""},
 	};
 
-	(void)state;
 	EACH_FAILURE(decode, failures);
 }
 
@@ -152,9 +146,8 @@ static void keep_message(enum rpma_log_level level, const char *file_name,
 }
 
 /* Upstream: half of the address, and of the wrong end on some machines. */
-static void decode__log_SAYS_ALL_OF_IT(void **state)
+MOCK_TEST(decode__log_SAYS_ALL_OF_IT)
 {
-	(void)state;
 	ok(rpma_log_set_function(keep_message));
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
 	ok(decode());
@@ -165,7 +158,7 @@ static void decode__log_SAYS_ALL_OF_IT(void **state)
 				    "rkey 0x21222324, usage 0xb1\n");
 }
 
-static void arguments__INVAL(void **state)
+MOCK_TEST(arguments__INVAL)
 {
 	struct rpma_mr_remote *mr = NULL;
 	struct rpma_mr_local local = {0};
@@ -173,7 +166,6 @@ static void arguments__INVAL(void **state)
 	size_t size;
 	int type;
 
-	(void)state;
 	assert_int_equal(rpma_mr_get_descriptor(NULL, desc), RPMA_E_INVAL);
 	assert_int_equal(rpma_mr_get_descriptor(&local, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_mr_get_descriptor_size(NULL, &size),
@@ -198,18 +190,4 @@ static void arguments__INVAL(void **state)
 	ok(rpma_mr_remote_delete(&mr));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(encode__IS_21_BYTES),
-		mock_test(encode__atomics_ARE_READ),
-		mock_test(decode__EACH_FIELD),
-		mock_test(decode__twice_SAME_BYTES),
-		mock_test(decode__every_usage_BUT_NONE),
-		mock_test(decode__no_memory_NOMEM),
-		mock_test(decode__log_SAYS_ALL_OF_IT),
-		mock_test(arguments__INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

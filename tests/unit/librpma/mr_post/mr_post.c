@@ -9,9 +9,8 @@
 
 #include "mr_post.h"
 
-static void send_flags__of_every_flag(void **state)
+MOCK_TEST(send_flags__of_every_flag)
 {
-	(void)state;
 	assert_int_equal(rpma__send_flags(RPMA_F_COMPLETION_ON_ERROR), 0);
 	assert_int_equal(rpma__send_flags(RPMA_F_COMPLETION_ALWAYS),
 			 IBV_SEND_SIGNALED);
@@ -19,13 +18,12 @@ static void send_flags__of_every_flag(void **state)
 	assert_int_equal(rpma__send_flags(4), 0);
 }
 
-static void fill__part_of_a_region(void **state)
+MOCK_TEST(fill__part_of_a_region)
 {
 	struct rpma_sge part = {.offset = 8, .len = 16};
 	struct rpma_send_wr wr;
 	struct rpma_recv_wr recv;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	part.mr = world.mr;
 	memset(&wr, 0xff, sizeof(wr));
@@ -50,12 +48,11 @@ static void fill__part_of_a_region(void **state)
 }
 
 /* As 1.3: what does not fit is cut. */
-static void fill__length_IS_32_BITS(void **state)
+MOCK_TEST(fill__length_IS_32_BITS)
 {
 	struct rpma_sge part = {.len = (1ULL << 32) + 5};
 	struct rpma_send_wr wr;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	part.mr = world.mr;
 	rpma__mr_fill_send(&wr, IBV_WR_SEND, &part, 1, 0);
@@ -63,13 +60,12 @@ static void fill__length_IS_32_BITS(void **state)
 	world_end();
 }
 
-static void fill__no_region_NO_ELEMENT(void **state)
+MOCK_TEST(fill__no_region_NO_ELEMENT)
 {
 	const struct rpma_sge none = {0};
 	struct rpma_send_wr wr;
 	struct rpma_recv_wr recv;
 
-	(void)state;
 	rpma__mr_fill_rdma(&wr, IBV_WR_RDMA_WRITE, &none, NULL, 0, 1, 0);
 	assert_int_equal(wr.wr.num_sge, 0);
 	assert_null(wr.wr.sg_list);
@@ -79,14 +75,4 @@ static void fill__no_region_NO_ELEMENT(void **state)
 	assert_null(recv.wr.sg_list);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(send_flags__of_every_flag),
-		mock_test(fill__part_of_a_region),
-		mock_test(fill__length_IS_32_BITS),
-		mock_test(fill__no_region_NO_ELEMENT),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

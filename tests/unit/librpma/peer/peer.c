@@ -32,7 +32,7 @@ static int delete_peer(void)
 	return ret;
 }
 
-static void new__EACH_FAILURE(void **state)
+MOCK_TEST(new__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"query_device", 1, EIO, RPMA_E_PROVIDER, "query_device"},
@@ -44,11 +44,10 @@ static void new__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "query_device alloc_pd dealloc_pd"},
 	};
 
-	(void)state;
 	EACH_FAILURE(new_peer, failures);
 }
 
-static void delete__EACH_FAILURE(void **state)
+MOCK_TEST(delete__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"dealloc_pd", 1, EBUSY, RPMA_E_PROVIDER,
@@ -56,13 +55,11 @@ static void delete__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "query_device alloc_pd dealloc_pd"},
 	};
 
-	(void)state;
 	EACH_FAILURE(delete_peer, failures);
 }
 
-static void delete__too_early_SAYS_WHAT_GOES_FIRST(void **state)
+MOCK_TEST(delete__too_early_SAYS_WHAT_GOES_FIRST)
 {
-	(void)state;
 	mocks_listen();
 	mock_fail("dealloc_pd", 1, EBUSY);
 	assert_int_equal(delete_peer(), RPMA_E_PROVIDER);
@@ -70,12 +67,11 @@ static void delete__too_early_SAYS_WHAT_GOES_FIRST(void **state)
 		    "peer first");
 }
 
-static void arguments__NULL_INVAL(void **state)
+MOCK_TEST(arguments__NULL_INVAL)
 {
 	struct rpma_peer *peer = NULL;
 	struct ibv_context *ctx = NULL;
 
-	(void)state;
 	assert_int_equal(rpma_peer_new(NULL, &peer), RPMA_E_INVAL);
 	assert_int_equal(rpma_peer_new(MOCK_CTX, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_peer_delete(NULL), RPMA_E_INVAL);
@@ -102,11 +98,10 @@ static int access_of(int usage)
 	return mock_access;
 }
 
-static void access__of_every_usage(void **state)
+MOCK_TEST(access__of_every_usage)
 {
 	const int local = IBV_ACCESS_LOCAL_WRITE;
 
-	(void)state;
 	assert_int_equal(access_of(RPMA_MR_USAGE_READ_SRC),
 			 IBV_ACCESS_REMOTE_READ);
 	assert_int_equal(access_of(RPMA_MR_USAGE_READ_DST), local);
@@ -126,12 +121,11 @@ static void access__of_every_usage(void **state)
 						  IBV_ACCESS_REMOTE_WRITE);
 }
 
-static void access__iwarp_READ_DST_IS_WRITTEN_FROM_OUTSIDE(void **state)
+MOCK_TEST(access__iwarp_READ_DST_IS_WRITTEN_FROM_OUTSIDE)
 {
 	struct ibv_device iwarp = {.transport_type = IBV_TRANSPORT_IWARP};
 	struct ibv_device *device = MOCK_CTX->device;
 
-	(void)state;
 	MOCK_CTX->device = &iwarp;
 	assert_int_equal(access_of(RPMA_MR_USAGE_READ_DST),
 			 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -140,13 +134,12 @@ static void access__iwarp_READ_DST_IS_WRITTEN_FROM_OUTSIDE(void **state)
 	MOCK_CTX->device = device;
 }
 
-static void access__no_atomics_NOSUPP(void **state)
+MOCK_TEST(access__no_atomics_NOSUPP)
 {
 	struct rpma_peer *peer = NULL;
 	struct ibv_mr *mr = NULL;
 	char mem[8];
 
-	(void)state;
 	mock_attr.orig_attr.atomic_cap = IBV_ATOMIC_NONE;
 	ok(rpma_peer_new(MOCK_CTX, &peer));
 	mock_attr.orig_attr.atomic_cap = IBV_ATOMIC_HCA;
@@ -158,17 +151,4 @@ static void access__no_atomics_NOSUPP(void **state)
 	ok(rpma_peer_delete(&peer));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__EACH_FAILURE),
-		mock_test(delete__EACH_FAILURE),
-		mock_test(delete__too_early_SAYS_WHAT_GOES_FIRST),
-		mock_test(arguments__NULL_INVAL),
-		mock_test(access__of_every_usage),
-		mock_test(access__no_atomics_NOSUPP),
-		mock_test(access__iwarp_READ_DST_IS_WRITTEN_FROM_OUTSIDE),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

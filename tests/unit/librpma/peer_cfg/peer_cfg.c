@@ -29,19 +29,18 @@ static int from_descriptor(void)
 	return ret;
 }
 
-static void new__no_memory_NOMEM(void **state)
+MOCK_TEST(new__no_memory_NOMEM)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
 		{NULL, 0, 0, 0, ""},
 	};
 
-	(void)state;
 	EACH_FAILURE(new_cfg, failures);
 	EACH_FAILURE(from_descriptor, failures);
 }
 
-static void arguments__NULL_INVAL(void **state)
+MOCK_TEST(arguments__NULL_INVAL)
 {
 	struct rpma_peer_cfg *pcfg = NULL;
 	const uint8_t desc = 0;
@@ -49,7 +48,6 @@ static void arguments__NULL_INVAL(void **state)
 	size_t size;
 	bool flag;
 
-	(void)state;
 	ok(rpma_peer_cfg_new(&pcfg));
 	assert_int_equal(rpma_peer_cfg_new(NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_peer_cfg_delete(NULL), RPMA_E_INVAL);
@@ -78,14 +76,13 @@ static void arguments__NULL_INVAL(void **state)
 	ok(rpma_peer_cfg_delete(&pcfg));
 }
 
-static void descriptor__IS_ONE_BYTE(void **state)
+MOCK_TEST(descriptor__IS_ONE_BYTE)
 {
 	struct rpma_peer_cfg *pcfg = NULL;
 	uint8_t desc[2] = {0xaa, 0xaa};
 	size_t size = 0;
 	bool flag = true;
 
-	(void)state;
 	ok(rpma_peer_cfg_new(&pcfg));
 	ok(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &flag));
 	assert_false(flag);
@@ -101,14 +98,13 @@ static void descriptor__IS_ONE_BYTE(void **state)
 }
 
 /* Longer ones are read as far as they are known; any bit is a yes. */
-static void from_descriptor__any_byte(void **state)
+MOCK_TEST(from_descriptor__any_byte)
 {
 	struct rpma_peer_cfg *pcfg = NULL;
 	uint8_t desc[3] = {0, 9, 9};
 	int byte;
 	bool flag;
 
-	(void)state;
 	for (byte = 0; byte < 256; byte++) {
 		desc[0] = (uint8_t)byte;
 		ok(rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &pcfg));
@@ -118,14 +114,4 @@ static void from_descriptor__any_byte(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__no_memory_NOMEM),
-		mock_test(arguments__NULL_INVAL),
-		mock_test(descriptor__IS_ONE_BYTE),
-		mock_test(from_descriptor__any_byte),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -41,9 +41,8 @@ static void refuse(const char *call, int err)
 	mock_fail(call, 1, err);
 }
 
-static void write__refused_SAYS_BOTH_ENDS(void **state)
+MOCK_TEST(write__refused_SAYS_BOTH_ENDS)
 {
-	(void)state;
 	begin();
 	refuse("post_send", EINVAL);
 	assert_int_equal(rpma_write(world.conn, world.remote, 8, world.mr, 16,
@@ -58,9 +57,8 @@ static void write__refused_SAYS_BOTH_ENDS(void **state)
 	world_end();
 }
 
-static void send__refused_HAS_NO_REMOTE_END(void **state)
+MOCK_TEST(send__refused_HAS_NO_REMOTE_END)
 {
-	(void)state;
 	begin();
 	refuse("post_send", EIO);
 	assert_int_equal(
@@ -76,9 +74,8 @@ static void send__refused_HAS_NO_REMOTE_END(void **state)
 	world_end();
 }
 
-static void full__SAYS_WHAT_TO_DO(void **state)
+MOCK_TEST(full__SAYS_WHAT_TO_DO)
 {
-	(void)state;
 	begin();
 	refuse("post_send", ENOMEM);
 	assert_int_equal(rpma_read(world.conn, world.mr, 0, world.remote, 0, 8,
@@ -90,9 +87,8 @@ static void full__SAYS_WHAT_TO_DO(void **state)
 	world_end();
 }
 
-static void recv__refused_SAYS_WHERE(void **state)
+MOCK_TEST(recv__refused_SAYS_WHERE)
 {
-	(void)state;
 	begin();
 	refuse("post_recv", EINVAL);
 	assert_int_equal(rpma_recv(world.conn, world.mr, 4, 5, CTX),
@@ -103,11 +99,10 @@ static void recv__refused_SAYS_WHERE(void **state)
 	world_end();
 }
 
-static void srq_recv__refused_SAYS_WHERE(void **state)
+MOCK_TEST(srq_recv__refused_SAYS_WHERE)
 {
 	struct rpma_srq *srq = NULL;
 
-	(void)state;
 	begin();
 	ok(rpma_srq_new(world.peer, NULL, &srq));
 	refuse("post_srq_recv", EINVAL);
@@ -119,12 +114,11 @@ static void srq_recv__refused_SAYS_WHERE(void **state)
 }
 
 /* A chain: the one at which it stopped; a full queue is not an error of it. */
-static void chain__refused_SAYS_WHICH(void **state)
+MOCK_TEST(chain__refused_SAYS_WHICH)
 {
 	struct rpma_send_wr *bad = NULL;
 	struct rpma_send_wr wr;
 
-	(void)state;
 	begin();
 	ok(rpma_wr_atomic_fetch_add(world.conn, world.mr, 0, world.remote, 8, 1,
 				    ALWAYS, 0x99, &wr));
@@ -140,7 +134,7 @@ static void chain__refused_SAYS_WHICH(void **state)
 	world_end();
 }
 
-static void opcodes__EACH_BY_NAME(void **state)
+MOCK_TEST(opcodes__EACH_BY_NAME)
 {
 	static const struct {
 		enum ibv_wr_opcode opcode;
@@ -162,7 +156,6 @@ static void opcodes__EACH_BY_NAME(void **state)
 	};
 	struct ibv_sge two[2] = {{.addr = 5, .length = 6, .lkey = 7}};
 
-	(void)state;
 	begin();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct rpma_send_wr wr = {
@@ -182,17 +175,4 @@ static void opcodes__EACH_BY_NAME(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(write__refused_SAYS_BOTH_ENDS),
-		mock_test(send__refused_HAS_NO_REMOTE_END),
-		mock_test(full__SAYS_WHAT_TO_DO),
-		mock_test(recv__refused_SAYS_WHERE),
-		mock_test(srq_recv__refused_SAYS_WHERE),
-		mock_test(chain__refused_SAYS_WHICH),
-		mock_test(opcodes__EACH_BY_NAME),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

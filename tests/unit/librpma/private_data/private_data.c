@@ -10,12 +10,11 @@
 
 #include "private_data.h"
 
-static void init__COPIES(void **state)
+MOCK_TEST(init__COPIES)
 {
 	struct rpma_conn_private_data data;
 	char bytes[255];
 
-	(void)state;
 	memset(bytes, 'a', sizeof(bytes));
 	ok(rpma__private_data_init(&data, bytes, sizeof(bytes)));
 	memset(bytes, 'b', sizeof(bytes));
@@ -26,11 +25,10 @@ static void init__COPIES(void **state)
 	assert_int_equal(data.len, 0);
 }
 
-static void init__nothing_LEAVES_NOTHING(void **state)
+MOCK_TEST(init__nothing_LEAVES_NOTHING)
 {
 	struct rpma_conn_private_data data = {(void *)7, 7};
 
-	(void)state;
 	ok(rpma__private_data_init(&data, NULL, 5));
 	assert_null(data.ptr);
 	assert_int_equal(data.len, 0);
@@ -39,11 +37,10 @@ static void init__nothing_LEAVES_NOTHING(void **state)
 	rpma__private_data_fini(&data);
 }
 
-static void init__no_memory_NOMEM(void **state)
+MOCK_TEST(init__no_memory_NOMEM)
 {
 	struct rpma_conn_private_data data = {(void *)7, 7};
 
-	(void)state;
 	mocks_listen();
 	mock_fail("malloc", 1, ENOMEM);
 	assert_int_equal(rpma__private_data_init(&data, "x", 1), RPMA_E_NOMEM);
@@ -52,27 +49,16 @@ static void init__no_memory_NOMEM(void **state)
 	assert_int_equal(data.len, 0);
 }
 
-static void is_valid__given_HAS_BYTES(void **state)
+MOCK_TEST(is_valid__given_HAS_BYTES)
 {
 	const struct rpma_conn_private_data good = {"x", 1};
 	const struct rpma_conn_private_data no_len = {"x", 0};
 	const struct rpma_conn_private_data no_ptr = {NULL, 1};
 
-	(void)state;
 	assert_true(rpma__private_data_is_valid(NULL));
 	assert_true(rpma__private_data_is_valid(&good));
 	assert_false(rpma__private_data_is_valid(&no_len));
 	assert_false(rpma__private_data_is_valid(&no_ptr));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(init__COPIES),
-		mock_test(init__nothing_LEAVES_NOTHING),
-		mock_test(init__no_memory_NOMEM),
-		mock_test(is_valid__given_HAS_BYTES),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -34,7 +34,7 @@ static int delete_srq(void)
 #define MADE "create_srq(20, 1, 0) create_ch create_cq(20, 0) notify "
 #define GONE "destroy_cq(20) destroy_ch destroy_srq"
 
-static void new__default_EACH_FAILURE(void **state)
+MOCK_TEST(new__default_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
@@ -51,14 +51,13 @@ static void new__default_EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, MADE GONE},
 	};
 
-	(void)state;
 	cfg = NULL;
 	world_peer();
 	EACH_FAILURE(new_srq, failures);
 	world_end();
 }
 
-static void delete__EACH_FAILURE(void **state)
+MOCK_TEST(delete__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"destroy_cq", 1, EIO, RPMA_E_PROVIDER, MADE GONE},
@@ -66,17 +65,15 @@ static void delete__EACH_FAILURE(void **state)
 		{"destroy_srq", 1, EIO, RPMA_E_PROVIDER, MADE GONE},
 	};
 
-	(void)state;
 	world_peer();
 	EACH_FAILURE(delete_srq, failures);
 	world_end();
 }
 
-static void new__no_memory_LEAVES_NULL(void **state)
+MOCK_TEST(new__no_memory_LEAVES_NULL)
 {
 	struct rpma_srq *srq = (void *)7;
 
-	(void)state;
 	world_peer();
 	mock_fail("malloc", 1, ENOMEM);
 	assert_int_equal(rpma_srq_new(world.peer, NULL, &srq), RPMA_E_NOMEM);
@@ -84,12 +81,11 @@ static void new__no_memory_LEAVES_NULL(void **state)
 	world_end();
 }
 
-static void new__rcq_size_0_HAS_NO_CQ(void **state)
+MOCK_TEST(new__rcq_size_0_HAS_NO_CQ)
 {
 	struct rpma_cq *rcq = (void *)7;
 	struct rpma_srq *srq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_srq_cfg_new(&cfg));
 	ok(rpma_srq_cfg_set_rq_size(cfg, 5));
@@ -104,13 +100,12 @@ static void new__rcq_size_0_HAS_NO_CQ(void **state)
 }
 
 /* A CQ that is given is used, and left when the SRQ goes. */
-static void new__rcq_given_IS_NOT_OWNED(void **state)
+MOCK_TEST(new__rcq_given_IS_NOT_OWNED)
 {
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *rcq = NULL;
 	struct rpma_cq *cq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &cq));
 	ok(rpma_srq_cfg_new(&cfg));
@@ -126,11 +121,10 @@ static void new__rcq_given_IS_NOT_OWNED(void **state)
 	world_end();
 }
 
-static void new__on_channel_object_IS_UNARMED(void **state)
+MOCK_TEST(new__on_channel_object_IS_UNARMED)
 {
 	struct rpma_channel *channel = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_srq_cfg_new(&cfg));
@@ -151,14 +145,13 @@ static int recv_on_srq(void)
 	return rpma_srq_recv(the_srq, world.mr, 8, 16, (void *)77);
 }
 
-static void recv__EACH_FAILURE(void **state)
+MOCK_TEST(recv__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"post_srq_recv", 1, ENOMEM, RPMA_E_PROVIDER, "post_srq_recv"},
 		{NULL, 0, 0, 0, "post_srq_recv"},
 	};
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	ok(rpma_srq_new(world.peer, NULL, &the_srq));
 	EACH_FAILURE(recv_on_srq, failures);
@@ -177,12 +170,11 @@ static void recv__EACH_FAILURE(void **state)
 	world_end();
 }
 
-static void post_recv__chain(void **state)
+MOCK_TEST(post_recv__chain)
 {
 	struct rpma_recv_wr wr[2];
 	struct rpma_recv_wr *bad = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_srq_new(world.peer, NULL, &the_srq));
 	ok(rpma_wr_recv(NULL, 0, 0, 1, &wr[0]));
@@ -203,12 +195,11 @@ static void post_recv__chain(void **state)
 	world_end();
 }
 
-static void post_recv__one_is_wrong_NONE_IS_POSTED(void **state)
+MOCK_TEST(post_recv__one_is_wrong_NONE_IS_POSTED)
 {
 	struct rpma_recv_wr wr[2];
 	struct rpma_recv_wr *bad = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_srq_new(world.peer, NULL, &the_srq));
 	ok(rpma_wr_recv(NULL, 0, 0, 1, &wr[0]));
@@ -226,7 +217,7 @@ static void post_recv__one_is_wrong_NONE_IS_POSTED(void **state)
 	world_end();
 }
 
-static void post_recv__pieces_AS_MANY_AS_ASKED_FOR(void **state)
+MOCK_TEST(post_recv__pieces_AS_MANY_AS_ASKED_FOR)
 {
 	struct rpma_sge list[3];
 	struct rpma_recv_wr *bad = NULL;
@@ -234,7 +225,6 @@ static void post_recv__pieces_AS_MANY_AS_ASKED_FOR(void **state)
 	struct ibv_sge sge[3];
 	int i;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	ok(rpma_srq_cfg_new(&cfg));
 	ok(rpma_srq_cfg_set_max_sge(cfg, 2));
@@ -259,12 +249,11 @@ static void post_recv__pieces_AS_MANY_AS_ASKED_FOR(void **state)
 }
 
 /* The device has 4. One is not looked at: 1.3 asks for it whatever there is. */
-static void new__more_pieces_than_the_device_INVAL(void **state)
+MOCK_TEST(new__more_pieces_than_the_device_INVAL)
 {
 	const int has = mock_attr.orig_attr.max_srq_sge;
 	struct rpma_srq *srq = NULL;
 
-	(void)state;
 	world_peer();
 	ok(rpma_srq_cfg_new(&cfg));
 	assert_int_equal(rpma_srq_cfg_set_max_sge(cfg, 0), RPMA_E_INVAL);
@@ -292,7 +281,7 @@ static int set_limit(void)
 	return rpma_srq_set_limit(the_srq, 7);
 }
 
-static void set_limit__EACH_FAILURE(void **state)
+MOCK_TEST(set_limit__EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"modify_srq", 1, EOPNOTSUPP, RPMA_E_NOSUPP,
@@ -302,7 +291,6 @@ static void set_limit__EACH_FAILURE(void **state)
 		{NULL, 0, 0, 0, "modify_srq(7, 2)"},
 	};
 
-	(void)state;
 	world_peer();
 	ok(rpma_srq_new(world.peer, NULL, &the_srq));
 	EACH_FAILURE(set_limit, failures);
@@ -317,13 +305,12 @@ static void set_limit__EACH_FAILURE(void **state)
 }
 
 /* Its RCQ goes with it, so not while somebody polls that. */
-static void delete__rcq_claimed_CLAIMED(void **state)
+MOCK_TEST(delete__rcq_claimed_CLAIMED)
 {
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *rcq = NULL;
 	int me;
 
-	(void)state;
 	world_peer();
 	ok(rpma_srq_new(world.peer, NULL, &srq));
 	ok(rpma_srq_get_rcq(srq, &rcq));
@@ -335,13 +322,12 @@ static void delete__rcq_claimed_CLAIMED(void **state)
 	world_end();
 }
 
-static void arguments__INVAL(void **state)
+MOCK_TEST(arguments__INVAL)
 {
 	struct ibv_srq *ibv_srq = NULL;
 	struct rpma_srq *srq = NULL;
 	struct rpma_cq *rcq = NULL;
 
-	(void)state;
 	world_peer();
 	assert_int_equal(rpma_srq_new(NULL, NULL, &srq), RPMA_E_INVAL);
 	assert_int_equal(rpma_srq_new(world.peer, NULL, NULL), RPMA_E_INVAL);
@@ -359,24 +345,4 @@ static void arguments__INVAL(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__default_EACH_FAILURE),
-		mock_test(delete__EACH_FAILURE),
-		mock_test(delete__rcq_claimed_CLAIMED),
-		mock_test(new__no_memory_LEAVES_NULL),
-		mock_test(new__rcq_size_0_HAS_NO_CQ),
-		mock_test(new__rcq_given_IS_NOT_OWNED),
-		mock_test(new__on_channel_object_IS_UNARMED),
-		mock_test(recv__EACH_FAILURE),
-		mock_test(post_recv__chain),
-		mock_test(post_recv__one_is_wrong_NONE_IS_POSTED),
-		mock_test(post_recv__pieces_AS_MANY_AS_ASKED_FOR),
-		mock_test(new__more_pieces_than_the_device_INVAL),
-		mock_test(set_limit__EACH_FAILURE),
-		mock_test(arguments__INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

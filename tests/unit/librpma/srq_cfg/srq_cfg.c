@@ -20,24 +20,22 @@ static int new_cfg(void)
 	return ret;
 }
 
-static void new__no_memory_NOMEM(void **state)
+MOCK_TEST(new__no_memory_NOMEM)
 {
 	const struct failure failures[] = {
 		{"malloc", 1, ENOMEM, RPMA_E_NOMEM, ""},
 		{NULL, 0, 0, 0, ""},
 	};
 
-	(void)state;
 	EACH_FAILURE(new_cfg, failures);
 	assert_int_equal(rpma_srq_cfg_new(NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_srq_cfg_delete(NULL), RPMA_E_INVAL);
 }
 
-static void fields__defaults(void **state)
+MOCK_TEST(fields__defaults)
 {
 	struct rpma__srq_cfg values;
 
-	(void)state;
 	rpma__srq_cfg_read(NULL, &values);
 	assert_int_equal(values.rq_size, 20);
 	assert_int_equal(values.rcq_size, 20);
@@ -46,12 +44,11 @@ static void fields__defaults(void **state)
 	assert_int_equal(values.max_sge, 1);
 }
 
-static void fields__set_then_get_AND_NULL(void **state)
+MOCK_TEST(fields__set_then_get_AND_NULL)
 {
 	struct rpma_srq_cfg *cfg = NULL;
 	struct rpma__srq_cfg values;
 
-	(void)state;
 	ok(rpma_srq_cfg_new(&cfg));
 #define CHECK(name, type, initial, is_valid, range)                  \
 	{                                                            \
@@ -78,13 +75,4 @@ static void fields__set_then_get_AND_NULL(void **state)
 	ok(rpma_srq_cfg_delete(&cfg));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(new__no_memory_NOMEM),
-		mock_test(fields__defaults),
-		mock_test(fields__set_then_get_AND_NULL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -23,7 +23,7 @@ static int get_remote(void)
 					  &ctx);
 }
 
-static void get_ibv_context__local_EACH_FAILURE(void **state)
+MOCK_TEST(get_ibv_context__local_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"getaddrinfo", 1, ENOENT, RPMA_E_PROVIDER,
@@ -38,12 +38,11 @@ static void get_ibv_context__local_EACH_FAILURE(void **state)
 		 "destroy_id freeaddrinfo"},
 	};
 
-	(void)state;
 	EACH_FAILURE(get_local, failures);
 	assert_ptr_equal(ctx, MOCK_CTX);
 }
 
-static void get_ibv_context__remote_EACH_FAILURE(void **state)
+MOCK_TEST(get_ibv_context__remote_EACH_FAILURE)
 {
 	const struct failure failures[] = {
 		{"resolve_addr", 1, ENODEV, RPMA_E_PROVIDER,
@@ -54,16 +53,14 @@ static void get_ibv_context__remote_EACH_FAILURE(void **state)
 		 "destroy_id freeaddrinfo"},
 	};
 
-	(void)state;
 	EACH_FAILURE(get_remote, failures);
 	assert_ptr_equal(ctx, MOCK_CTX);
 }
 
-static void get_ibv_context__fails_OUT_UNTOUCHED(void **state)
+MOCK_TEST(get_ibv_context__fails_OUT_UNTOUCHED)
 {
 	struct ibv_context *out = (void *)7;
 
-	(void)state;
 	mock_fail("resolve_addr", 1, ENODEV);
 	assert_int_equal(rpma_utils_get_ibv_context(
 				 "host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &out),
@@ -71,9 +68,8 @@ static void get_ibv_context__fails_OUT_UNTOUCHED(void **state)
 	assert_ptr_equal(out, (void *)7);
 }
 
-static void get_ibv_context__arguments_INVAL(void **state)
+MOCK_TEST(get_ibv_context__arguments_INVAL)
 {
-	(void)state;
 	assert_int_equal(rpma_utils_get_ibv_context(NULL, 0, &ctx),
 			 RPMA_E_INVAL);
 	assert_int_equal(rpma_utils_get_ibv_context("host", 0, NULL),
@@ -85,13 +81,12 @@ static void get_ibv_context__arguments_INVAL(void **state)
 	expect_trace("");
 }
 
-static void odp_capable__needs_SUPPORT_READ_AND_WRITE(void **state)
+MOCK_TEST(odp_capable__needs_SUPPORT_READ_AND_WRITE)
 {
 	struct ibv_odp_caps *caps = &mock_attr.odp_caps;
 	uint32_t *rc = &caps->per_transport_caps.rc_odp_caps;
 	int capable = -1;
 
-	(void)state;
 	ok(rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, &capable));
 	assert_int_equal(capable, 0);
 	caps->general_caps = IBV_ODP_SUPPORT;
@@ -107,11 +102,10 @@ static void odp_capable__needs_SUPPORT_READ_AND_WRITE(void **state)
 	*rc = 0;
 }
 
-static void odp_capable__query_fails_PROVIDER(void **state)
+MOCK_TEST(odp_capable__query_fails_PROVIDER)
 {
 	int capable = -1;
 
-	(void)state;
 	mock_fail("query_device", 1, EIO);
 	assert_int_equal(
 		rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, &capable),
@@ -119,11 +113,10 @@ static void odp_capable__query_fails_PROVIDER(void **state)
 	assert_int_equal(capable, 0);
 }
 
-static void odp_capable__arguments_INVAL(void **state)
+MOCK_TEST(odp_capable__arguments_INVAL)
 {
 	int capable = -1;
 
-	(void)state;
 	assert_int_equal(rpma_utils_ibv_context_is_odp_capable(NULL, &capable),
 			 RPMA_E_INVAL);
 	assert_int_equal(rpma_utils_ibv_context_is_odp_capable(MOCK_CTX, NULL),
@@ -131,7 +124,7 @@ static void odp_capable__arguments_INVAL(void **state)
 	assert_int_equal(capable, -1);
 }
 
-static void conn_event_2str__every_event(void **state)
+MOCK_TEST(conn_event_2str__every_event)
 {
 	const char *names[] = {
 		"Undefined connection event",
@@ -144,24 +137,9 @@ static void conn_event_2str__every_event(void **state)
 	};
 	int event;
 
-	(void)state;
 	for (event = -1; event <= 5; event++)
 		assert_string_equal(rpma_utils_conn_event_2str(event),
 				    names[event + 1]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(get_ibv_context__local_EACH_FAILURE),
-		mock_test(get_ibv_context__remote_EACH_FAILURE),
-		mock_test(get_ibv_context__fails_OUT_UNTOUCHED),
-		mock_test(get_ibv_context__arguments_INVAL),
-		mock_test(odp_capable__needs_SUPPORT_READ_AND_WRITE),
-		mock_test(odp_capable__query_fails_PROVIDER),
-		mock_test(odp_capable__arguments_INVAL),
-		mock_test(conn_event_2str__every_event),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

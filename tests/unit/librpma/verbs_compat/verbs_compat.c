@@ -109,11 +109,10 @@ static void end(void)
 	mock_qpx = NULL;
 }
 
-static void caps__flush_NEEDS_BOTH_TYPES(void **state)
+MOCK_TEST(caps__flush_NEEDS_BOTH_TYPES)
 {
 	struct rpma__caps caps;
 
-	(void)state;
 	mock_attr.device_cap_flags_ex = IB_UVERBS_DEVICE_FLUSH_GLOBAL;
 	ok(rpma__caps_query(MOCK_CTX, &caps));
 	assert_false(caps.native_flush);
@@ -125,9 +124,8 @@ static void caps__flush_NEEDS_BOTH_TYPES(void **state)
 }
 
 /* Many providers refuse the mask bit: only QPs that need it have it. */
-static void qp__operations_ASKED_FOR_IF_THERE(void **state)
+MOCK_TEST(qp__operations_ASKED_FOR_IF_THERE)
 {
-	(void)state;
 	begin(false, false);
 	assert_int_equal(mock_qp_attr.comp_mask, IBV_QP_INIT_ATTR_PD);
 	assert_int_equal(mock_qp_attr.send_ops_flags, 0);
@@ -144,9 +142,8 @@ static void qp__operations_ASKED_FOR_IF_THERE(void **state)
 	end();
 }
 
-static void atomic_write__native(void **state)
+MOCK_TEST(atomic_write__native)
 {
-	(void)state;
 	begin(true, false);
 	ok(rpma_atomic_write(world.conn, world.remote, 8, "1234567", ALWAYS,
 			     (void *)5));
@@ -166,11 +163,10 @@ static void atomic_write__native(void **state)
 	end();
 }
 
-static void flush__native_HAS_NO_BUFFER(void **state)
+MOCK_TEST(flush__native_HAS_NO_BUFFER)
 {
 	struct rpma_peer_cfg *pcfg = NULL;
 
-	(void)state;
 	begin(false, true);
 	ok(rpma_peer_cfg_new(&pcfg));
 	ok(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
@@ -199,12 +195,11 @@ static int flush_bytes(size_t len)
 }
 
 /* Verbs take 32 bits: what is longer is refused, in words, and not cut. */
-static void flush__native_TOO_LONG_INVAL(void **state)
+MOCK_TEST(flush__native_TOO_LONG_INVAL)
 {
 	const size_t most = UINT32_MAX;
 	struct rpma_send_wr wr;
 
-	(void)state;
 	begin(false, true);
 	mocks_listen();
 	assert_int_equal(flush_bytes(most + 1), RPMA_E_INVAL);
@@ -223,11 +218,10 @@ static void flush__native_TOO_LONG_INVAL(void **state)
 }
 
 /* Whoever flushes by reading may do so too. */
-static void access__flush_NATIVE_AND_BY_READ(void **state)
+MOCK_TEST(access__flush_NATIVE_AND_BY_READ)
 {
 	struct rpma_mr_local *mr = NULL;
 
-	(void)state;
 	begin(false, true);
 	ok(rpma_mr_reg(world.peer, world.mem, 8,
 		       RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, &mr));
@@ -244,9 +238,8 @@ static void access__flush_NATIVE_AND_BY_READ(void **state)
 
 /* write, atomic write, flush, send, send: each run has its own doorbell */
 /* Programs from before there were any know reads and writes. */
-static void completion__native_OLD_PROGRAMS_SEE_READ_AND_WRITE(void **state)
+MOCK_TEST(completion__native_OLD_PROGRAMS_SEE_READ_AND_WRITE)
 {
-	(void)state;
 	assert_int_equal(rpma__wc_emulated(IBV_WC_FLUSH), IBV_WC_RDMA_READ);
 	assert_int_equal(rpma__wc_emulated(IBV_WC_ATOMIC_WRITE),
 			 IBV_WC_RDMA_WRITE);
@@ -268,12 +261,11 @@ static void make_chain(struct rpma_send_wr *wr)
 		wr[i].wr.next = &wr[i + 1].wr;
 }
 
-static void chain__mixed_KEEPS_ITS_ORDER(void **state)
+MOCK_TEST(chain__mixed_KEEPS_ITS_ORDER)
 {
 	struct rpma_send_wr wr[5];
 	struct rpma_send_wr *bad = NULL;
 
-	(void)state;
 	begin(true, true);
 	make_chain(wr);
 	ok(rpma_conn_post_send(world.conn, NULL, wr, &bad));
@@ -288,12 +280,11 @@ static void chain__mixed_KEEPS_ITS_ORDER(void **state)
 	end();
 }
 
-static void chain__native_refused_IS_THE_FIRST_OF_ITS_RUN(void **state)
+MOCK_TEST(chain__native_refused_IS_THE_FIRST_OF_ITS_RUN)
 {
 	struct rpma_send_wr wr[5];
 	struct rpma_send_wr *bad = NULL;
 
-	(void)state;
 	begin(true, true);
 	make_chain(wr);
 	mock_fail("complete", 1, ENOMEM);
@@ -307,19 +298,4 @@ static void chain__native_refused_IS_THE_FIRST_OF_ITS_RUN(void **state)
 	end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(caps__flush_NEEDS_BOTH_TYPES),
-		mock_test(qp__operations_ASKED_FOR_IF_THERE),
-		mock_test(atomic_write__native),
-		mock_test(flush__native_HAS_NO_BUFFER),
-		mock_test(flush__native_TOO_LONG_INVAL),
-		mock_test(access__flush_NATIVE_AND_BY_READ),
-		mock_test(completion__native_OLD_PROGRAMS_SEE_READ_AND_WRITE),
-		mock_test(chain__mixed_KEEPS_ITS_ORDER),
-		mock_test(chain__native_refused_IS_THE_FIRST_OF_ITS_RUN),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

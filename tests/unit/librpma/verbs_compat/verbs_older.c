@@ -9,12 +9,11 @@
 
 #include "verbs_compat.h"
 
-static void caps__NOTHING_NATIVE(void **state)
+MOCK_TEST(caps__NOTHING_NATIVE)
 {
 	struct ibv_qp_init_attr_ex attr = {.comp_mask = IBV_QP_INIT_ATTR_PD};
 	struct rpma__caps caps;
 
-	(void)state;
 	mock_attr.device_cap_flags_ex = UINT64_MAX;
 	ok(rpma__caps_query(MOCK_CTX, &caps));
 	mock_attr.device_cap_flags_ex = 0;
@@ -25,20 +24,18 @@ static void caps__NOTHING_NATIVE(void **state)
 	assert_int_equal(attr.send_ops_flags, 0);
 }
 
-static void access__flush_IS_NO_RIGHT_OF_ITS_OWN(void **state)
+MOCK_TEST(access__flush_IS_NO_RIGHT_OF_ITS_OWN)
 {
-	(void)state;
 	assert_int_equal(rpma__access_flush(RPMA_FLUSH_TYPE_VISIBILITY), 0);
 	assert_int_equal(rpma__access_flush(RPMA_FLUSH_TYPE_PERSISTENT), 0);
 }
 
 /* Nothing makes such a work request, except whoever writes one by hand. */
-static void post__native_EOPNOTSUPP(void **state)
+MOCK_TEST(post__native_EOPNOTSUPP)
 {
 	struct rpma_send_wr wr = {.native = RPMA__NATIVE_FLUSH};
 	struct rpma_send_wr *bad = NULL;
 
-	(void)state;
 	world_conn(NULL);
 	assert_int_equal(rpma_conn_post_send(world.conn, NULL, &wr, &bad),
 			 RPMA_E_PROVIDER);
@@ -47,13 +44,4 @@ static void post__native_EOPNOTSUPP(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(caps__NOTHING_NATIVE),
-		mock_test(access__flush_IS_NO_RIGHT_OF_ITS_OWN),
-		mock_test(post__native_EOPNOTSUPP),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -15,13 +15,12 @@
 
 static int me;
 
-static void prepare__EVERY_64_BIT_ID_AND_NO_CALL(void **state)
+MOCK_TEST(prepare__EVERY_64_BIT_ID_AND_NO_CALL)
 {
 	const uint64_t id = 0xfedcba9876543210;
 	struct rpma_recv_wr recv;
 	struct rpma_send_wr wr;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	ok(rpma_wr_read(world.conn, world.mr, 0, world.remote, 0, 8, ALWAYS, id,
@@ -55,12 +54,11 @@ static void prepare__EVERY_64_BIT_ID_AND_NO_CALL(void **state)
 	world_end();
 }
 
-static void prepare__arguments_INVAL(void **state)
+MOCK_TEST(prepare__arguments_INVAL)
 {
 	struct rpma_recv_wr recv;
 	struct rpma_send_wr wr;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	assert_int_equal(rpma_wr_read(world.conn, world.mr, 0, world.remote, 0,
@@ -103,12 +101,11 @@ static void chain_of(struct rpma_send_wr *wr, int count)
 	}
 }
 
-static void post_send__chain_ONE_DOORBELL(void **state)
+MOCK_TEST(post_send__chain_ONE_DOORBELL)
 {
 	struct rpma_send_wr wr[4];
 	struct rpma_send_wr *bad = (void *)7;
 
-	(void)state;
 	world_conn(NULL);
 	chain_of(wr, 4);
 	ok(rpma_conn_post_send(world.conn, NULL, wr, &bad));
@@ -121,12 +118,11 @@ static void post_send__chain_ONE_DOORBELL(void **state)
 	world_end();
 }
 
-static void post_send__refused_SAYS_WHERE(void **state)
+MOCK_TEST(post_send__refused_SAYS_WHERE)
 {
 	struct rpma_send_wr wr[2];
 	struct rpma_send_wr *bad = NULL;
 
-	(void)state;
 	world_conn(NULL);
 	chain_of(wr, 2);
 	mock_fail("post_send", 1, ENOMEM);
@@ -139,12 +135,11 @@ static void post_send__refused_SAYS_WHERE(void **state)
 	world_end();
 }
 
-static void post_recv__chain(void **state)
+MOCK_TEST(post_recv__chain)
 {
 	struct rpma_recv_wr wr[2];
 	struct rpma_recv_wr *bad = NULL;
 
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_wr_recv(NULL, 0, 0, 1, &wr[0]));
 	ok(rpma_wr_recv(NULL, 0, 0, 2, &wr[1]));
@@ -162,13 +157,12 @@ static void post_recv__chain(void **state)
 }
 
 /* Whatever lay there before, reserved words of what is prepared are 0. */
-static void prepare__reserved_words_CLEARED(void **state)
+MOCK_TEST(prepare__reserved_words_CLEARED)
 {
 	const uint64_t zero[2] = {0};
 	struct rpma_recv_wr recv;
 	struct rpma_send_wr wr;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	memset(&recv, 0xa5, sizeof(recv));
@@ -200,12 +194,11 @@ static void prepare__reserved_words_CLEARED(void **state)
 	world_end();
 }
 
-static void atomic_cmp_swp__AS_VERBS_WANT_IT(void **state)
+MOCK_TEST(atomic_cmp_swp__AS_VERBS_WANT_IT)
 {
 	struct rpma_send_wr wr;
 	struct rpma_send_wr *bad = NULL;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	ok(rpma_wr_atomic_cmp_swp(world.conn, world.mr, 16, world.remote, 8, 3,
@@ -228,12 +221,11 @@ static void atomic_cmp_swp__AS_VERBS_WANT_IT(void **state)
 	world_end();
 }
 
-static void atomic_fetch_add__AS_VERBS_WANT_IT(void **state)
+MOCK_TEST(atomic_fetch_add__AS_VERBS_WANT_IT)
 {
 	struct rpma_send_wr wr;
 	struct rpma_send_wr *bad = NULL;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	ok(rpma_wr_atomic_fetch_add(world.conn, world.mr, 16, world.remote, 8,
@@ -265,9 +257,8 @@ static int fetch_add(size_t dst_offset)
 }
 
 /* The address counts, not where in its region it is. */
-static void atomics__not_aligned_INVAL(void **state)
+MOCK_TEST(atomics__not_aligned_INVAL)
 {
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	ok(cmp_swp(8));
@@ -277,9 +268,8 @@ static void atomics__not_aligned_INVAL(void **state)
 	world_end();
 }
 
-static void atomics__device_has_none_NOSUPP(void **state)
+MOCK_TEST(atomics__device_has_none_NOSUPP)
 {
-	(void)state;
 	mock_attr.orig_attr.atomic_cap = IBV_ATOMIC_NONE;
 	world_regions(WORLD_ALL_USAGES);
 	mock_attr.orig_attr.atomic_cap = IBV_ATOMIC_HCA;
@@ -290,7 +280,7 @@ static void atomics__device_has_none_NOSUPP(void **state)
 }
 
 /* Three pieces in the order given, in a connection that takes three. */
-static void set_sge_list__PIECES_IN_ORDER(void **state)
+MOCK_TEST(set_sge_list__PIECES_IN_ORDER)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct rpma_sge list[3];
@@ -299,7 +289,6 @@ static void set_sge_list__PIECES_IN_ORDER(void **state)
 	struct rpma_send_wr *bad = NULL;
 	int i;
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_max_send_sge(cfg, 3));
 	world_regions(WORLD_ALL_USAGES);
@@ -328,7 +317,7 @@ static void set_sge_list__PIECES_IN_ORDER(void **state)
 	world_end();
 }
 
-static void recv_set_sge_list__PIECES_IN_ORDER(void **state)
+MOCK_TEST(recv_set_sge_list__PIECES_IN_ORDER)
 {
 	struct rpma_conn_cfg *cfg = NULL;
 	struct rpma_recv_wr *bad = NULL;
@@ -336,7 +325,6 @@ static void recv_set_sge_list__PIECES_IN_ORDER(void **state)
 	struct rpma_sge list[2];
 	struct ibv_sge sge[2];
 
-	(void)state;
 	ok(rpma_conn_cfg_new(&cfg));
 	ok(rpma_conn_cfg_set_max_recv_sge(cfg, 2));
 	world_regions(WORLD_ALL_USAGES);
@@ -355,14 +343,13 @@ static void recv_set_sge_list__PIECES_IN_ORDER(void **state)
 }
 
 /* What is refused leaves the work request and the caller's elements alone. */
-static void set_sge_list__arguments_INVAL(void **state)
+MOCK_TEST(set_sge_list__arguments_INVAL)
 {
 	struct rpma_sge list[2];
 	struct rpma_recv_wr recv;
 	struct rpma_send_wr wr;
 	struct ibv_sge sge[2];
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	list[0] = (struct rpma_sge){world.mr, 0, 8};
@@ -397,13 +384,12 @@ static void set_sge_list__arguments_INVAL(void **state)
 }
 
 /* Their bytes are 8 that the library chose. */
-static void set_sge_list__of_flush_or_atomic_INVAL(void **state)
+MOCK_TEST(set_sge_list__of_flush_or_atomic_INVAL)
 {
 	struct rpma_send_wr wr;
 	struct rpma_sge list;
 	struct ibv_sge sge;
 
-	(void)state;
 	world_regions(WORLD_ALL_USAGES);
 	world_conn(NULL);
 	list = (struct rpma_sge){world.mr, 0, 8};
@@ -432,12 +418,11 @@ static void set_sge_list__of_flush_or_atomic_INVAL(void **state)
 }
 
 /* The last of a chain is wrong: the first is not posted either. */
-static void post_send__one_is_wrong_NONE_IS_POSTED(void **state)
+MOCK_TEST(post_send__one_is_wrong_NONE_IS_POSTED)
 {
 	struct rpma_send_wr *bad = NULL;
 	struct rpma_send_wr wr[3];
 
-	(void)state;
 	world_conn(NULL);
 	chain_of(wr, 3);
 	wr[2].reserved[0] = 1;
@@ -461,12 +446,11 @@ static void post_send__one_is_wrong_NONE_IS_POSTED(void **state)
 	world_end();
 }
 
-static void post_recv__one_is_wrong_NONE_IS_POSTED(void **state)
+MOCK_TEST(post_recv__one_is_wrong_NONE_IS_POSTED)
 {
 	struct rpma_recv_wr *bad = NULL;
 	struct rpma_recv_wr wr[2];
 
-	(void)state;
 	world_conn(NULL);
 	ok(rpma_wr_recv(NULL, 0, 0, 1, &wr[0]));
 	ok(rpma_wr_recv(NULL, 0, 0, 2, &wr[1]));
@@ -483,14 +467,13 @@ static void post_recv__one_is_wrong_NONE_IS_POSTED(void **state)
 	world_end();
 }
 
-static void post__only_the_owner(void **state)
+MOCK_TEST(post__only_the_owner)
 {
 	struct rpma_send_wr wr;
 	struct rpma_send_wr *bad = NULL;
 	struct rpma_recv_wr recv;
 	struct rpma_recv_wr *bad_recv = NULL;
 
-	(void)state;
 	world_conn(NULL);
 	chain_of(&wr, 1);
 	ok(rpma_wr_recv(NULL, 0, 0, 1, &recv));
@@ -507,14 +490,13 @@ static void post__only_the_owner(void **state)
 	world_end();
 }
 
-static void post__arguments_INVAL(void **state)
+MOCK_TEST(post__arguments_INVAL)
 {
 	struct rpma_send_wr wr;
 	struct rpma_send_wr *bad = NULL;
 	struct rpma_recv_wr recv;
 	struct rpma_recv_wr *bad_recv = NULL;
 
-	(void)state;
 	world_conn(NULL);
 	chain_of(&wr, 1);
 	ok(rpma_wr_recv(NULL, 0, 0, 1, &recv));
@@ -539,28 +521,4 @@ static void post__arguments_INVAL(void **state)
 	world_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		mock_test(prepare__EVERY_64_BIT_ID_AND_NO_CALL),
-		mock_test(prepare__arguments_INVAL),
-		mock_test(prepare__reserved_words_CLEARED),
-		mock_test(atomic_cmp_swp__AS_VERBS_WANT_IT),
-		mock_test(atomic_fetch_add__AS_VERBS_WANT_IT),
-		mock_test(atomics__not_aligned_INVAL),
-		mock_test(atomics__device_has_none_NOSUPP),
-		mock_test(set_sge_list__PIECES_IN_ORDER),
-		mock_test(recv_set_sge_list__PIECES_IN_ORDER),
-		mock_test(set_sge_list__arguments_INVAL),
-		mock_test(set_sge_list__of_flush_or_atomic_INVAL),
-		mock_test(post_send__one_is_wrong_NONE_IS_POSTED),
-		mock_test(post_recv__one_is_wrong_NONE_IS_POSTED),
-		mock_test(post_send__chain_ONE_DOORBELL),
-		mock_test(post_send__refused_SAYS_WHERE),
-		mock_test(post_recv__chain),
-		mock_test(post__only_the_owner),
-		mock_test(post__arguments_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -7,13 +7,11 @@
  * of packets that were on a wire.
  */
 
+#include "../../../cases.h"
 #include "capture/packet.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HEADERS	     (14 + 20 + 8 + 12) /* up to BTH, with IPv4 */
@@ -39,7 +37,7 @@ static struct lb_packet packet(uint8_t opcode)
  * tests (test/contrib/roce.uts): from the IP header on, without its check,
  * which was 82 fd 00 2a.
  */
-static void icrc__of_a_packet_of_a_card(void **state)
+TEST(icrc__of_a_packet_of_a_card)
 {
 	static const uint8_t ip[] = {
 		0x45, 0xc2, 0x00, 0x3c, 0x71, 0x8c, 0x40, 0x00, 0x40, 0x11,
@@ -49,12 +47,11 @@ static void icrc__of_a_packet_of_a_card(void **state)
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 		0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
 
-	(void)state;
 	assert_int_equal(lb_packet_icrc(ip, sizeof(ip)), 0x2a00fd82);
 }
 
 /* From the same place: a UC SEND Only with 20 bytes, check 78 f3 53 f3. */
-static void icrc__with_payload(void **state)
+TEST(icrc__with_payload)
 {
 	static const uint8_t ip[] = {
 		0x45, 0x01, 0x00, 0x40, 0x04, 0x78, 0x40, 0x00, 0x40, 0x11,
@@ -64,12 +61,11 @@ static void icrc__with_payload(void **state)
 		0x46, 0x30, 0x81, 0x8b, 0xe2, 0x89, 0x35, 0xd9, 0x0e, 0x9a,
 		0x95, 0x50, 0x54, 0x01, 0xbe, 0x88, 0x5e, 0x50, 0x00, 0x00};
 
-	(void)state;
 	assert_int_equal(lb_packet_icrc(ip, sizeof(ip)), 0xf353f378);
 }
 
 /* What routers change does not count, everything else does. */
-static void icrc__what_counts(void **state)
+TEST(icrc__what_counts)
 {
 	static const uint8_t free_v4[] = {1, 8, 10, 11, 26, 27, 32};
 	struct lb_packet p = packet(LB_PACKET_ACK);
@@ -77,7 +73,6 @@ static void icrc__what_counts(void **state)
 	size_t len = lb_packet_build(out, &p) - 14 - 4, i;
 	uint32_t icrc = lb_packet_icrc(ip, len);
 
-	(void)state;
 	for (i = 1; i < len; i++) {
 		bool counts = !memchr(free_v4, (int)i, sizeof(free_v4));
 
@@ -87,7 +82,7 @@ static void icrc__what_counts(void **state)
 	}
 }
 
-static void send__every_byte(void **state)
+TEST(send__every_byte)
 {
 	static const uint8_t expected[] = {
 		/* Ethernet */
@@ -106,7 +101,6 @@ static void send__every_byte(void **state)
 	uint8_t out[LB_PACKET_MAX];
 	uint32_t icrc;
 
-	(void)state;
 	p.is_solicited = true;
 	p.wants_ack = true;
 	p.payload = (const uint8_t *)"abc";
@@ -119,7 +113,7 @@ static void send__every_byte(void **state)
 }
 
 /* What stands between BTH and the check, without payload. */
-static void extended__of_each_opcode(void **state)
+TEST(extended__of_each_opcode)
 {
 	static const uint8_t reth[] = {1,    2,	   3,	 4,    5, 6, 7, 8,
 				       0xaa, 0xbb, 0xcc, 0xdd, 0, 0, 1, 0};
@@ -181,7 +175,6 @@ static void extended__of_each_opcode(void **state)
 	uint8_t out[LB_PACKET_MAX];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < COUNT(rows); i++) {
 		struct lb_packet p = packet(rows[i].opcode);
 
@@ -211,13 +204,12 @@ static void extended__of_each_opcode(void **state)
 	}
 }
 
-static void ipv6__unless_both_are_v4(void **state)
+TEST(ipv6__unless_both_are_v4)
 {
 	struct lb_packet p = packet(LB_PACKET_ACK);
 	uint8_t out[LB_PACKET_MAX];
 	size_t len;
 
-	(void)state;
 	p.to = v6;
 	len = lb_packet_build(out, &p);
 	assert_int_equal(len, HEADERS + 20 + 4 + 4);
@@ -229,13 +221,12 @@ static void ipv6__unless_both_are_v4(void **state)
 	assert_memory_equal(out + 38, v6, 16);
 }
 
-static void longest__fits(void **state)
+TEST(longest__fits)
 {
 	static uint8_t payload[LB_PACKET_PAYLOAD];
 	struct lb_packet p = packet(LB_PACKET_WRITE_ONLY_IMM);
 	static uint8_t out[LB_PACKET_MAX + 1];
 
-	(void)state;
 	out[LB_PACKET_MAX] = 0x5a;
 	p.to = v6;
 	p.payload = payload;
@@ -244,17 +235,4 @@ static void longest__fits(void **state)
 	assert_int_equal(out[LB_PACKET_MAX], 0x5a);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icrc__of_a_packet_of_a_card),
-		cmocka_unit_test(icrc__with_payload),
-		cmocka_unit_test(icrc__what_counts),
-		cmocka_unit_test(send__every_byte),
-		cmocka_unit_test(extended__of_each_opcode),
-		cmocka_unit_test(ipv6__unless_both_are_v4),
-		cmocka_unit_test(longest__fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

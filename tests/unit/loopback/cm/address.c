@@ -32,13 +32,12 @@ static void two_teardown(struct two *t)
 }
 
 /* bind: a local address brings the device, the wildcard does not */
-static void bind__local_address_DEVICE(void **state)
+TEST_WITH(bind__local_address_DEVICE, reset, reset)
 {
 	struct sockaddr_in local = v4("127.0.0.1", 0);
 	struct sockaddr_in any = v4("0.0.0.0", 0);
 	struct two t = two_setup();
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(t.a, SA(local)), 0);
 	assert_non_null(t.a->verbs);
 	assert_non_null(t.a->pd);
@@ -53,26 +52,24 @@ static void bind__local_address_DEVICE(void **state)
 }
 
 /* bind: devices are chosen by address, and v4-mapped is IPv4 */
-static void bind__addresses_MAPPED(void **state)
+TEST_WITH(bind__addresses_MAPPED, reset, reset)
 {
 	struct sockaddr_in v4_0 = v4("127.0.0.5", 0);
 	struct sockaddr_in6 mapped = v6("::ffff:127.0.0.1", 0);
 	struct two t = two_setup();
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(t.a, SA(v4_0)), 0);
 	assert_int_equal(rdma_bind_addr(t.b, SA(mapped)), 0);
 	assert_ptr_equal(t.a->verbs, t.b->verbs);
 	two_teardown(&t);
 }
 
-static void bind__bad_address_ERROR(void **state)
+TEST_WITH(bind__bad_address_ERROR, reset, reset)
 {
 	struct sockaddr_in far = v4(NOT_OF_THIS_MACHINE, 0);
 	struct sockaddr unknown = {.sa_family = AF_UNIX};
 	struct two t = two_setup();
 
-	(void)state;
 	assert_fails(rdma_bind_addr(t.a, SA(far)), EADDRNOTAVAIL);
 	assert_fails(rdma_bind_addr(t.a, &unknown), EINVAL);
 	assert_fails(rdma_bind_addr(t.a, NULL), EINVAL);
@@ -80,7 +77,7 @@ static void bind__bad_address_ERROR(void **state)
 }
 
 /* bind: one address and port once, other addresses as well */
-static void bind__port_taken_EADDRINUSE(void **state)
+TEST_WITH(bind__port_taken_EADDRINUSE, reset, reset)
 {
 	struct sockaddr_in one = v4("127.0.0.1", 7300);
 	struct sockaddr_in other = v4("127.0.0.2", 7300);
@@ -88,7 +85,6 @@ static void bind__port_taken_EADDRINUSE(void **state)
 	struct sockaddr_in6 any6 = v6("::", 7300);
 	struct two t = two_setup();
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(t.a, SA(one)), 0);
 	assert_fails(rdma_bind_addr(t.b, SA(one)), EADDRINUSE);
 	/* the kernel has another name for this one */
@@ -102,12 +98,11 @@ static void bind__port_taken_EADDRINUSE(void **state)
 }
 
 /* bind: port spaces do not know each other */
-static void bind__other_port_space_SUCCESS(void **state)
+TEST_WITH(bind__other_port_space_SUCCESS, reset, reset)
 {
 	struct sockaddr_in one = v4("127.0.0.1", 7300);
 	struct two t = two_setup();
 
-	(void)state;
 	assert_int_equal(rdma_destroy_id(t.b), 0);
 	assert_int_equal(rdma_create_id(t.ch, &t.b, NULL, RDMA_PS_IB), 0);
 	assert_int_equal(rdma_bind_addr(t.a, SA(one)), 0);
@@ -116,14 +111,13 @@ static void bind__other_port_space_SUCCESS(void **state)
 }
 
 /* bind: an IPv6 wildcard for IPv6 only leaves IPv4 alone */
-static void bind__afonly_SUCCESS(void **state)
+TEST_WITH(bind__afonly_SUCCESS, reset, reset)
 {
 	struct sockaddr_in any = v4("0.0.0.0", 7300);
 	struct sockaddr_in6 any6 = v6("::", 7300);
 	struct two t = two_setup();
 	int on = 1;
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(t.a, SA(any)), 0);
 	assert_int_equal(rdma_set_option(t.b, RDMA_OPTION_ID,
 					 RDMA_OPTION_ID_AFONLY, &on,
@@ -134,13 +128,12 @@ static void bind__afonly_SUCCESS(void **state)
 }
 
 /* bind: with REUSEADDR two may bind, but one only listens */
-static void listen__reuseaddr_EADDRINUSE(void **state)
+TEST_WITH(listen__reuseaddr_EADDRINUSE, reset, reset)
 {
 	struct sockaddr_in one = v4("127.0.0.1", 7300);
 	struct two t = two_setup();
 	int on = 1;
 
-	(void)state;
 	assert_int_equal(rdma_set_option(t.a, RDMA_OPTION_ID,
 					 RDMA_OPTION_ID_REUSEADDR, &on,
 					 sizeof(on)),
@@ -159,11 +152,10 @@ static void listen__reuseaddr_EADDRINUSE(void **state)
 }
 
 /* listen: in the states where it means something */
-static void listen__states_CHECKED(void **state)
+TEST_WITH(listen__states_CHECKED, reset, reset)
 {
 	struct two t = two_setup();
 
-	(void)state;
 	/* unbound: the wildcard and a free port */
 	assert_int_equal(rdma_listen(t.a, 0), 0);
 	assert_int_not_equal(rdma_get_src_port(t.a), 0);
@@ -194,7 +186,7 @@ static bool connects_to(const struct sockaddr *addr)
 }
 
 /* listen: the listener that answers on each address */
-static void listen__addresses_MATCHED(void **state)
+TEST_WITH(listen__addresses_MATCHED, reset, reset)
 {
 	struct sockaddr_in any = v4("0.0.0.0", 7300);
 	struct sockaddr_in6 any6 = v6("::", 7301);
@@ -202,7 +194,6 @@ static void listen__addresses_MATCHED(void **state)
 	struct sockaddr_in to;
 	struct sockaddr_in6 to6;
 
-	(void)state;
 	assert_int_equal(rdma_bind_addr(t.a, SA(any)), 0);
 	assert_int_equal(rdma_listen(t.a, 0), 0);
 	assert_int_equal(rdma_bind_addr(t.b, SA(any6)), 0);
@@ -225,14 +216,13 @@ static void listen__addresses_MATCHED(void **state)
 }
 
 /* resolve_addr: fills what can be known */
-static void resolve__local_FILLED(void **state)
+TEST_WITH(resolve__local_FILLED, reset, reset)
 {
 	struct sockaddr_in src = v4("127.0.0.3", 0);
 	struct sockaddr_in dst = v4("127.0.0.1", 9);
 	struct two t = two_setup();
 	struct rdma_addr *addr = &t.a->route.addr;
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(t.a, SA(src), SA(dst), TIMEOUT_MS),
 			 0);
 	take_event(t.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -249,7 +239,7 @@ static void resolve__local_FILLED(void **state)
 }
 
 /* resolve_addr: the wildcard is this machine */
-static void resolve__wildcard_LOOPBACK(void **state)
+TEST_WITH(resolve__wildcard_LOOPBACK, reset, reset)
 {
 	struct sockaddr_in any = v4("0.0.0.0", 9);
 	struct sockaddr_in want = v4("127.0.0.1", 9);
@@ -257,7 +247,6 @@ static void resolve__wildcard_LOOPBACK(void **state)
 	struct sockaddr_in6 want6 = v6("::1", 9);
 	struct two t = two_setup();
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(t.a, NULL, SA(any), TIMEOUT_MS), 0);
 	take_event(t.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_memory_equal(&t.a->route.addr.dst_sin, &want, sizeof(want));
@@ -268,13 +257,12 @@ static void resolve__wildcard_LOOPBACK(void **state)
 }
 
 /* resolve_addr: elsewhere is nowhere; one may try another address */
-static void resolve__far_ADDR_ERROR(void **state)
+TEST_WITH(resolve__far_ADDR_ERROR, reset, reset)
 {
 	struct sockaddr_in far = v4(NOT_OF_THIS_MACHINE, 9);
 	struct sockaddr_in near = v4("127.0.0.1", 9);
 	struct two t = two_setup();
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(t.a, NULL, SA(far), TIMEOUT_MS), 0);
 	take_status(t.ch, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
 	assert_null(t.a->verbs);
@@ -285,14 +273,13 @@ static void resolve__far_ADDR_ERROR(void **state)
 }
 
 /* resolve: out of order, or with what makes no sense */
-static void resolve__misuse_EINVAL(void **state)
+TEST_WITH(resolve__misuse_EINVAL, reset, reset)
 {
 	struct sockaddr_in dst = v4("127.0.0.1", 9);
 	struct sockaddr_in6 src = v6("::1", 0);
 	struct sockaddr unknown = {.sa_family = AF_UNIX};
 	struct two t = two_setup();
 
-	(void)state;
 	assert_fails(rdma_resolve_addr(t.a, NULL, NULL, TIMEOUT_MS), EINVAL);
 	assert_fails(rdma_resolve_addr(t.a, NULL, &unknown, TIMEOUT_MS),
 		     EINVAL);
@@ -309,12 +296,11 @@ static void resolve__misuse_EINVAL(void **state)
 }
 
 /* resolve: a synchronous one returns the reason */
-static void resolve__far_sync_EHOSTUNREACH(void **state)
+TEST_WITH(resolve__far_sync_EHOSTUNREACH, reset, reset)
 {
 	struct sockaddr_in far = v4(NOT_OF_THIS_MACHINE, 9);
 	struct rdma_cm_id *id;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	assert_fails(rdma_resolve_addr(id, NULL, SA(far), TIMEOUT_MS),
 		     EHOSTUNREACH);
@@ -322,25 +308,4 @@ static void resolve__far_sync_EHOSTUNREACH(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(bind__local_address_DEVICE),
-		T(bind__addresses_MAPPED),
-		T(bind__bad_address_ERROR),
-		T(bind__port_taken_EADDRINUSE),
-		T(bind__other_port_space_SUCCESS),
-		T(bind__afonly_SUCCESS),
-		T(listen__reuseaddr_EADDRINUSE),
-		T(listen__states_CHECKED),
-		T(listen__addresses_MATCHED),
-		T(resolve__local_FILLED),
-		T(resolve__wildcard_LOOPBACK),
-		T(resolve__far_ADDR_ERROR),
-		T(resolve__misuse_EINVAL),
-		T(resolve__far_sync_EHOSTUNREACH),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

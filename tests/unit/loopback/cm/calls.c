@@ -13,7 +13,7 @@
 #define FLUSH_RIGHTS 0x300u
 
 /* every call: a handle that is none is refused, not followed */
-static void calls__bad_handle_EINVAL(void **state)
+TEST_WITH(calls__bad_handle_EINVAL, reset, reset)
 {
 	_Alignas(16) char junk[4096];
 	struct rdma_cm_id *bad[] = {NULL, (void *)junk, (void *)(junk + 1)};
@@ -23,7 +23,6 @@ static void calls__bad_handle_EINVAL(void **state)
 	uint8_t tos = 0;
 	int mask;
 
-	(void)state;
 	memset(junk, 0x5a, sizeof(junk));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct rdma_cm_id *id = bad[i];
@@ -52,12 +51,11 @@ static void calls__bad_handle_EINVAL(void **state)
 }
 
 /* create_id: what it can make */
-static void create_id__port_spaces_CHECKED(void **state)
+TEST_WITH(create_id__port_spaces_CHECKED, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = NULL;
 
-	(void)state;
 	assert_fails(rdma_create_id(ch, &id, NULL, RDMA_PS_IPOIB), EOPNOTSUPP);
 	assert_fails(rdma_create_id(ch, &id, NULL, 0), EOPNOTSUPP);
 	assert_fails(rdma_create_id(ch, NULL, NULL, RDMA_PS_TCP), EINVAL);
@@ -76,14 +74,13 @@ static void create_id__port_spaces_CHECKED(void **state)
 }
 
 /* what the device does not have says so */
-static void calls__not_there_EOPNOTSUPP(void **state)
+TEST_WITH(calls__not_there_EOPNOTSUPP, reset, reset)
 {
 	struct ibv_ece ece = {.vendor_id = 1};
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
 	char path[64] = {0};
 
-	(void)state;
 	assert_fails(rdma_set_local_ece(id, &ece), EOPNOTSUPP);
 	assert_fails(rdma_get_remote_ece(id, &ece), EOPNOTSUPP);
 	assert_fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
@@ -94,7 +91,7 @@ static void calls__not_there_EOPNOTSUPP(void **state)
 }
 
 /* join, leave: only datagrams, only with an address */
-static void multicast__CHECKED(void **state)
+TEST_WITH(multicast__CHECKED, reset, reset)
 {
 	const uint32_t all =
 		RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
@@ -105,7 +102,6 @@ static void multicast__CHECKED(void **state)
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
 
-	(void)state;
 	assert_fails(rdma_join_multicast(id, SA(group), NULL), EINVAL);
 	assert_fails(rdma_join_multicast_ex(id, &join, NULL), EINVAL);
 	assert_fails(rdma_leave_multicast(id, SA(group)), EADDRNOTAVAIL);
@@ -128,14 +124,13 @@ static void multicast__CHECKED(void **state)
 	rdma_destroy_event_channel(ch);
 }
 
-static void set_option__CHECKED(void **state)
+TEST_WITH(set_option__CHECKED, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch);
 	uint8_t tos = 0x40;
 	int on = 1;
 
-	(void)state;
 #define SET(opt, val, len) rdma_set_option(id, RDMA_OPTION_ID, opt, val, len)
 	assert_int_equal(SET(RDMA_OPTION_ID_TOS, &tos, 1), 0);
 	assert_int_equal(SET(RDMA_OPTION_ID_ACK_TIMEOUT, &tos, 1), 0);
@@ -156,7 +151,7 @@ static void set_option__CHECKED(void **state)
 }
 
 /* init_qp_attr: what a QP made by hand needs, as far as it is known */
-static void init_qp_attr__by_state_MASK(void **state)
+TEST_WITH(init_qp_attr__by_state_MASK, reset, reset)
 {
 	struct rdma_conn_param param = {
 		.qp_num = 5, .initiator_depth = 1, .responder_resources = 1};
@@ -167,7 +162,6 @@ static void init_qp_attr__by_state_MASK(void **state)
 	struct pair p;
 	int mask;
 
-	(void)state;
 	assert_fails(rdma_init_qp_attr(idle, &attr, &mask), EINVAL);
 	rdma_destroy_id(idle);
 	rdma_destroy_event_channel(ch);
@@ -210,7 +204,7 @@ static void init_qp_attr__by_state_MASK(void **state)
 }
 
 /* create_qp: an identifier without device, or with a QP already */
-static void create_qp__wrong_id_EINVAL(void **state)
+TEST_WITH(create_qp__wrong_id_EINVAL, reset, reset)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
 					.cap = {1, 1, 1, 1, 0}};
@@ -218,7 +212,6 @@ static void create_qp__wrong_id_EINVAL(void **state)
 	struct rdma_cm_id *id = new_id(ch);
 	struct ibv_cq *cq;
 
-	(void)state;
 	assert_fails(rdma_create_qp(id, NULL, &attr), EINVAL);
 	assert_fails(rdma_create_qp(id, NULL, NULL), EINVAL);
 	assert_fails(rdma_create_qp_ex(id, NULL), EINVAL);
@@ -232,7 +225,7 @@ static void create_qp__wrong_id_EINVAL(void **state)
 }
 
 /* create_qp: the protection domain must be of the identifier's device */
-static void create_qp__pd_of_other_context_EINVAL(void **state)
+TEST_WITH(create_qp__pd_of_other_context_EINVAL, reset, reset)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
 					.cap = {1, 1, 1, 1, 0}};
@@ -241,7 +234,6 @@ static void create_qp__pd_of_other_context_EINVAL(void **state)
 	struct ibv_context *verbs = ibv_open_device(id->verbs->device);
 	struct ibv_pd *pd;
 
-	(void)state;
 	assert_non_null(verbs);
 	pd = ibv_alloc_pd(verbs);
 	assert_non_null(pd);
@@ -254,7 +246,7 @@ static void create_qp__pd_of_other_context_EINVAL(void **state)
 }
 
 /* get_devices: those whose contexts identifiers have */
-static void get_devices__ids_SAME_contexts(void **state)
+TEST_WITH(get_devices__ids_SAME_contexts, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
@@ -262,7 +254,6 @@ static void get_devices__ids_SAME_contexts(void **state)
 	bool found = false;
 	int n = -1;
 
-	(void)state;
 	list = rdma_get_devices(&n);
 	assert_non_null(list);
 	assert_true(n >= 1);
@@ -278,20 +269,4 @@ static void get_devices__ids_SAME_contexts(void **state)
 	rdma_destroy_event_channel(ch);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(calls__bad_handle_EINVAL),
-		T(create_id__port_spaces_CHECKED),
-		T(calls__not_there_EOPNOTSUPP),
-		T(multicast__CHECKED),
-		T(set_option__CHECKED),
-		T(init_qp_attr__by_state_MASK),
-		T(create_qp__wrong_id_EINVAL),
-		T(create_qp__pd_of_other_context_EINVAL),
-		T(get_devices__ids_SAME_contexts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

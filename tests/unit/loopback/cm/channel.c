@@ -15,12 +15,11 @@
 #include <sys/time.h>
 
 /* get: nothing there, and the application said not to wait */
-static void get__empty_nonblocking_EAGAIN(void **state)
+TEST_WITH(get__empty_nonblocking_EAGAIN, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_event *event;
 
-	(void)state;
 	assert_false(is_readable(ch));
 	assert_quiet(ch);
 	assert_fails(rdma_get_cm_event(ch, NULL), EINVAL);
@@ -34,7 +33,7 @@ static void on_alarm(int sig)
 }
 
 /* get: a signal ends the wait */
-static void get__signal_EINTR(void **state)
+TEST_WITH(get__signal_EINTR, reset, reset)
 {
 	struct itimerval often = {{0, 1000}, {0, 1000}};
 	struct itimerval never = {0};
@@ -42,7 +41,6 @@ static void get__signal_EINTR(void **state)
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_event *event;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGALRM, &act, NULL), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
 	assert_fails(rdma_get_cm_event(ch, &event), EINTR);
@@ -51,7 +49,7 @@ static void get__signal_EINTR(void **state)
 }
 
 /* the descriptor stays readable until the last event is read */
-static void fd__two_events_READABLE_until_last(void **state)
+TEST_WITH(fd__two_events_READABLE_until_last, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
@@ -59,7 +57,6 @@ static void fd__two_events_READABLE_until_last(void **state)
 	struct rdma_cm_id *b = new_id(ch);
 	struct rdma_cm_event *event;
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(a, NULL, SA(addr), TIMEOUT_MS), 0);
 	assert_int_equal(rdma_resolve_addr(b, NULL, SA(addr), TIMEOUT_MS), 0);
 	event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -76,22 +73,20 @@ static void fd__two_events_READABLE_until_last(void **state)
 }
 
 /* descriptors are not inherited across exec */
-static void fd__new_CLOEXEC(void **state)
+TEST_WITH(fd__new_CLOEXEC, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 
-	(void)state;
 	assert_true(fcntl(ch->fd, F_GETFD) & FD_CLOEXEC);
 	assert_false(fcntl(ch->fd, F_GETFL) & O_NONBLOCK);
 	rdma_destroy_event_channel(ch);
 }
 
 /* ack: what is no event is refused */
-static void ack__not_an_event_EINVAL(void **state)
+TEST_WITH(ack__not_an_event_EINVAL, reset, reset)
 {
 	_Alignas(16) char junk[512];
 
-	(void)state;
 	memset(junk, 0x5a, sizeof(junk));
 	assert_fails(rdma_ack_cm_event(NULL), EINVAL);
 	assert_fails(rdma_ack_cm_event((void *)junk), EINVAL);
@@ -128,7 +123,7 @@ static void *destroy_thread(void *arg)
 }
 
 /* destroy_id: does not return before its events are acknowledged */
-static void destroy__unacked_event_WAITS(void **state)
+TEST_WITH(destroy__unacked_event_WAITS, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
@@ -136,7 +131,6 @@ static void destroy__unacked_event_WAITS(void **state)
 	struct rdma_cm_event *event;
 	pthread_t thread;
 
-	(void)state;
 	sem_init(&w.entered, 0, 0);
 	assert_int_equal(rdma_resolve_addr(w.id, NULL, SA(addr), TIMEOUT_MS),
 			 0);
@@ -179,7 +173,7 @@ static void *ack_after_misuse(void *arg)
 }
 
 /* destroy_id: a thread that waits for itself is reported */
-static void destroy__own_unacked_event_MISUSE(void **state)
+TEST_WITH(destroy__own_unacked_event_MISUSE, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
@@ -187,7 +181,6 @@ static void destroy__own_unacked_event_MISUSE(void **state)
 	struct acker a = {.misuses = misuses()};
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
 	a.event = next_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	pthread_create(&thread, NULL, ack_after_misuse, &a);
@@ -225,13 +218,12 @@ static void *destroy_server(void *arg)
 }
 
 /* an event held up in its hook is not overtaken by the next of its id */
-static void deliver__first_held_up_IN_ORDER(void **state)
+TEST_WITH(deliver__first_held_up_IN_ORDER, reset, reset)
 {
 	struct gate g;
 	struct pair p;
 	pthread_t thread;
 
-	(void)state;
 	pair_connect(&p);
 	g.id = p.client;
 	sem_init(&g.reached, 0, 0);
@@ -253,19 +245,4 @@ static void deliver__first_held_up_IN_ORDER(void **state)
 	sem_destroy(&g.open);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(get__empty_nonblocking_EAGAIN),
-		T(get__signal_EINTR),
-		T(fd__two_events_READABLE_until_last),
-		T(fd__new_CLOEXEC),
-		T(ack__not_an_event_EINVAL),
-		T(destroy__unacked_event_WAITS),
-		T(destroy__own_unacked_event_MISUSE),
-		T(deliver__first_held_up_IN_ORDER),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -12,7 +12,7 @@
 #define LINK_STATUS_CONSUMER	28
 
 /* connect: events arrive in order, QPs reach RTS, data is padded */
-static void connect__private_data_PADDED(void **state)
+TEST_WITH(connect__private_data_PADDED, reset, reset)
 {
 	struct rdma_conn_param creq = {.private_data = "hello",
 				       .private_data_len = 6};
@@ -22,7 +22,6 @@ static void connect__private_data_PADDED(void **state)
 	struct rdma_cm_event *event;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_int_equal(rdma_connect(p.client, &creq), 0);
 	event = next_event(p.lch, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -52,7 +51,7 @@ static void connect__private_data_PADDED(void **state)
 }
 
 /* connect: what one side can start, the other answers */
-static void connect__depths_CROSSED(void **state)
+TEST_WITH(connect__depths_CROSSED, reset, reset)
 {
 	struct rdma_conn_param creq = {.responder_resources = 3,
 				       .initiator_depth = 5,
@@ -66,7 +65,6 @@ static void connect__depths_CROSSED(void **state)
 	struct ibv_qp_attr attr;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_int_equal(rdma_connect(p.client, &creq), 0);
 	event = next_event(p.lch, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -98,7 +96,7 @@ static void connect__depths_CROSSED(void **state)
 }
 
 /* connect: "as much as the device can" is what the device can */
-static void connect__max_depths_LIMITED(void **state)
+TEST_WITH(connect__max_depths_LIMITED, reset, reset)
 {
 	struct rdma_conn_param param = {.responder_resources =
 						RDMA_MAX_RESP_RES,
@@ -107,7 +105,6 @@ static void connect__max_depths_LIMITED(void **state)
 	struct rdma_cm_event *event;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_int_equal(ibv_query_device(p.client->verbs, &dev), 0);
 	assert_int_equal(rdma_connect(p.client, &param), 0);
@@ -121,13 +118,12 @@ static void connect__max_depths_LIMITED(void **state)
 }
 
 /* connect: more than the device can do is refused */
-static void connect__depths_too_large_EINVAL(void **state)
+TEST_WITH(connect__depths_too_large_EINVAL, reset, reset)
 {
 	struct rdma_conn_param res = {.responder_resources = 200};
 	struct rdma_conn_param depth = {.initiator_depth = 200};
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_fails(rdma_connect(p.client, &res), EINVAL);
 	assert_fails(rdma_connect(p.client, &depth), EINVAL);
@@ -136,14 +132,13 @@ static void connect__depths_too_large_EINVAL(void **state)
 }
 
 /* connect: too much private data is refused, and one may try again */
-static void connect__private_data_57_EINVAL(void **state)
+TEST_WITH(connect__private_data_57_EINVAL, reset, reset)
 {
 	char data[REQ_PRIV + 1] = {0};
 	struct rdma_conn_param param = {.private_data = data,
 					.private_data_len = sizeof(data)};
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_fails(rdma_connect(p.client, &param), EINVAL);
 	param.private_data_len = REQ_PRIV;
@@ -152,14 +147,13 @@ static void connect__private_data_57_EINVAL(void **state)
 }
 
 /* accept: too much private data is refused, and so is the client */
-static void accept__private_data_197_REJECTS(void **state)
+TEST_WITH(accept__private_data_197_REJECTS, reset, reset)
 {
 	char data[REP_PRIV + 1] = {0};
 	struct rdma_conn_param param = {.private_data = data,
 					.private_data_len = sizeof(data)};
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_fails(rdma_accept(p.server, &param), EINVAL);
 	assert_int_equal(state_of(p.server), IBV_QPS_ERR);
@@ -169,12 +163,11 @@ static void accept__private_data_197_REJECTS(void **state)
 }
 
 /* connect: nobody listens */
-static void connect__no_listener_REJECTED_8(void **state)
+TEST_WITH(connect__no_listener_REJECTED_8, reset, reset)
 {
 	struct rdma_cm_event *event;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_int_equal(rdma_destroy_id(p.listener), 0);
 	p.listener = NULL;
@@ -189,13 +182,12 @@ static void connect__no_listener_REJECTED_8(void **state)
 }
 
 /* reject: the client hears why, with data; a second time there is nothing */
-static void reject__private_data_REJECTED_28(void **state)
+TEST_WITH(reject__private_data_REJECTED_28, reset, reset)
 {
 	char data[REJ_PRIV + 1] = "no";
 	struct rdma_cm_event *event;
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_fails(rdma_reject(p.server, data, REJ_PRIV + 1), EINVAL);
 	assert_int_equal(rdma_reject(p.server, data, REJ_PRIV), 0);
@@ -211,13 +203,12 @@ static void reject__private_data_REJECTED_28(void **state)
 }
 
 /* establish: an id without QP sees the answer and confirms it itself */
-static void establish__no_qp_ESTABLISHED(void **state)
+TEST_WITH(establish__no_qp_ESTABLISHED, reset, reset)
 {
 	struct rdma_conn_param param = {.qp_num = 77};
 	struct rdma_cm_event *event;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	drop_qp(p.client, p.ccq);
 	assert_int_equal(rdma_connect(p.client, &param), 0);
@@ -239,22 +230,20 @@ static void establish__no_qp_ESTABLISHED(void **state)
 }
 
 /* establish: with a QP the library does it */
-static void establish__with_qp_EINVAL(void **state)
+TEST_WITH(establish__with_qp_EINVAL, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_fails(rdma_establish(p.client), EINVAL);
 	pair_teardown(&p);
 }
 
 /* notify: data came before the client's last word: established, once */
-static void notify__comm_est_ESTABLISHED_once(void **state)
+TEST_WITH(notify__comm_est_ESTABLISHED_once, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_fails(rdma_notify(p.server, IBV_EVENT_COMM_EST), EINVAL);
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
@@ -268,12 +257,11 @@ static void notify__comm_est_ESTABLISHED_once(void **state)
 }
 
 /* a request inherits context, channel, addresses and device */
-static void request__new_id_INHERITS(void **state)
+TEST_WITH(request__new_id_INHERITS, reset, reset)
 {
 	struct rdma_cm_event *event;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	p.listener->context = &p;
 	assert_int_equal(rdma_connect(p.client, NULL), 0);
@@ -299,23 +287,4 @@ static void request__new_id_INHERITS(void **state)
 	pair_teardown(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(connect__private_data_PADDED),
-		T(connect__depths_CROSSED),
-		T(connect__max_depths_LIMITED),
-		T(connect__depths_too_large_EINVAL),
-		T(connect__private_data_57_EINVAL),
-		T(accept__private_data_197_REJECTS),
-		T(connect__no_listener_REJECTED_8),
-		T(reject__private_data_REJECTED_28),
-		T(establish__no_qp_ESTABLISHED),
-		T(establish__with_qp_EINVAL),
-		T(notify__comm_est_ESTABLISHED_once),
-		T(request__new_id_INHERITS),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

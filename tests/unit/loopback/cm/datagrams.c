@@ -53,7 +53,7 @@ static struct rdma_cm_id *ud_client(struct rdma_event_channel *ch,
 }
 
 /* a lost message of either direction: nobody there, for the client only */
-static void message__lost_UNREACHABLE(void **state)
+TEST_WITH(message__lost_UNREACHABLE, reset, reset)
 {
 	struct rdma_event_channel *lch = new_channel();
 	struct rdma_event_channel *cch = new_channel();
@@ -62,7 +62,6 @@ static void message__lost_UNREACHABLE(void **state)
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *client, *server;
 
-	(void)state;
 	assert_int_equal(rdma_listen(listener, 1), 0);
 	client = ud_client(cch, listener);
 	add_rule("event:of=cm.msg_req,action=drop,count=1");
@@ -88,7 +87,7 @@ static void message__lost_UNREACHABLE(void **state)
 }
 
 /* a queue pair made by hand is named by the parameter */
-static void accept__without_a_qp_TELLS_ITS_NUMBER(void **state)
+TEST_WITH(accept__without_a_qp_TELLS_ITS_NUMBER, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *listener = ud_id(ch, "127.0.0.1");
@@ -96,7 +95,6 @@ static void accept__without_a_qp_TELLS_ITS_NUMBER(void **state)
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *client, *server;
 
-	(void)state;
 	assert_int_equal(rdma_listen(listener, 1), 0);
 	client = ud_client(ch, listener);
 	assert_int_equal(rdma_connect(client, NULL), 0);
@@ -114,14 +112,13 @@ static void accept__without_a_qp_TELLS_ITS_NUMBER(void **state)
 }
 
 /* an event that comes twice attaches once, one that is lost never */
-static void join__doubled_or_lost(void **state)
+TEST_WITH(join__doubled_or_lost, reset, reset)
 {
 	struct sockaddr_in group = v4("239.1.1.1", 0);
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = ud_id(ch, "127.0.0.1");
 	struct ibv_cq *cq = add_ud_qp(id);
 
-	(void)state;
 	add_rule("event:of=cm.multicast_join,action=double,count=1");
 	assert_int_equal(rdma_join_multicast(id, SA(group), NULL), 0);
 	take_event(ch, RDMA_CM_EVENT_MULTICAST_JOIN);
@@ -138,14 +135,13 @@ static void join__doubled_or_lost(void **state)
 }
 
 /* a join whose QP cannot be attached says so */
-static void join__attach_fails_MULTICAST_ERROR(void **state)
+TEST_WITH(join__attach_fails_MULTICAST_ERROR, reset, reset)
 {
 	struct sockaddr_in group = v4("239.1.1.1", 0);
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = ud_id(ch, "127.0.0.1");
 	struct ibv_cq *cq = add_ud_qp(id);
 
-	(void)state;
 	add_rule("call:verb=ibv_attach_mcast,errno=ENOMEM,count=1");
 	assert_int_equal(rdma_join_multicast(id, SA(group), NULL), 0);
 	take_status(ch, RDMA_CM_EVENT_MULTICAST_ERROR, -1);
@@ -156,7 +152,7 @@ static void join__attach_fails_MULTICAST_ERROR(void **state)
 }
 
 /* one to send only is told where, and hears nothing */
-static void join__to_send_only_IS_NO_MEMBER(void **state)
+TEST_WITH(join__to_send_only_IS_NO_MEMBER, reset, reset)
 {
 	struct sockaddr_in group = v4("239.1.1.1", 0);
 	struct rdma_cm_join_mc_attr_ex attr = {
@@ -169,7 +165,6 @@ static void join__to_send_only_IS_NO_MEMBER(void **state)
 	struct rdma_cm_id *id = ud_id(ch, "127.0.0.1");
 	struct ibv_cq *cq = add_ud_qp(id);
 
-	(void)state;
 	assert_int_equal(rdma_join_multicast_ex(id, &attr, NULL), 0);
 	take_event(ch, RDMA_CM_EVENT_MULTICAST_JOIN);
 	drop_qp(id, cq);
@@ -178,14 +173,13 @@ static void join__to_send_only_IS_NO_MEMBER(void **state)
 	rdma_destroy_event_channel(ch);
 }
 
-static void join__synchronous_or_ipv6(void **state)
+TEST_WITH(join__synchronous_or_ipv6, reset, reset)
 {
 	struct sockaddr_in src = v4("127.0.0.1", 0);
 	struct sockaddr_in6 group = v6("ff15::7", 0);
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), 0);
 	assert_int_equal(rdma_bind_addr(id, SA(src)), 0);
 	cq = add_ud_qp(id);
@@ -251,7 +245,7 @@ static int race_check(void *arg)
 }
 
 /* whatever the order, the QP is not attached afterwards */
-static void leave__while_the_event_is_read(void **state)
+TEST_WITH(leave__while_the_event_is_read, reset, reset)
 {
 	struct race r = {0};
 	struct rpma_loopback_sched sched = {
@@ -263,23 +257,7 @@ static void leave__while_the_event_is_read(void **state)
 		.max_preemptions = 2,
 	};
 
-	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, NULL), 0);
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		T(message__lost_UNREACHABLE),
-		T(accept__without_a_qp_TELLS_ITS_NUMBER),
-		T(join__doubled_or_lost),
-		T(join__attach_fails_MULTICAST_ERROR),
-		T(join__to_send_only_IS_NO_MEMBER),
-		T(join__synchronous_or_ipv6),
-		T(leave__while_the_event_is_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

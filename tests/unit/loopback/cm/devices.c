@@ -27,12 +27,11 @@ static struct ibv_device *device_of(const char *ip)
 }
 
 /* bind: the third number of an address 127.a.b.c, modulo two */
-static void bind__address_CHOOSES_THE_DEVICE(void **state)
+TEST_WITH(bind__address_CHOOSES_THE_DEVICE, reset, reset)
 {
 	struct ibv_device **list;
 	int n;
 
-	(void)state;
 	list = ibv_get_device_list(&n);
 	assert_non_null(list);
 	assert_int_equal(n, 2);
@@ -44,14 +43,13 @@ static void bind__address_CHOOSES_THE_DEVICE(void **state)
 }
 
 /* devices: each is known by a name, a GUID and a GID of its own */
-static void devices__names_and_gids_DIFFER(void **state)
+TEST_WITH(devices__names_and_gids_DIFFER, reset, reset)
 {
 	struct ibv_context **list;
 	struct ibv_device *a, *b;
 	union ibv_gid gids[2];
 	int n;
 
-	(void)state;
 	list = rdma_get_devices(&n);
 	assert_non_null(list);
 	assert_int_equal(n, 2);
@@ -108,7 +106,7 @@ static struct ibv_wc wait_wc(struct ibv_cq *cq)
 }
 
 /* connect: devices reach each other, as on one network */
-static void connect__to_the_other_device_MESSAGE_ARRIVES(void **state)
+TEST_WITH(connect__to_the_other_device_MESSAGE_ARRIVES, reset, reset)
 {
 	struct ibv_send_wr send = {
 		.opcode = IBV_WR_SEND_WITH_IMM,
@@ -121,7 +119,6 @@ static void connect__to_the_other_device_MESSAGE_ARRIVES(void **state)
 	struct ibv_wc wc;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	move_client(&p);
 	accept_client(&p);
@@ -135,14 +132,4 @@ static void connect__to_the_other_device_MESSAGE_ARRIVES(void **state)
 	pair_teardown(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(bind__address_CHOOSES_THE_DEVICE),
-		T(devices__names_and_gids_DIFFER),
-		T(connect__to_the_other_device_MESSAGE_ARRIVES),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -77,7 +77,7 @@ static void *serve_one(void *arg)
 }
 
 /* connect, accept, disconnect each wait for their event */
-static void endpoint__both_sides_WAIT(void **state)
+TEST_WITH(endpoint__both_sides_WAIT, reset, reset)
 {
 	struct rdma_conn_param param = {.private_data = "back",
 					.private_data_len = 4};
@@ -85,7 +85,6 @@ static void endpoint__both_sides_WAIT(void **state)
 	struct rdma_cm_id *id = new_client_ep(port_of(listener), "front");
 	pthread_t thread;
 
-	(void)state;
 	pthread_create(&thread, NULL, serve_one, listener);
 	assert_int_equal(rdma_connect(id, &param), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ESTABLISHED);
@@ -98,12 +97,11 @@ static void endpoint__both_sides_WAIT(void **state)
 }
 
 /* connect: refused */
-static void endpoint__nobody_listens_ECONNREFUSED(void **state)
+TEST_WITH(endpoint__nobody_listens_ECONNREFUSED, reset, reset)
 {
 	struct rdma_cm_id *listener = new_server_ep();
 	struct rdma_cm_id *id = new_client_ep(port_of(listener), NULL);
 
-	(void)state;
 	rdma_destroy_ep(listener);
 	assert_fails(rdma_connect(id, NULL), ECONNREFUSED);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_REJECTED);
@@ -111,12 +109,11 @@ static void endpoint__nobody_listens_ECONNREFUSED(void **state)
 }
 
 /* completion queues are made with channels, and destroyed with the QP */
-static void endpoint__no_cqs_MADE(void **state)
+TEST_WITH(endpoint__no_cqs_MADE, reset, reset)
 {
 	struct rdma_cm_id *listener = new_server_ep();
 	struct rdma_cm_id *id = new_client_ep(port_of(listener), NULL);
 
-	(void)state;
 	assert_non_null(id->send_cq);
 	assert_non_null(id->recv_cq);
 	assert_ptr_equal(id->send_cq->channel, id->send_cq_channel);
@@ -132,14 +129,13 @@ static void endpoint__no_cqs_MADE(void **state)
 }
 
 /* an SRQ of the identifier is that of its QP */
-static void endpoint__srq_USED(void **state)
+TEST_WITH(endpoint__srq_USED, reset, reset)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 4, .max_sge = 1}};
 	struct ibv_qp_init_attr attr = small_qp();
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
 
-	(void)state;
 	assert_int_equal(rdma_create_srq(id, NULL, &srq), 0);
 	assert_non_null(id->srq);
 	attr.qp_type = IBV_QPT_RC;
@@ -153,14 +149,13 @@ static void endpoint__srq_USED(void **state)
 }
 
 /* create_ep: leaves nothing behind when a step fails */
-static void create_ep__port_taken_EADDRINUSE(void **state)
+TEST_WITH(create_ep__port_taken_EADDRINUSE, reset, reset)
 {
 	struct rdma_cm_id *listener = new_server_ep();
 	struct rdma_addrinfo *res =
 		info("127.0.0.1", port_of(listener), RAI_PASSIVE);
 	struct rdma_cm_id *id = NULL;
 
-	(void)state;
 	assert_fails(rdma_create_ep(&id, res, NULL, NULL), EADDRINUSE);
 	assert_null(id);
 	assert_fails(rdma_create_ep(NULL, res, NULL, NULL), EINVAL);
@@ -170,29 +165,15 @@ static void create_ep__port_taken_EADDRINUSE(void **state)
 }
 
 /* get_request: is for synchronous listeners */
-static void get_request__asynchronous_EINVAL(void **state)
+TEST_WITH(get_request__asynchronous_EINVAL, reset, reset)
 {
 	struct rdma_cm_id *id = NULL;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_fails(rdma_get_request(p.listener, &id), EINVAL);
 	assert_fails(rdma_get_request(NULL, &id), EINVAL);
 	pair_teardown(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(endpoint__both_sides_WAIT),
-		T(endpoint__nobody_listens_ECONNREFUSED),
-		T(endpoint__no_cqs_MADE),
-		T(endpoint__srq_USED),
-		T(create_ep__port_taken_EADDRINUSE),
-		T(get_request__asynchronous_EINVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -9,12 +9,11 @@
 #include <stdio.h>
 
 /* a call fails as the rule says, and changes nothing */
-static void call__rule_ERRNO(void **state)
+TEST_WITH(call__rule_ERRNO, reset, reset)
 {
 	struct rdma_conn_param param = {.qp_num = 1};
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	add_rule("call:verb=rdma_connect,errno=ENOMEM,count=1");
 	assert_fails(rdma_connect(p.client, &param), ENOMEM);
@@ -24,13 +23,12 @@ static void call__rule_ERRNO(void **state)
 }
 
 /* the address or the route cannot be resolved, for the reason given */
-static void resolve__rule_ERROR_event(void **state)
+TEST_WITH(resolve__rule_ERROR_event, reset, reset)
 {
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch);
 
-	(void)state;
 	add_rule("call:verb=cm.resolve_addr,errno=ETIMEDOUT,count=1;"
 		 "call:verb=cm.resolve_route,errno=EHOSTUNREACH,count=1");
 	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
@@ -46,12 +44,11 @@ static void resolve__rule_ERROR_event(void **state)
 }
 
 /* a lost request: no listener answers */
-static void request__lost_UNREACHABLE(void **state)
+TEST_WITH(request__lost_UNREACHABLE, reset, reset)
 {
 	struct rdma_cm_id *id;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	add_rule("event:of=cm.msg_req,action=drop");
 	assert_int_equal(rdma_connect(p.client, NULL), 0);
@@ -73,11 +70,10 @@ static void request__lost_UNREACHABLE(void **state)
 }
 
 /* a lost answer: the server cannot reach the client, which gets an event */
-static void answer__lost_UNREACHABLE(void **state)
+TEST_WITH(answer__lost_UNREACHABLE, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	add_rule("event:of=cm.msg_rep,action=drop");
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
@@ -87,11 +83,10 @@ static void answer__lost_UNREACHABLE(void **state)
 }
 
 /* a lost confirmation: the server never is ESTABLISHED, but disconnected */
-static void ready__lost_DISCONNECTED(void **state)
+TEST_WITH(ready__lost_DISCONNECTED, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	add_rule("event:of=cm.msg_rtu,action=drop");
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
@@ -103,11 +98,10 @@ static void ready__lost_DISCONNECTED(void **state)
 }
 
 /* a lost disconnect: the sender gets an event for the missing answer */
-static void disconnect__lost_ETIMEDOUT(void **state)
+TEST_WITH(disconnect__lost_ETIMEDOUT, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	add_rule("event:of=cm.msg_dreq,action=drop,count=1");
 	assert_int_equal(rdma_disconnect(p.client), 0);
@@ -120,13 +114,12 @@ static void disconnect__lost_ETIMEDOUT(void **state)
 }
 
 /* every message twice: no difference is visible */
-static void messages__doubled_SAME(void **state)
+TEST_WITH(messages__doubled_SAME, reset, reset)
 {
 	static const char *const messages[] = {"req", "mra",  "rep", "rtu",
 					       "rej", "dreq", "drep"};
 	struct pair p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
 		char rule[64];
 
@@ -147,11 +140,10 @@ static void messages__doubled_SAME(void **state)
 }
 
 /* ESTABLISHED twice: the QP stays unchanged */
-static void established__doubled_TWICE(void **state)
+TEST_WITH(established__doubled_TWICE, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	add_rule("event:of=cm.established,action=double");
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
@@ -165,11 +157,10 @@ static void established__doubled_TWICE(void **state)
 }
 
 /* ESTABLISHED late: DISCONNECTED does not overtake ESTABLISHED */
-static void established__late_IN_ORDER(void **state)
+TEST_WITH(established__late_IN_ORDER, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	add_rule("event:of=cm.established,action=late,delay_us=20000,nth=2");
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
@@ -181,14 +172,13 @@ static void established__late_IN_ORDER(void **state)
 }
 
 /* a late event of an identifier destroyed meanwhile never comes */
-static void resolved__late_destroyed_QUIET(void **state)
+TEST_WITH(resolved__late_destroyed_QUIET, reset, reset)
 {
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_id(ch);
 	struct rdma_cm_id *other = new_id(ch);
 
-	(void)state;
 	add_rule("event:of=cm.addr_resolved,action=late,delay_us=10000");
 	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
 	assert_int_equal(rdma_resolve_addr(other, NULL, SA(addr), TIMEOUT_MS),
@@ -203,13 +193,12 @@ static void resolved__late_destroyed_QUIET(void **state)
 /* the QP cannot be moved on: CONNECT_ERROR; as with librdmacm the server is
  * refused only when the identifier is destroyed, and until then the handshake
  * goes on */
-static void response__qp_fails_CONNECT_ERROR(void **state)
+TEST_WITH(response__qp_fails_CONNECT_ERROR, reset, reset)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct pair p;
 	int mask;
 
-	(void)state;
 	pair_request(&p);
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
 	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
@@ -226,11 +215,10 @@ static void response__qp_fails_CONNECT_ERROR(void **state)
 }
 
 /* accept: the QP cannot be moved on; the request can still be refused */
-static void accept__qp_fails_EIO(void **state)
+TEST_WITH(accept__qp_fails_EIO, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
 	assert_fails(rdma_accept(p.server, NULL), EIO);
@@ -241,14 +229,13 @@ static void accept__qp_fails_EIO(void **state)
 }
 
 /* create_qp: the QP cannot be initialised, nothing of the QP is left */
-static void create_qp__init_fails_EIO(void **state)
+TEST_WITH(create_qp__init_fails_EIO, reset, reset)
 {
 	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
 					.cap = {1, 1, 1, 1, 0}};
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id = new_client(ch, 1);
 
-	(void)state;
 	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
 	assert_fails(rdma_create_qp(id, NULL, &attr), EIO);
 	assert_null(id->qp);
@@ -261,24 +248,4 @@ static void create_qp__init_fails_EIO(void **state)
 	rdma_destroy_event_channel(ch);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(call__rule_ERRNO),
-		T(resolve__rule_ERROR_event),
-		T(request__lost_UNREACHABLE),
-		T(answer__lost_UNREACHABLE),
-		T(ready__lost_DISCONNECTED),
-		T(disconnect__lost_ETIMEDOUT),
-		T(messages__doubled_SAME),
-		T(established__doubled_TWICE),
-		T(established__late_IN_ORDER),
-		T(resolved__late_destroyed_QUIET),
-		T(response__qp_fails_CONNECT_ERROR),
-		T(accept__qp_fails_EIO),
-		T(create_qp__init_fails_EIO),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -9,17 +9,12 @@
 #ifndef LOOPBACK_CM_FIXTURE_H
 #define LOOPBACK_CM_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 
+#include "../../../cases.h"
 #include "rpma_loopback.h"
 
 /* sizes on the wire */

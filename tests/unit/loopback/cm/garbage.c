@@ -229,11 +229,10 @@ static void body(const struct two_process *self)
 	rdma_destroy_event_channel(ch);
 }
 
-static void messages__made_up_LINK_DROPPED_AND_LIVES(void **state)
+TEST(messages__made_up_LINK_DROPPED_AND_LIVES)
 {
 	struct two_process p[2] = {0};
 
-	(void)state;
 	two_run(p, body);
 	/* behind all of them, and before */
 	assert_true(two_count(&p[VICTIM], "its message of the connection "
@@ -242,13 +241,9 @@ static void messages__made_up_LINK_DROPPED_AND_LIVES(void **state)
 
 int main(int argc, char *argv[])
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages__made_up_LINK_DROPPED_AND_LIVES),
-	};
-
 	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
 	if (argc > 2)
 		messages = (unsigned)strtoul(argv[2], NULL, 10);
 	printf("seed %llu\n", (unsigned long long)seed);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

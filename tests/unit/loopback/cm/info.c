@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* getaddrinfo: passive fills the source, active the destination */
-static void getaddrinfo__passive_SOURCE(void **state)
+TEST_WITH(getaddrinfo__passive_SOURCE, reset, reset)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE,
 				      .ai_qp_type = IBV_QPT_RC,
@@ -18,7 +18,6 @@ static void getaddrinfo__passive_SOURCE(void **state)
 	struct sockaddr_in want = v4("127.0.0.1", 7204);
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7204", &hints, &res),
 			 0);
 	assert_int_equal(res->ai_flags, RAI_PASSIVE);
@@ -33,12 +32,11 @@ static void getaddrinfo__passive_SOURCE(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-static void getaddrinfo__active_DESTINATION(void **state)
+TEST_WITH(getaddrinfo__active_DESTINATION, reset, reset)
 {
 	struct sockaddr_in want = v4("127.0.0.1", 7204);
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7204", NULL, &res), 0);
 	assert_int_equal(res->ai_flags, 0);
 	assert_int_equal(res->ai_qp_type, IBV_QPT_RC);
@@ -50,7 +48,7 @@ static void getaddrinfo__active_DESTINATION(void **state)
 }
 
 /* getaddrinfo: no service is port 0; no node and passive is the wildcard */
-static void getaddrinfo__node_or_service_ONE(void **state)
+TEST_WITH(getaddrinfo__node_or_service_ONE, reset, reset)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE,
 				      .ai_family = AF_INET,
@@ -58,7 +56,6 @@ static void getaddrinfo__node_or_service_ONE(void **state)
 	struct sockaddr_in want = v4("0.0.0.0", 80);
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo(NULL, "80", &hints, &res), 0);
 	assert_memory_equal(res->ai_src_addr, &want, sizeof(want));
 	rdma_freeaddrinfo(res);
@@ -69,7 +66,7 @@ static void getaddrinfo__node_or_service_ONE(void **state)
 }
 
 /* getaddrinfo: hints may bring both addresses */
-static void getaddrinfo__hints_only_COPIED(void **state)
+TEST_WITH(getaddrinfo__hints_only_COPIED, reset, reset)
 {
 	struct sockaddr_in src = v4("127.0.0.1", 0);
 	struct sockaddr_in dst = v4("127.0.1.1", 9);
@@ -82,7 +79,6 @@ static void getaddrinfo__hints_only_COPIED(void **state)
 				      .ai_dst_addr = SA(dst)};
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo(NULL, NULL, &hints, &res), 0);
 	assert_memory_equal(res->ai_src_addr, &src, sizeof(src));
 	assert_memory_equal(res->ai_dst_addr, &dst, sizeof(dst));
@@ -93,12 +89,11 @@ static void getaddrinfo__hints_only_COPIED(void **state)
 	rdma_freeaddrinfo(res);
 }
 
-static void getaddrinfo__ipv6_FAMILY(void **state)
+TEST_WITH(getaddrinfo__ipv6_FAMILY, reset, reset)
 {
 	struct sockaddr_in6 want = v6("::1", 7);
 	struct rdma_addrinfo *res;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo("::1", "7", NULL, &res), 0);
 	assert_int_equal(res->ai_family, AF_INET6);
 	assert_int_equal(res->ai_dst_len, sizeof(want));
@@ -107,13 +102,12 @@ static void getaddrinfo__ipv6_FAMILY(void **state)
 }
 
 /* getaddrinfo: the resolver's codes are passed on */
-static void getaddrinfo__bad_names_EAI(void **state)
+TEST_WITH(getaddrinfo__bad_names_EAI, reset, reset)
 {
 	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST,
 				      .ai_port_space = RDMA_PS_TCP};
 	struct rdma_addrinfo *res = NULL;
 
-	(void)state;
 	assert_int_equal(rdma_getaddrinfo("localhost", "1", &hints, &res),
 			 EAI_NONAME);
 	assert_int_equal(
@@ -125,28 +119,13 @@ static void getaddrinfo__bad_names_EAI(void **state)
 	assert_null(res);
 }
 
-static void getaddrinfo__nothing_asked_EINVAL(void **state)
+TEST_WITH(getaddrinfo__nothing_asked_EINVAL, reset, reset)
 {
 	struct rdma_addrinfo *res = NULL;
 
-	(void)state;
 	assert_fails(rdma_getaddrinfo(NULL, NULL, NULL, &res), EINVAL);
 	assert_null(res);
 	rdma_freeaddrinfo(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(getaddrinfo__passive_SOURCE),
-		T(getaddrinfo__active_DESTINATION),
-		T(getaddrinfo__node_or_service_ONE),
-		T(getaddrinfo__hints_only_COPIED),
-		T(getaddrinfo__ipv6_FAMILY),
-		T(getaddrinfo__bad_names_EAI),
-		T(getaddrinfo__nothing_asked_EINVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

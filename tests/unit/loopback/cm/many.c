@@ -155,11 +155,10 @@ static void end_all(struct many *m)
 	assert_quiet(m->cch);
 }
 
-static void connect__all_at_once_EACH_WORKS(void **state)
+TEST_WITH(connect__all_at_once_EACH_WORKS, reset, reset)
 {
 	struct many *m = many_new();
 
-	(void)state;
 	connect_all(m);
 	send_all(m);
 	receive_all(m);
@@ -169,11 +168,6 @@ static void connect__all_at_once_EACH_WORKS(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(connect__all_at_once_EACH_WORKS,
-						reset, reset),
-	};
-
 	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 /* migrate: unread events come along, those of others stay */
-static void migrate__queued_events_MOVE(void **state)
+TEST_WITH(migrate__queued_events_MOVE, reset, reset)
 {
 	struct rdma_event_channel *from = new_channel();
 	struct rdma_event_channel *to = new_channel();
@@ -19,7 +19,6 @@ static void migrate__queued_events_MOVE(void **state)
 	struct rdma_cm_id *b = new_id(from);
 	struct rdma_cm_event *event;
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(a, NULL, SA(addr), TIMEOUT_MS), 0);
 	assert_int_equal(rdma_resolve_addr(b, NULL, SA(addr), TIMEOUT_MS), 0);
 	assert_int_equal(rdma_migrate_id(a, to), 0);
@@ -40,13 +39,12 @@ static void migrate__queued_events_MOVE(void **state)
 }
 
 /* migrate: a listener takes its requests along; they belong where read */
-static void migrate__listener_requests_MOVE(void **state)
+TEST_WITH(migrate__listener_requests_MOVE, reset, reset)
 {
 	struct rdma_event_channel *to = new_channel();
 	struct rdma_cm_event *event;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_int_equal(rdma_connect(p.client, NULL), 0);
 	assert_int_equal(rdma_migrate_id(p.listener, to), 0);
@@ -64,7 +62,7 @@ static void migrate__listener_requests_MOVE(void **state)
 }
 
 /* migrate: a synchronous identifier becomes asynchronous */
-static void migrate__sync_to_channel_ASYNC(void **state)
+TEST_WITH(migrate__sync_to_channel_ASYNC, reset, reset)
 {
 	struct rdma_event_channel *lch = new_channel();
 	struct rdma_event_channel *ch = new_channel();
@@ -73,7 +71,6 @@ static void migrate__sync_to_channel_ASYNC(void **state)
 	struct rdma_cm_id *id;
 	struct ibv_cq *cq;
 
-	(void)state;
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
 	assert_int_equal(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -94,13 +91,12 @@ static void migrate__sync_to_channel_ASYNC(void **state)
 }
 
 /* migrate: an asynchronous identifier becomes synchronous */
-static void migrate__channel_to_null_SYNC(void **state)
+TEST_WITH(migrate__channel_to_null_SYNC, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
 	struct rdma_cm_id *id = new_id(ch);
 
-	(void)state;
 	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
 	take_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	assert_int_equal(rdma_migrate_id(id, NULL), 0);
@@ -141,7 +137,7 @@ static void *migrate_thread(void *arg)
 }
 
 /* migrate: returns once nobody works on an event of the old channel */
-static void migrate__unacked_event_WAITS(void **state)
+TEST_WITH(migrate__unacked_event_WAITS, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
@@ -149,7 +145,6 @@ static void migrate__unacked_event_WAITS(void **state)
 	struct rdma_cm_event *event;
 	pthread_t thread;
 
-	(void)state;
 	sem_init(&m.entered, 0, 0);
 	assert_int_equal(rdma_resolve_addr(m.id, NULL, SA(addr), TIMEOUT_MS),
 			 0);
@@ -170,13 +165,12 @@ static void migrate__unacked_event_WAITS(void **state)
 }
 
 /* migrate: to what is no channel */
-static void migrate__not_a_channel_EINVAL(void **state)
+TEST_WITH(migrate__not_a_channel_EINVAL, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_event_channel fake[32] = {{0}};
 	struct rdma_cm_id *id = new_id(ch);
 
-	(void)state;
 	assert_fails(rdma_migrate_id(id, fake), EINVAL);
 	assert_ptr_equal(id->channel, ch);
 	rdma_destroy_id(id);
@@ -184,31 +178,16 @@ static void migrate__not_a_channel_EINVAL(void **state)
 }
 
 /* migrate: an identifier whose channel was destroyed */
-static void migrate__orphan_ENXIO(void **state)
+TEST_WITH(migrate__orphan_ENXIO, reset, reset)
 {
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_event_channel *to = new_channel();
 	struct rdma_cm_id *id = new_id(ch);
 
-	(void)state;
 	rdma_destroy_event_channel(ch);
 	assert_fails(rdma_migrate_id(id, to), ENXIO);
 	assert_int_equal(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(to);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(migrate__queued_events_MOVE),
-		T(migrate__listener_requests_MOVE),
-		T(migrate__sync_to_channel_ASYNC),
-		T(migrate__channel_to_null_SYNC),
-		T(migrate__unacked_event_WAITS),
-		T(migrate__not_a_channel_EINVAL),
-		T(migrate__orphan_ENXIO),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

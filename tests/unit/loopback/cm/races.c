@@ -96,12 +96,11 @@ static void *server_thread(void *arg)
 }
 
 /* several threads wait on one listener, each gets requests of its own */
-static void storm__connect_and_part_ALL_SERVED(void **state)
+TEST_WITH(storm__connect_and_part_ALL_SERVED, reset, reset)
 {
 	struct storm s = {.lch = new_channel(), .left = CLIENTS * ROUNDS};
 	pthread_t threads[CLIENTS + SERVERS];
 
-	(void)state;
 	s.listener = new_listener(s.lch, 0);
 	s.port = port_of(s.listener);
 	for (int i = 0; i < CLIENTS + SERVERS; i++)
@@ -136,14 +135,13 @@ static void *full_client(void *arg)
 }
 
 /* a backlog of one makes clients wait, it loses none */
-static void storm__backlog_of_one_ALL_SERVED(void **state)
+TEST_WITH(storm__backlog_of_one_ALL_SERVED, reset, reset)
 {
 	struct storm s = {.lch = new_channel()};
 	pthread_t threads[CLIENTS];
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
 
-	(void)state;
 	s.listener = new_listener(s.lch, 1);
 	s.port = port_of(s.listener);
 	for (int i = 0; i < CLIENTS; i++)
@@ -179,12 +177,11 @@ static void *part(void *arg)
 }
 
 /* both ends disconnect and go at the same time */
-static void part__both_at_once_SUCCESS(void **state)
+TEST_WITH(part__both_at_once_SUCCESS, reset, reset)
 {
 	pthread_barrier_t start;
 	pthread_t thread;
 
-	(void)state;
 	pthread_barrier_init(&start, NULL, 2);
 	for (int i = 0; i < ROUNDS; i++) {
 		struct end ends[2];
@@ -215,12 +212,11 @@ static void *accept_thread(void *arg)
 }
 
 /* the client goes while it is being accepted */
-static void accept__client_goes_CONSISTENT(void **state)
+TEST_WITH(accept__client_goes_CONSISTENT, reset, reset)
 {
 	pthread_barrier_t start;
 	pthread_t thread;
 
-	(void)state;
 	pthread_barrier_init(&start, NULL, 2);
 	for (int i = 0; i < ROUNDS; i++) {
 		struct end end;
@@ -249,7 +245,7 @@ static void *read_until_disconnected(void *arg)
 }
 
 /* an event moves away from under a thread that waits for it */
-static void migrate__reader_waits_GETS_NEXT(void **state)
+TEST_WITH(migrate__reader_waits_GETS_NEXT, reset, reset)
 {
 	struct rdma_event_channel *from = new_channel();
 	struct rdma_event_channel *to = new_channel();
@@ -258,7 +254,6 @@ static void migrate__reader_waits_GETS_NEXT(void **state)
 	struct pair p;
 	pthread_t thread;
 
-	(void)state;
 	pair_connect(&p);
 	assert_int_equal(rdma_migrate_id(p.client, from), 0);
 	pthread_create(&thread, NULL, read_until_disconnected, from);
@@ -288,12 +283,11 @@ static void *pull_device(void *arg)
 }
 
 /* a device is pulled while a connection is being made on it */
-static void remove__while_connecting_ONE_END(void **state)
+TEST_WITH(remove__while_connecting_ONE_END, reset, reset)
 {
 	pthread_barrier_t start;
 	pthread_t thread;
 
-	(void)state;
 	pthread_barrier_init(&start, NULL, 2);
 	for (int i = 0; i < ROUNDS; i++) {
 		struct rdma_conn_param param = {.qp_num = 1};
@@ -316,17 +310,4 @@ static void remove__while_connecting_ONE_END(void **state)
 	pthread_barrier_destroy(&start);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(storm__connect_and_part_ALL_SERVED),
-		T(storm__backlog_of_one_ALL_SERVED),
-		T(part__both_at_once_SUCCESS),
-		T(accept__client_goes_CONSISTENT),
-		T(migrate__reader_waits_GETS_NEXT),
-		T(remove__while_connecting_ONE_END),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

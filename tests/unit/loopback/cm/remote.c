@@ -198,9 +198,8 @@ static void disconnect_body(const struct two_process *self)
 	end(&s);
 }
 
-static void connection__between_two_MOVES_BYTES_AND_ENDS(void **state)
+TEST(connection__between_two_MOVES_BYTES_AND_ENDS)
 {
-	(void)state;
 	run(disconnect_body);
 }
 
@@ -219,9 +218,8 @@ static void reject_body(const struct two_process *self)
 	end(&s);
 }
 
-static void reject__by_another_REJECTED_WITH_WORDS(void **state)
+TEST(reject__by_another_REJECTED_WITH_WORDS)
 {
-	(void)state;
 	run(reject_body);
 }
 
@@ -262,11 +260,10 @@ static void listener_body(const struct two_process *self)
 	end(&s);
 }
 
-static void listener__that_goes_REFUSES_ALL_REQUESTS(void **state)
+TEST(listener__that_goes_REFUSES_ALL_REQUESTS)
 {
 	struct two_process p[2] = {0};
 
-	(void)state;
 	two_run(p, listener_body); /* a late client finds no listener, and says
 				    * so */
 }
@@ -303,9 +300,8 @@ static void port_body(const struct two_process *self)
 	end(&s);
 }
 
-static void port__of_another_process_EADDRINUSE(void **state)
+TEST(port__of_another_process_EADDRINUSE)
 {
-	(void)state;
 	run(port_body);
 }
 
@@ -344,9 +340,8 @@ static void v6_body(const struct two_process *self)
 	end(&s);
 }
 
-static void connection__over_v6_MOVES_BYTES(void **state)
+TEST(connection__over_v6_MOVES_BYTES)
 {
-	(void)state;
 	run(v6_body);
 }
 
@@ -412,9 +407,8 @@ static void ep_body(const struct two_process *self)
 		rdma_destroy_ep(listener);
 }
 
-static void endpoint__of_two_processes_WAITS_FOR_THE_OTHER(void **state)
+TEST(endpoint__of_two_processes_WAITS_FOR_THE_OTHER)
 {
-	(void)state;
 	run(ep_body);
 }
 
@@ -491,9 +485,8 @@ static void fork_body(const struct two_process *self)
 	end_child(at_start, start_pipe);
 }
 
-static void fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED(void **state)
+TEST(fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED)
 {
-	(void)state;
 	run(fork_body);
 }
 
@@ -562,11 +555,10 @@ static void parent_body(const struct two_process *self)
 	}
 }
 
-static void fork__child_REACHES_THE_LISTENER_OF_ITS_PARENT(void **state)
+TEST(fork__child_REACHES_THE_LISTENER_OF_ITS_PARENT)
 {
 	struct two_process p[2] = {0};
 
-	(void)state;
 	/* the child starts threads: the thread sanitizer ends such a child, and
 	 * the address sanitizer's allocator may be locked there for ever */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -633,9 +625,8 @@ static void stopped_body(const struct two_process *self)
 	end(&s);
 }
 
-static void connect__to_one_who_is_stopped_WAITS(void **state)
+TEST(connect__to_one_who_is_stopped_WAITS)
 {
-	(void)state;
 	run(stopped_body);
 }
 
@@ -750,9 +741,8 @@ static void death_body(const struct two_process *self)
 	end(&s);
 }
 
-static void death__of_the_peer_at_a_step_IS_TOLD(void **state)
+TEST(death__of_the_peer_at_a_step_IS_TOLD)
 {
-	(void)state;
 	for (victim = SERVER; victim <= CLIENT; victim++) {
 		for (step = 0; step < STEPS; step++) {
 			struct two_process p[2] = {0};
@@ -763,23 +753,4 @@ static void death__of_the_peer_at_a_step_IS_TOLD(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connection__between_two_MOVES_BYTES_AND_ENDS),
-		cmocka_unit_test(reject__by_another_REJECTED_WITH_WORDS),
-		cmocka_unit_test(listener__that_goes_REFUSES_ALL_REQUESTS),
-		cmocka_unit_test(port__of_another_process_EADDRINUSE),
-		cmocka_unit_test(connection__over_v6_MOVES_BYTES),
-		cmocka_unit_test(
-			endpoint__of_two_processes_WAITS_FOR_THE_OTHER),
-		cmocka_unit_test(
-			fork__of_both_CONNECTION_LIVES_AND_PORT_IS_FREED),
-		cmocka_unit_test(
-			fork__child_REACHES_THE_LISTENER_OF_ITS_PARENT),
-		cmocka_unit_test(connect__to_one_who_is_stopped_WAITS),
-		cmocka_unit_test(death__of_the_peer_at_a_step_IS_TOLD),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -12,11 +12,10 @@ static int put_back(void **state)
 }
 
 /* remove: every identifier of the device is told, once */
-static void remove__connected_DEVICE_REMOVAL(void **state)
+TEST_WITH(remove__connected_DEVICE_REMOVAL, reset, put_back)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	assert_int_equal(rpma_loopback_remove_device(0), 0);
 	take_event(p.cch, RDMA_CM_EVENT_DEVICE_REMOVAL);
@@ -29,13 +28,12 @@ static void remove__connected_DEVICE_REMOVAL(void **state)
 }
 
 /* remove: all that can be done with an identifier then is to destroy it */
-static void remove__calls_ENXIO(void **state)
+TEST_WITH(remove__calls_ENXIO, reset, put_back)
 {
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
 	struct rdma_conn_param param = {.qp_num = 1};
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_int_equal(rpma_loopback_remove_device(0), 0);
 	drop_qp(p.client, p.ccq);
@@ -52,11 +50,10 @@ static void remove__calls_ENXIO(void **state)
 }
 
 /* remove: a request that is not accepted yet gets no event */
-static void remove__unaccepted_QUIET(void **state)
+TEST_WITH(remove__unaccepted_QUIET, reset, put_back)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_int_equal(rpma_loopback_remove_device(0), 0);
 	take_event(p.lch, RDMA_CM_EVENT_DEVICE_REMOVAL); /* the listener */
@@ -66,7 +63,7 @@ static void remove__unaccepted_QUIET(void **state)
 }
 
 /* remove: the peer on another device sees a disconnect */
-static void remove__peer_elsewhere_DISCONNECTED(void **state)
+TEST_WITH(remove__peer_elsewhere_DISCONNECTED, reset, put_back)
 {
 	struct sockaddr_in src = v4("127.0.1.1", 0);
 	struct sockaddr_in dst;
@@ -75,7 +72,6 @@ static void remove__peer_elsewhere_DISCONNECTED(void **state)
 	struct pair p;
 	int n;
 
-	(void)state;
 	devs = rdma_get_devices(&n);
 	rdma_free_devices(devs);
 	if (n < 2) {
@@ -109,14 +105,13 @@ static void remove__peer_elsewhere_DISCONNECTED(void **state)
 }
 
 /* restore: the device can be used again */
-static void restore__new_connection_ESTABLISHED(void **state)
+TEST_WITH(restore__new_connection_ESTABLISHED, reset, put_back)
 {
 	struct sockaddr_in addr = v4("127.0.0.1", 1);
 	struct rdma_event_channel *ch = new_channel();
 	struct rdma_cm_id *id;
 	struct pair p;
 
-	(void)state;
 	id = new_id(ch);
 	assert_int_equal(rpma_loopback_remove_device(0), 0);
 	assert_fails(rdma_bind_addr(id, SA(addr)), EADDRNOTAVAIL);
@@ -128,16 +123,4 @@ static void restore__new_connection_ESTABLISHED(void **state)
 	pair_teardown(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, put_back)
-		T(remove__connected_DEVICE_REMOVAL),
-		T(remove__calls_ENXIO),
-		T(remove__unaccepted_QUIET),
-		T(remove__peer_elsewhere_DISCONNECTED),
-		T(restore__new_connection_ESTABLISHED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

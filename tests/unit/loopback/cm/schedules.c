@@ -87,7 +87,7 @@ static int has_parted(void *arg)
 }
 
 /* every schedule: both sides see the same story */
-static void meet__connect_and_part_ALL_SCHEDULES(void **state)
+TEST_WITH(meet__connect_and_part_ALL_SCHEDULES, reset, reset)
 {
 	struct meeting m;
 	const struct rpma_loopback_sched sched = {
@@ -99,7 +99,6 @@ static void meet__connect_and_part_ALL_SCHEDULES(void **state)
 	};
 	struct rpma_loopback_sched_result result;
 
-	(void)state;
 	memset(&m, 0, sizeof(m));
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 0);
 	assert_true(result.complete);
@@ -166,7 +165,7 @@ static int has_moved(void *arg)
 }
 
 /* every schedule: the event is read before, or moved, never in between */
-static void migrate__read_and_ack_ALL_SCHEDULES(void **state)
+TEST_WITH(migrate__read_and_ack_ALL_SCHEDULES, reset, reset)
 {
 	struct move m;
 	const struct rpma_loopback_sched sched = {
@@ -178,19 +177,9 @@ static void migrate__read_and_ack_ALL_SCHEDULES(void **state)
 	};
 	struct rpma_loopback_sched_result result;
 
-	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 0);
 	assert_true(result.complete);
 	print_message("%u schedules\n", result.runs);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(meet__connect_and_part_ALL_SCHEDULES),
-		T(migrate__read_and_ack_ALL_SCHEDULES),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

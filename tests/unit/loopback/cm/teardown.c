@@ -10,11 +10,10 @@
 #define STATUS_CONSUMER 28
 
 /* disconnect: each side hears once, the first when the second answers */
-static void disconnect__both_DISCONNECTED_once(void **state)
+TEST_WITH(disconnect__both_DISCONNECTED_once, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	assert_int_equal(rdma_disconnect(p.client), 0);
 	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
@@ -31,11 +30,10 @@ static void disconnect__both_DISCONNECTED_once(void **state)
 }
 
 /* disconnect: at any later time without effect, successfully */
-static void disconnect__again_SUCCESS(void **state)
+TEST_WITH(disconnect__again_SUCCESS, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	assert_int_equal(rdma_disconnect(p.client), 0);
 	assert_int_equal(rdma_disconnect(p.client), 0);
@@ -51,11 +49,10 @@ static void disconnect__again_SUCCESS(void **state)
 }
 
 /* disconnect: both at once */
-static void disconnect__crossing_DISCONNECTED_once(void **state)
+TEST_WITH(disconnect__crossing_DISCONNECTED_once, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	/* the message is late, so that the other message crosses */
 	add_rule("event:of=cm.msg_dreq,action=late,delay_us=20000");
@@ -69,12 +66,11 @@ static void disconnect__crossing_DISCONNECTED_once(void **state)
 }
 
 /* disconnect: of nothing */
-static void disconnect__unconnected_EINVAL(void **state)
+TEST_WITH(disconnect__unconnected_EINVAL, reset, reset)
 {
 	struct pair p;
 	struct rdma_cm_id *idle;
 
-	(void)state;
 	pair_setup(&p);
 	assert_fails(rdma_disconnect(p.client), EINVAL);
 	idle = new_id(p.cch);
@@ -84,11 +80,10 @@ static void disconnect__unconnected_EINVAL(void **state)
 }
 
 /* disconnect: before the answer there is nothing to end */
-static void disconnect__unaccepted_SUCCESS(void **state)
+TEST_WITH(disconnect__unaccepted_SUCCESS, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_int_equal(rdma_disconnect(p.server), 0);
 	assert_int_equal(rdma_disconnect(p.client), 0);
@@ -97,11 +92,10 @@ static void disconnect__unaccepted_SUCCESS(void **state)
 }
 
 /* destroy: the peer of a connection is disconnected, without a long wait */
-static void destroy__established_peer_DISCONNECTED(void **state)
+TEST_WITH(destroy__established_peer_DISCONNECTED, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	drop_qp(p.client, p.ccq);
 	assert_int_equal(rdma_destroy_id(p.client), 0);
@@ -113,11 +107,10 @@ static void destroy__established_peer_DISCONNECTED(void **state)
 }
 
 /* destroy: destroying an id after a disconnect answers the disconnect */
-static void destroy__disconnected_peer_DISCONNECTED(void **state)
+TEST_WITH(destroy__disconnected_peer_DISCONNECTED, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	assert_int_equal(rdma_disconnect(p.client), 0);
 	drop_qp(p.server, p.scq);
@@ -130,11 +123,10 @@ static void destroy__disconnected_peer_DISCONNECTED(void **state)
 }
 
 /* destroy: a request that was read but not answered */
-static void destroy__request_peer_REJECTED_28(void **state)
+TEST_WITH(destroy__request_peer_REJECTED_28, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	drop_qp(p.server, p.scq);
 	assert_int_equal(rdma_destroy_id(p.server), 0);
@@ -144,11 +136,10 @@ static void destroy__request_peer_REJECTED_28(void **state)
 }
 
 /* destroy: a listener with an unread request */
-static void destroy__listener_unread_peer_REJECTED_28(void **state)
+TEST_WITH(destroy__listener_unread_peer_REJECTED_28, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_int_equal(rdma_connect(p.client, NULL), 0);
 	assert_true(is_readable(p.lch));
@@ -160,11 +151,10 @@ static void destroy__listener_unread_peer_REJECTED_28(void **state)
 }
 
 /* destroy: a listener; its connections live on */
-static void destroy__listener_connection_LIVES(void **state)
+TEST_WITH(destroy__listener_connection_LIVES, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	assert_int_equal(rdma_destroy_id(p.listener), 0);
 	p.listener = NULL;
@@ -176,11 +166,10 @@ static void destroy__listener_connection_LIVES(void **state)
 }
 
 /* destroy: the client goes before the accept: no event, accept fails */
-static void destroy__client_then_accept_EINVAL(void **state)
+TEST_WITH(destroy__client_then_accept_EINVAL, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	drop_qp(p.client, p.ccq);
 	assert_int_equal(rdma_destroy_id(p.client), 0);
@@ -192,11 +181,10 @@ static void destroy__client_then_accept_EINVAL(void **state)
 }
 
 /* destroy: the client goes with the answer unread */
-static void destroy__client_answered_REJECTED_28(void **state)
+TEST_WITH(destroy__client_answered_REJECTED_28, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_request(&p);
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
 	drop_qp(p.client, p.ccq);
@@ -208,13 +196,12 @@ static void destroy__client_answered_REJECTED_28(void **state)
 }
 
 /* destroy: the server goes with its answer unread */
-static void destroy__server_answered_CONNECT_ERROR(void **state)
+TEST_WITH(destroy__server_answered_CONNECT_ERROR, reset, reset)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	struct pair p;
 	int mask;
 
-	(void)state;
 	pair_request(&p);
 	assert_int_equal(rdma_accept(p.server, NULL), 0);
 	drop_qp(p.server, p.scq);
@@ -231,13 +218,12 @@ static void destroy__server_answered_CONNECT_ERROR(void **state)
 }
 
 /* destroy: with a QP is a misuse, but not the end */
-static void destroy__with_qp_MISUSE(void **state)
+TEST_WITH(destroy__with_qp_MISUSE, reset, reset)
 {
 	struct rpma_loopback_stats before, after;
 	struct ibv_qp *qp;
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	qp = p.client->qp;
 	rpma_loopback_get_stats(&before);
@@ -254,11 +240,10 @@ static void destroy__with_qp_MISUSE(void **state)
  * destroy_event_channel: its identifiers are cut off, and can be destroyed
  * later
  */
-static void destroy_channel__id_alive_peer_DISCONNECTED(void **state)
+TEST_WITH(destroy_channel__id_alive_peer_DISCONNECTED, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_connect(&p);
 	rdma_destroy_event_channel(p.cch);
 	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
@@ -270,11 +255,10 @@ static void destroy_channel__id_alive_peer_DISCONNECTED(void **state)
 }
 
 /* destroy_event_channel: requests on the channel are refused */
-static void destroy_channel__requests_REJECTED_28(void **state)
+TEST_WITH(destroy_channel__requests_REJECTED_28, reset, reset)
 {
 	struct pair p;
 
-	(void)state;
 	pair_setup(&p);
 	assert_int_equal(rdma_connect(p.client, NULL), 0);
 	rdma_destroy_event_channel(p.lch);
@@ -283,27 +267,4 @@ static void destroy_channel__requests_REJECTED_28(void **state)
 	pair_teardown(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(fn) cmocka_unit_test_setup_teardown(fn, reset, reset)
-		T(disconnect__both_DISCONNECTED_once),
-		T(disconnect__again_SUCCESS),
-		T(disconnect__crossing_DISCONNECTED_once),
-		T(disconnect__unconnected_EINVAL),
-		T(disconnect__unaccepted_SUCCESS),
-		T(destroy__established_peer_DISCONNECTED),
-		T(destroy__disconnected_peer_DISCONNECTED),
-		T(destroy__request_peer_REJECTED_28),
-		T(destroy__listener_unread_peer_REJECTED_28),
-		T(destroy__listener_connection_LIVES),
-		T(destroy__client_then_accept_EINVAL),
-		T(destroy__client_answered_REJECTED_28),
-		T(destroy__server_answered_CONNECT_ERROR),
-		T(destroy__with_qp_MISUSE),
-		T(destroy_channel__id_alive_peer_DISCONNECTED),
-		T(destroy_channel__requests_REJECTED_28),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

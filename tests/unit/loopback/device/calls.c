@@ -222,11 +222,10 @@ static const struct {
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
-static void call__each_verb_FAILS_ONCE_WITHOUT_EFFECT(void **state)
+FRESH(call__each_verb_FAILS_ONCE_WITHOUT_EFFECT)
 {
 	char rule[80];
 
-	(void)state;
 	open_stock();
 	for (size_t i = 0; i < CALLS; i++) {
 		snprintf(rule, sizeof(rule), "call:verb=%s,errno=EIO,count=1",
@@ -313,7 +312,7 @@ static void close_view(struct view *v)
 	pair_delete(v->p);
 }
 
-static void wr__each_kind_FAILS_AS_TOLD(void **state)
+FRESH(wr__each_kind_FAILS_AS_TOLD)
 {
 	static const struct {
 		const char *op;
@@ -325,7 +324,6 @@ static void wr__each_kind_FAILS_AS_TOLD(void **state)
 		{"send_inv", post_send_inv, true, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct end *e;
 		struct view v;
@@ -348,9 +346,8 @@ static void wr__each_kind_FAILS_AS_TOLD(void **state)
 }
 
 /* The send queue of a datagram's sender breaks alone. */
-static void wr__datagram_FAILS_IN_SQE(void **state)
+FRESH(wr__datagram_FAILS_IN_SQE)
 {
-	(void)state;
 	open_stock();
 	assert_int_equal(
 		rpma_loopback_fault("wr:op=send,status=general_err,count=1"),
@@ -387,13 +384,12 @@ static void native_post(struct ibv_qp_ex *ex, const struct end *to, bool flush)
 	assert_int_equal(ibv_wr_complete(ex), 0);
 }
 
-static void wr__native_FAILS_AS_TOLD(void **state)
+FRESH(wr__native_FAILS_AS_TOLD)
 {
 	static const char *const rules[] = {
 		"wr:op=atomic_write,status=rem_op_err,count=1",
 		"wr:op=flush,status=rem_op_err,count=1"};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct pair *p = pair_new_ex(IBV_QP_EX_WITH_ATOMIC_WRITE |
 					     IBV_QP_EX_WITH_FLUSH);
@@ -424,9 +420,8 @@ static void use_native(void)
 {
 }
 
-static void wr__native_FAILS_AS_TOLD(void **state)
+FRESH(wr__native_FAILS_AS_TOLD)
 {
-	(void)state;
 	print_message("skipped: the rdma-core that this is built with knows "
 		      "neither flushes nor atomic writes; 56 does\n");
 	skip();
@@ -463,11 +458,10 @@ static void use_window(void)
 	close_view(&v);
 }
 
-static void good_use__of_each_kind_SILENT(void **state)
+FRESH(good_use__of_each_kind_SILENT)
 {
 	uint64_t before = misuses();
 
-	(void)state;
 	open_stock();
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
 	for (size_t i = 0; i < CALLS; i++)
@@ -478,14 +472,13 @@ static void good_use__of_each_kind_SILENT(void **state)
 	close_stock();
 }
 
-static void dealloc_pd__with_a_window_or_a_handle_MISUSE(void **state)
+FRESH(dealloc_pd__with_a_window_or_a_handle_MISUSE)
 {
 	uint64_t before;
 	struct ibv_pd *pd;
 	struct ibv_mw *mw;
 	struct ibv_ah *ah;
 
-	(void)state;
 	open_stock();
 	pd = ibv_alloc_pd(s.e.ctx);
 	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
@@ -502,12 +495,11 @@ static void dealloc_pd__with_a_window_or_a_handle_MISUSE(void **state)
 	close_stock();
 }
 
-static void close_device__with_a_cq_MISUSE(void **state)
+FRESH(close_device__with_a_cq_MISUSE)
 {
 	uint64_t before;
 	struct ibv_cq *cq;
 
-	(void)state;
 	open_stock();
 	cq = s.e.cq;
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
@@ -519,17 +511,4 @@ static void close_device__with_a_cq_MISUSE(void **state)
 	close_stock();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(call__each_verb_FAILS_ONCE_WITHOUT_EFFECT),
-		FRESH(wr__each_kind_FAILS_AS_TOLD),
-		FRESH(wr__datagram_FAILS_IN_SQE),
-		FRESH(wr__native_FAILS_AS_TOLD),
-		FRESH(good_use__of_each_kind_SILENT),
-		FRESH(dealloc_pd__with_a_window_or_a_handle_MISUSE),
-		FRESH(close_device__with_a_cq_MISUSE),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

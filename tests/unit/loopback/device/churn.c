@@ -123,15 +123,13 @@ static void churn(enum rpma_loopback_mode mode)
 	pair_delete(p[1]);
 }
 
-static void churn__executed_by_the_poster(void **state)
+FRESH(churn__executed_by_the_poster)
 {
-	(void)state;
 	churn(RPMA_LOOPBACK_INLINE);
 }
 
-static void churn__executed_by_the_progress_thread(void **state)
+FRESH(churn__executed_by_the_progress_thread)
 {
-	(void)state;
 	churn(RPMA_LOOPBACK_THREAD);
 }
 
@@ -187,9 +185,8 @@ static void break_while_posting(enum rpma_loopback_mode mode)
 	pair_delete(t.p);
 }
 
-static void break__while_posting_EACH_COMPLETES_ONCE(void **state)
+FRESH(break__while_posting_EACH_COMPLETES_ONCE)
 {
-	(void)state;
 	for (int i = 0; i < 10; i++) {
 		break_while_posting(RPMA_LOOPBACK_INLINE);
 		break_while_posting(RPMA_LOOPBACK_THREAD);
@@ -207,12 +204,11 @@ static int exchange(void)
 }
 
 /* The progress and service threads are the parent's: a child starts others. */
-static void fork__child_opens_devices_of_its_own(void **state)
+FRESH(fork__child_opens_devices_of_its_own)
 {
 	pid_t child;
 	int status;
 
-	(void)state;
 #ifdef __SANITIZE_THREAD__
 	print_message("skipped: the thread sanitizer ends children of fork\n");
 	skip();
@@ -230,14 +226,4 @@ static void fork__child_opens_devices_of_its_own(void **state)
 	assert_int_equal(exchange(), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(churn__executed_by_the_poster),
-		FRESH(churn__executed_by_the_progress_thread),
-		FRESH(break__while_posting_EACH_COMPLETES_ONCE),
-		FRESH(fork__child_opens_devices_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -28,11 +28,10 @@ static void fault(const char *rules)
 	assert_int_equal(rpma_loopback_fault(rules), 0);
 }
 
-static void wr__nth_before_FAILS_AND_FLUSHES(void **state)
+FRESH(wr__nth_before_FAILS_AND_FLUSHES)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	fault("wr:op=write,nth=2,status=rem_op_err");
 	memset(p->a.buf, 7, 16);
 	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
@@ -47,11 +46,10 @@ static void wr__nth_before_FAILS_AND_FLUSHES(void **state)
 	pair_delete(p);
 }
 
-static void wr__after_THE_DATA_MOVED(void **state)
+FRESH(wr__after_THE_DATA_MOVED)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	fault("wr:op=send,status=retry_exc_err,when=after,count=1");
 	p->a.buf[0] = 9;
 	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
@@ -62,12 +60,11 @@ static void wr__after_THE_DATA_MOVED(void **state)
 	pair_delete(p);
 }
 
-static void wr__of_one_qp_OTHERS_PASS(void **state)
+FRESH(wr__of_one_qp_OTHERS_PASS)
 {
 	struct pair *p = pair_new(0), *q = pair_new(0);
 	char rule[80];
 
-	(void)state;
 	snprintf(rule, sizeof(rule), "wr:qp=%u,status=general_err",
 		 p->a.qp->qp_num);
 	fault(rule);
@@ -80,14 +77,13 @@ static void wr__of_one_qp_OTHERS_PASS(void **state)
 }
 
 /* The first that is made is number 1 of the process's life. */
-static void wr__of_the_nth_qp_OTHERS_PASS(void **state)
+FRESH(wr__of_the_nth_qp_OTHERS_PASS)
 {
 	struct pair *p = pair_new(0);
 	struct pair *q;
 	char rule[80];
 	unsigned long n = 0;
 
-	(void)state;
 	/* the order of those that this test makes: it looks for p's first */
 	while (!rpma_loopback_fault_count()) {
 		snprintf(rule, sizeof(rule), "wr:qp=#%lu,rnr=1,count=1", ++n);
@@ -109,12 +105,11 @@ static void wr__of_the_nth_qp_OTHERS_PASS(void **state)
 	pair_delete(q);
 }
 
-static void wr__rnr_twice_SUCCEEDS_THEN(void **state)
+FRESH(wr__rnr_twice_SUCCEEDS_THEN)
 {
 	struct pair *p = pair_new(0);
 	struct rpma_loopback_stats before, after;
 
-	(void)state;
 	fault("wr:op=send,rnr=2,count=1");
 	rpma_loopback_get_stats(&before);
 	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
@@ -125,11 +120,10 @@ static void wr__rnr_twice_SUCCEEDS_THEN(void **state)
 	pair_delete(p);
 }
 
-static void wr__rnr_thrice_RNR_RETRY_EXC_ERR(void **state)
+FRESH(wr__rnr_thrice_RNR_RETRY_EXC_ERR)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	fault("wr:op=send,rnr=3,count=1");
 	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
 	assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
@@ -137,12 +131,11 @@ static void wr__rnr_thrice_RNR_RETRY_EXC_ERR(void **state)
 	pair_delete(p);
 }
 
-static void wr__delayed_IS_LATER(void **state)
+FRESH(wr__delayed_IS_LATER)
 {
 	struct pair *p = pair_new(0);
 	int64_t begin = now_us();
 
-	(void)state;
 	fault("wr:delay_us=20000,count=1");
 	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
 	assert_int_equal(end_write(&p->a, &p->b, 2, 0, 8), 0);
@@ -152,12 +145,11 @@ static void wr__delayed_IS_LATER(void **state)
 	pair_delete(p);
 }
 
-static void call__nth_FAILS_ONCE(void **state)
+FRESH(call__nth_FAILS_ONCE)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_pd *pd;
 
-	(void)state;
 	fault("call:verb=ibv_alloc_pd,nth=2,errno=ENOMEM");
 	pd = ibv_alloc_pd(p->a.ctx);
 	assert_non_null(pd);
@@ -171,22 +163,20 @@ static void call__nth_FAILS_ONCE(void **state)
 	pair_delete(p);
 }
 
-static void call__destroy_EIO_AND_AGAIN(void **state)
+FRESH(call__destroy_EIO_AND_AGAIN)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	fault("call:verb=ibv_destroy_qp,count=1");
 	assert_int_equal(ibv_destroy_qp(p->a.qp), EIO);
 	pair_delete(p);
 }
 
-static void call__post_send_BAD_WR_IS_THE_FIRST(void **state)
+FRESH(call__post_send_BAD_WR_IS_THE_FIRST)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad = NULL;
 
-	(void)state;
 	fault("call:verb=ibv_post_send,errno=ENOMEM,count=1");
 	assert_int_equal(ibv_post_send(p->a.qp, &wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr);
@@ -200,11 +190,10 @@ static void make_event(struct pair *p)
 	end_expect(&p->a, 1, IBV_WC_SUCCESS);
 }
 
-static void event__dropped_NONE(void **state)
+FRESH(event__dropped_NONE)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	fault("event:of=cq,action=drop,nth=1");
 	make_event(p);
 	assert_false(end_has_event(&p->a));
@@ -213,11 +202,10 @@ static void event__dropped_NONE(void **state)
 	pair_delete(p);
 }
 
-static void event__doubled_TWO(void **state)
+FRESH(event__doubled_TWO)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	fault("event:of=cq,action=double,nth=1");
 	make_event(p);
 	end_take_event(&p->a);
@@ -226,12 +214,11 @@ static void event__doubled_TWO(void **state)
 	pair_delete(p);
 }
 
-static void event__late_AFTER_THE_COMPLETION(void **state)
+FRESH(event__late_AFTER_THE_COMPLETION)
 {
 	struct pair *p = pair_new(0);
 	int64_t begin = now_us();
 
-	(void)state;
 	fault("event:of=cq,action=late,delay_us=20000,nth=1");
 	make_event(p);
 	end_take_event(&p->a); /* waits for the event */
@@ -239,11 +226,10 @@ static void event__late_AFTER_THE_COMPLETION(void **state)
 	pair_delete(p);
 }
 
-static void event__late_OF_A_CQ_THAT_IS_GONE(void **state)
+FRESH(event__late_OF_A_CQ_THAT_IS_GONE)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	fault("event:of=cq,action=late,delay_us=1000");
 	make_event(p);
 	pair_delete(p);
@@ -253,17 +239,16 @@ static void event__late_OF_A_CQ_THAT_IS_GONE(void **state)
 	pair_delete(p);
 }
 
-static void event__spurious_ON_AN_EMPTY_CQ(void **state)
+FRESH(event__spurious_ON_AN_EMPTY_CQ)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	assert_int_equal(rpma_loopback_spurious_event(p->a.cq), 0);
 	end_take_event(&p->a);
 	pair_delete(p);
 }
 
-static void rules__bad_REFUSED_AS_A_WHOLE(void **state)
+FRESH(rules__bad_REFUSED_AS_A_WHOLE)
 {
 	static const char *const bad[] = {
 		"wr",
@@ -289,7 +274,6 @@ static void rules__bad_REFUSED_AS_A_WHOLE(void **state)
 	};
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(rpma_loopback_fault(bad[i]), -EINVAL);
 	assert_int_equal(rpma_loopback_fault(""), 0); /* nothing to add */
@@ -298,11 +282,10 @@ static void rules__bad_REFUSED_AS_A_WHOLE(void **state)
 	pair_delete(p);
 }
 
-static void rules__too_many_REFUSED(void **state)
+FRESH(rules__too_many_REFUSED)
 {
 	int i, ret = 0;
 
-	(void)state;
 	for (i = 0; i < 1000 && !ret; i++)
 		ret = rpma_loopback_fault("wr:status=fatal_err,nth=1000000");
 	assert_int_equal(ret, -EINVAL);
@@ -327,35 +310,10 @@ static uint32_t outcome(uint64_t seed)
 	return mask;
 }
 
-static void rules__chance_FOLLOWS_FROM_THE_SEED(void **state)
+FRESH(rules__chance_FOLLOWS_FROM_THE_SEED)
 {
-	(void)state;
 	assert_int_equal(outcome(5), outcome(5));
 	assert_int_not_equal(outcome(5), outcome(6));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(wr__nth_before_FAILS_AND_FLUSHES),
-		FRESH(wr__after_THE_DATA_MOVED),
-		FRESH(wr__of_one_qp_OTHERS_PASS),
-		FRESH(wr__of_the_nth_qp_OTHERS_PASS),
-		FRESH(wr__rnr_twice_SUCCEEDS_THEN),
-		FRESH(wr__rnr_thrice_RNR_RETRY_EXC_ERR),
-		FRESH(wr__delayed_IS_LATER),
-		FRESH(call__nth_FAILS_ONCE),
-		FRESH(call__destroy_EIO_AND_AGAIN),
-		FRESH(call__post_send_BAD_WR_IS_THE_FIRST),
-		FRESH(event__dropped_NONE),
-		FRESH(event__doubled_TWO),
-		FRESH(event__late_AFTER_THE_COMPLETION),
-		FRESH(event__late_OF_A_CQ_THAT_IS_GONE),
-		FRESH(event__spurious_ON_AN_EMPTY_CQ),
-		FRESH(rules__bad_REFUSED_AS_A_WHOLE),
-		FRESH(rules__too_many_REFUSED),
-		FRESH(rules__chance_FOLLOWS_FROM_THE_SEED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

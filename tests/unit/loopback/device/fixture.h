@@ -9,14 +9,9 @@
 #ifndef LOOPBACK_FIXTURE_H
 #define LOOPBACK_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <infiniband/verbs.h>
 
+#include "../../../cases.h"
 #include "rpma_loopback.h"
 
 #define BUF_SIZE 65536
@@ -76,6 +71,6 @@ void search_thread(struct rpma_loopback_sched *sched);
 
 /* setup and teardown of every test: no rule, hook or mode is left */
 int fresh(void **state);
-#define FRESH(test) cmocka_unit_test_setup_teardown(test, fresh, fresh)
+#define FRESH(name) TEST_WITH(name, fresh, fresh)
 
 #endif /* LOOPBACK_FIXTURE_H */

@@ -476,9 +476,8 @@ static void refuse_all(enum kind kind, void *h, bool inline_too)
 	refuse("the end", kinds[kind].end, h);
 }
 
-static void handle__gone_REFUSED(void **state)
+FRESH(handle__gone_REFUSED)
 {
-	(void)state;
 	begin();
 	for (size_t k = 0; k < KINDS; k++) {
 		void *h = kinds[k].make();
@@ -490,9 +489,8 @@ static void handle__gone_REFUSED(void **state)
 	finish();
 }
 
-static void handle__damaged_REFUSED(void **state)
+FRESH(handle__damaged_REFUSED)
 {
-	(void)state;
 	begin();
 	for (size_t k = 0; k < KINDS; k++) {
 		uint8_t *h;
@@ -510,9 +508,8 @@ static void handle__damaged_REFUSED(void **state)
 }
 
 /* Each kind except contexts begins with the pointer to its context. */
-static void handle__of_another_context_REFUSED(void **state)
+FRESH(handle__of_another_context_REFUSED)
 {
-	(void)state;
 	begin();
 	for (size_t k = CONTEXT + 1; k < KINDS; k++) {
 		struct ibv_context **h = kinds[k].make();
@@ -588,7 +585,7 @@ static int get_srq_num(void)
 	return ibv_get_srq_num(e.srq, &num);
 }
 
-static void call__that_fails_SETS_ERRNO(void **state)
+FRESH(call__that_fails_SETS_ERRNO)
 {
 	static const struct {
 		const char *name;
@@ -605,7 +602,6 @@ static void call__that_fails_SETS_ERRNO(void **state)
 		{"get_srq_num", get_srq_num, EOPNOTSUPP},
 	};
 
-	(void)state;
 	end_init(&e, 1);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int err;
@@ -620,14 +616,4 @@ static void call__that_fails_SETS_ERRNO(void **state)
 	e = (struct end){0};
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(handle__gone_REFUSED),
-		FRESH(handle__damaged_REFUSED),
-		FRESH(handle__of_another_context_REFUSED),
-		FRESH(call__that_fails_SETS_ERRNO),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

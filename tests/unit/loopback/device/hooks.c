@@ -33,7 +33,7 @@ static void expect_points(const enum rpma_loopback_point *expected, int n)
 	npoints = 0;
 }
 
-static void hook__sees_arm_post_deliver_get_ack_poll(void **state)
+FRESH(hook__sees_arm_post_deliver_get_ack_poll)
 {
 	static const enum rpma_loopback_point expected[] = {
 		RPMA_LOOPBACK_ARM,	    RPMA_LOOPBACK_ARM_DONE,
@@ -47,7 +47,6 @@ static void hook__sees_arm_post_deliver_get_ack_poll(void **state)
 	};
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	npoints = 0;
 	rpma_loopback_set_hook(record, NULL);
 	ibv_req_notify_cq(p->a.cq, 0);
@@ -62,7 +61,7 @@ static void hook__sees_arm_post_deliver_get_ack_poll(void **state)
 	assert_int_equal(npoints, 0);
 }
 
-static void hook__sees_destroy(void **state)
+FRESH(hook__sees_destroy)
 {
 	static const enum rpma_loopback_point expected[] = {
 		RPMA_LOOPBACK_DESTROY,
@@ -70,7 +69,6 @@ static void hook__sees_destroy(void **state)
 	};
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	npoints = 0;
 	rpma_loopback_set_hook(record, NULL);
 	ibv_destroy_qp(p->a.qp);
@@ -90,11 +88,10 @@ static void write_after_arm(enum rpma_loopback_point point, const void *object,
 		assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
 }
 
-static void hook__may_call_verbs(void **state)
+FRESH(hook__may_call_verbs)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	rpma_loopback_set_hook(write_after_arm, p);
 	assert_int_equal(ibv_req_notify_cq(p->a.cq, 0), 0);
 	rpma_loopback_set_hook(NULL, NULL);
@@ -124,12 +121,11 @@ static void *poll_all_the_time(void *arg)
 	return NULL;
 }
 
-static void set_hook__the_old_one_IS_OVER(void **state)
+FRESH(set_hook__the_old_one_IS_OVER)
 {
 	struct pair *p = pair_new(0);
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(
 		pthread_create(&thread, NULL, poll_all_the_time, p->a.cq), 0);
 	for (int i = 0; i < 1000; i++) {
@@ -147,9 +143,8 @@ static void set_hook__the_old_one_IS_OVER(void **state)
 	pair_delete(p);
 }
 
-static void point_name__each_has_its_own(void **state)
+FRESH(point_name__each_has_its_own)
 {
-	(void)state;
 	for (int i = 0; i < RPMA_LOOPBACK_POINTS; i++) {
 		assert_string_not_equal(rpma_loopback_point_name(i), "?");
 		for (int k = 0; k < i; k++)
@@ -160,15 +155,4 @@ static void point_name__each_has_its_own(void **state)
 			    "?");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(hook__sees_arm_post_deliver_get_ack_poll),
-		FRESH(hook__sees_destroy),
-		FRESH(hook__may_call_verbs),
-		FRESH(set_hook__the_old_one_IS_OVER),
-		FRESH(point_name__each_has_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -30,12 +30,11 @@ static uint32_t next_number(struct pair *p, uint32_t *first)
 	return second;
 }
 
-static void qp_number__reused_ONLY_WITH_THE_KNOB(void **state)
+FRESH(qp_number__reused_ONLY_WITH_THE_KNOB)
 {
 	struct pair *p = pair_new(0);
 	uint32_t first, second;
 
-	(void)state;
 	second = next_number(p, &first);
 	assert_int_not_equal(second, first);
 	knob("knob:qpn_reuse=1");
@@ -56,30 +55,27 @@ static int left_after_destroy(struct pair *p)
 	return ibv_poll_cq(p->a.cq, 4, wc);
 }
 
-static void destroy_qp__leaves_completions_BY_DEFAULT(void **state)
+FRESH(destroy_qp__leaves_completions_BY_DEFAULT)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	assert_int_equal(left_after_destroy(p), 2);
 	pair_delete(p);
 }
 
-static void destroy_qp__cleans_WITH_THE_KNOB(void **state)
+FRESH(destroy_qp__cleans_WITH_THE_KNOB)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	knob("knob:destroy_cleans=1");
 	assert_int_equal(left_after_destroy(p), 0);
 	pair_delete(p);
 }
 
-static void arm__not_empty_EVENT_WITH_THE_KNOB(void **state)
+FRESH(arm__not_empty_EVENT_WITH_THE_KNOB)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 8), 0);
 	assert_int_equal(ibv_req_notify_cq(p->a.cq, 0), 0);
 	assert_false(end_has_event(&p->a));
@@ -89,12 +85,11 @@ static void arm__not_empty_EVENT_WITH_THE_KNOB(void **state)
 	pair_delete(p);
 }
 
-static void error__fields_SPOILT_UNLESS_PLAIN(void **state)
+FRESH(error__fields_SPOILT_UNLESS_PLAIN)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(end_recv(&p->a, 1, 0, 8), 0);
 	assert_int_equal(end_move(&p->a, NULL, IBV_QPS_ERR), 0);
 	wc = end_wait(&p->a);
@@ -122,9 +117,8 @@ static int last_wqe_events(void)
 	return (int)(after.async_events - before.async_events);
 }
 
-static void last_wqe__once_NEVER_OR_TWICE(void **state)
+FRESH(last_wqe__once_NEVER_OR_TWICE)
 {
-	(void)state;
 	assert_int_equal(last_wqe_events(), 1);
 	knob("knob:last_wqe=1");
 	assert_int_equal(last_wqe_events(), 0);
@@ -132,13 +126,12 @@ static void last_wqe__once_NEVER_OR_TWICE(void **state)
 	assert_int_equal(last_wqe_events(), 2);
 }
 
-static void retry__bounded_BY_THE_KNOB(void **state)
+FRESH(retry__bounded_BY_THE_KNOB)
 {
 	struct pair *p = pair_new(0);
 	struct timespec from, to;
 	struct rpma_loopback_stats before, after;
 
-	(void)state;
 	knob("knob:retry_us=100");
 	rpma_loopback_get_stats(&before);
 	assert_int_equal(ibv_destroy_qp(p->b.qp), 0);
@@ -183,14 +176,13 @@ static void overfill(struct pair *p)
 	assert_int_equal(end_write(&p->a, &p->b, 2, 0, 8), 0);
 }
 
-static void overrun__cq_is_dead_QP_FATAL(void **state)
+FRESH(overrun__cq_is_dead_QP_FATAL)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_async_event event;
 	struct ibv_cq *small;
 	struct ibv_wc wc[4];
 
-	(void)state;
 	overfill(p);
 	small = p->a.qp->send_cq;
 	event = async_event(&p->a);
@@ -212,13 +204,12 @@ static void overrun__cq_is_dead_QP_FATAL(void **state)
 	pair_delete(p);
 }
 
-static void break_cq__as_by_overrun(void **state)
+FRESH(break_cq__as_by_overrun)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 
-	(void)state;
 	assert_int_equal(rpma_loopback_break_cq(p->a.cq), 0);
 	event = async_event(&p->a);
 	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
@@ -228,12 +219,11 @@ static void break_cq__as_by_overrun(void **state)
 	pair_delete(p);
 }
 
-static void raise__every_kind_of_event(void **state)
+FRESH(raise__every_kind_of_event)
 {
 	struct pair *p = pair_new(1);
 	struct ibv_async_event event;
 
-	(void)state;
 	assert_int_equal(rpma_loopback_raise(IBV_EVENT_PATH_MIG, p->a.qp), 0);
 	event = async_event(&p->a);
 	assert_ptr_equal(event.element.qp, p->a.qp);
@@ -251,14 +241,13 @@ static void raise__every_kind_of_event(void **state)
 	pair_delete(p);
 }
 
-static void remove_device__flushes_AND_COMES_BACK(void **state)
+FRESH(remove_device__flushes_AND_COMES_BACK)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_async_event event;
 	struct ibv_device **list;
 	int n;
 
-	(void)state;
 	assert_int_equal(end_recv(&p->a, 1, 0, 8), 0);
 	assert_int_equal(rpma_loopback_remove_device(0), 0);
 	assert_int_equal(rpma_loopback_remove_device(0), -ENODEV);
@@ -274,21 +263,4 @@ static void remove_device__flushes_AND_COMES_BACK(void **state)
 	pair_delete(pair_new(0));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(qp_number__reused_ONLY_WITH_THE_KNOB),
-		FRESH(destroy_qp__leaves_completions_BY_DEFAULT),
-		FRESH(destroy_qp__cleans_WITH_THE_KNOB),
-		FRESH(arm__not_empty_EVENT_WITH_THE_KNOB),
-		FRESH(error__fields_SPOILT_UNLESS_PLAIN),
-		FRESH(last_wqe__once_NEVER_OR_TWICE),
-		FRESH(retry__bounded_BY_THE_KNOB),
-		FRESH(overrun__cq_is_dead_QP_FATAL),
-		FRESH(break_cq__as_by_overrun),
-		FRESH(raise__every_kind_of_event),
-		FRESH(remove_device__flushes_AND_COMES_BACK),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -107,11 +107,40 @@ static void assert_numbers_differ(const struct qps *all)
 	free(seen);
 }
 
-static void create_qp__one_too_many_ENOMEM(void **state)
+/* Bytes that malloc has given out; 0 if a sanitizer's malloc is in place. */
+static size_t allocated(void)
+{
+	size_t before = mallinfo2().uordblks;
+	void *probe = malloc(1 << 16);
+	size_t after = mallinfo2().uordblks;
+
+	assert_non_null(probe);
+	free(probe);
+	return after > before ? before : 0;
+}
+
+/* Few at a time need little memory, however many there have been. The first
+ * case: slots are kept, and the other cases use all slots. */
+FRESH(destroy_qp__one_after_another_LITTLE_IS_KEPT)
+{
+	size_t before = allocated();
+	struct qps all;
+
+	if (!before) {
+		print_message("malloc does not count: not tested\n");
+		skip();
+	}
+	qps_open(&all);
+	for (int i = 0; i < TURNS; i++)
+		assert_int_equal(ibv_destroy_qp(make_qp(&all)), 0);
+	qps_close(&all);
+	assert_in_range(allocated(), 0, before + KEPT);
+}
+
+FRESH(create_qp__one_too_many_ENOMEM)
 {
 	struct qps all;
 
-	(void)state;
 	qps_open(&all);
 	qps_fill(&all);
 	assert_numbers_differ(&all);
@@ -126,13 +155,12 @@ static void create_qp__one_too_many_ENOMEM(void **state)
 }
 
 /* There are more numbers than queue pairs, so the last has a new one, too. */
-static void create_qp__full_but_one_NEW_NUMBER(void **state)
+FRESH(create_qp__full_but_one_NEW_NUMBER)
 {
 	struct qps all;
 	struct ibv_qp **last;
 	uint32_t number;
 
-	(void)state;
 	qps_open(&all);
 	qps_fill(&all);
 	last = &all.qp[all.n - 1];
@@ -146,44 +174,4 @@ static void create_qp__full_but_one_NEW_NUMBER(void **state)
 	qps_close(&all);
 }
 
-/* Bytes that malloc has given out; 0 if a sanitizer's malloc is in place. */
-static size_t allocated(void)
-{
-	size_t before = mallinfo2().uordblks;
-	void *probe = malloc(1 << 16);
-	size_t after = mallinfo2().uordblks;
-
-	assert_non_null(probe);
-	free(probe);
-	return after > before ? before : 0;
-}
-
-/* Few at a time need little memory, however many there have been. */
-static void destroy_qp__one_after_another_LITTLE_IS_KEPT(void **state)
-{
-	size_t before = allocated();
-	struct qps all;
-
-	(void)state;
-	if (!before) {
-		print_message("malloc does not count: not tested\n");
-		skip();
-	}
-	qps_open(&all);
-	for (int i = 0; i < TURNS; i++)
-		assert_int_equal(ibv_destroy_qp(make_qp(&all)), 0);
-	qps_close(&all);
-	assert_in_range(allocated(), 0, before + KEPT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* the first: slots are kept, and the others use all of them */
-		FRESH(destroy_qp__one_after_another_LITTLE_IS_KEPT),
-		FRESH(create_qp__one_too_many_ENOMEM),
-		FRESH(create_qp__full_but_one_NEW_NUMBER),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -61,7 +61,7 @@ static void delete_region(struct ibv_mr *mr)
 	munmap(at, SIZE);
 }
 
-static void signal__of_the_program_goes_to_its_handler(void **state)
+TEST(signal__of_the_program_goes_to_its_handler)
 {
 	struct sigaction action = {.sa_handler = jump_back,
 				   .sa_flags = SA_NODEFER};
@@ -70,7 +70,6 @@ static void signal__of_the_program_goes_to_its_handler(void **state)
 	struct ibv_mr *mr;
 	volatile int faults = 0;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
 	p = pair_new(0);
 	mr = region_of(&p->b);
@@ -146,11 +145,10 @@ static void fault_in_a_circle(const struct end *e)
 	(void)*nowhere();
 }
 
-static void signal__of_a_program_without_handler_ENDS_THE_PROCESS(void **state)
+TEST(signal__of_a_program_without_handler_ENDS_THE_PROCESS)
 {
 	struct pair *p = pair_new(0);
 
-	(void)state;
 	assert_int_equal(end_of(fault_by_default, &p->b), SIGSEGV);
 	assert_int_equal(end_of(send_by_default, &p->b), SIGSEGV);
 	assert_int_equal(end_of(fault_in_a_circle, &p->b), SIGSEGV);
@@ -160,15 +158,4 @@ static void signal__of_a_program_without_handler_ENDS_THE_PROCESS(void **state)
 
 #endif
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(signal__of_the_program_goes_to_its_handler),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-		cmocka_unit_test(
-			signal__of_a_program_without_handler_ENDS_THE_PROCESS),
-#endif
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

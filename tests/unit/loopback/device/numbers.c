@@ -25,12 +25,11 @@ static uint32_t number_of_next(const struct end *e)
 	return number;
 }
 
-static void qp_number__process_above_16_BITS(void **state)
+FRESH(qp_number__process_above_16_BITS)
 {
 	struct pair *p = pair_new(0);
 	uint32_t process = p->a.qp->qp_num >> 16;
 
-	(void)state;
 	assert_in_range(process, 1, 254);
 	assert_int_equal(p->b.qp->qp_num >> 16, process);
 	assert_in_range(p->a.qp->qp_num & 0xffff, 1, NUMBERS);
@@ -38,13 +37,12 @@ static void qp_number__process_above_16_BITS(void **state)
 }
 
 /* A number comes again after all others that are free. */
-static void qp_number__again_AFTER_ALL_OTHERS(void **state)
+FRESH(qp_number__again_AFTER_ALL_OTHERS)
 {
 	struct pair *p = pair_new(0);
 	unsigned char *seen = calloc(NUMBERS + 1, 1);
 	uint32_t first = 0, number;
 
-	(void)state;
 	assert_non_null(seen);
 	for (int i = 0; i < NUMBERS - 2; i++) { /* two are the pair's */
 		number = number_of_next(&p->a) & 0xffff;
@@ -105,13 +103,12 @@ static struct sample sample_of_child(void)
 	return sample;
 }
 
-static void fork__child_DRAWS_ITS_OWN(void **state)
+FRESH(fork__child_DRAWS_ITS_OWN)
 {
 	struct pair *p = pair_new(0);
 	struct sample child = sample_of_child();
 	struct sample parent = sample_take(&p->a);
 
-	(void)state;
 	assert_memory_not_equal(child.numbers, parent.numbers,
 				sizeof(child.numbers));
 	assert_memory_not_equal(child.keys, parent.keys, sizeof(child.keys));
@@ -119,7 +116,7 @@ static void fork__child_DRAWS_ITS_OWN(void **state)
 }
 
 /* A child's queue pair does not reach the copy of its parent's. */
-static void fork__number_of_the_parent_NOBODY_ANSWERS(void **state)
+FRESH(fork__number_of_the_parent_NOBODY_ANSWERS)
 {
 	static const enum ibv_qp_state way[] = {IBV_QPS_RESET, IBV_QPS_INIT,
 						IBV_QPS_RTR, IBV_QPS_RTS};
@@ -128,7 +125,6 @@ static void fork__number_of_the_parent_NOBODY_ANSWERS(void **state)
 	pid_t pid;
 	int status;
 
-	(void)state;
 	/* the child starts a thread: the thread sanitizer ends such a child,
 	 * and the address sanitizer's allocator may be locked there for ever */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -160,14 +156,4 @@ static void fork__number_of_the_parent_NOBODY_ANSWERS(void **state)
 	pair_delete(p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(qp_number__process_above_16_BITS),
-		FRESH(qp_number__again_AFTER_ALL_OTHERS),
-		FRESH(fork__child_DRAWS_ITS_OWN),
-		FRESH(fork__number_of_the_parent_NOBODY_ANSWERS),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -421,110 +421,74 @@ static void run(two_body_fn *body)
 	assert_string_equal(p[1].said, "");
 }
 
-static void send__of_any_length_ARRIVES(void **state)
+TEST(send__of_any_length_ARRIVES)
 {
-	(void)state;
 	run(send_all);
 }
 
-static void send__in_thread_mode_ARRIVES(void **state)
+TEST(send__in_thread_mode_ARRIVES)
 {
-	(void)state;
 	run(send_all_threaded);
 }
 
-static void send_imm__of_any_length_ARRIVES(void **state)
+TEST(send_imm__of_any_length_ARRIVES)
 {
-	(void)state;
 	run(send_imm_all);
 }
 
-static void send__to_srq_ARRIVES(void **state)
+TEST(send__to_srq_ARRIVES)
 {
-	(void)state;
 	run(send_to_srq);
 }
 
-static void write_imm__of_any_length_ARRIVES(void **state)
+TEST(write_imm__of_any_length_ARRIVES)
 {
-	(void)state;
 	run(write_imm_all);
 }
 
-static void write_read__of_any_length_WITHOUT_THE_OTHER_PROGRAM(void **state)
+TEST(write_read__of_any_length_WITHOUT_THE_OTHER_PROGRAM)
 {
-	(void)state;
 	run(write_and_read);
 }
 
-static void write__behind_a_stream_WITHOUT_THE_OTHER_PROGRAM(void **state)
+TEST(write__behind_a_stream_WITHOUT_THE_OTHER_PROGRAM)
 {
-	(void)state;
 	run(stream_and_write);
 }
 
-static void atomics__FIND_WHAT_WAS_THERE(void **state)
+TEST(atomics__FIND_WHAT_WAS_THERE)
 {
-	(void)state;
 	run(add_and_swap);
 }
 
-static void send__both_ways_without_room_IN_ORDER(void **state)
+TEST(send__both_ways_without_room_IN_ORDER)
 {
-	(void)state;
 	run(send_both_ways);
 }
 
-static void read__many_at_once_IN_ORDER(void **state)
+TEST(read__many_at_once_IN_ORDER)
 {
-	(void)state;
 	run(read_many);
 }
 
-static void send__fenced_SENDS_WHAT_WAS_READ(void **state)
+TEST(send__fenced_SENDS_WHAT_WAS_READ)
 {
-	(void)state;
 	run(send_fenced);
 }
 
-static void send__inline_MEMORY_IS_FREE_AT_ONCE(void **state)
+TEST(send__inline_MEMORY_IS_FREE_AT_ONCE)
 {
-	(void)state;
 	run(send_inline);
 }
 
-static void event__WAKES_WHO_SLEEPS(void **state)
+TEST(event__WAKES_WHO_SLEEPS)
 {
-	(void)state;
 	run(sleep_in_turns);
 }
 
-static void uc__WHAT_FINDS_A_RECEIVE_IS_WHOLE(void **state)
+TEST(uc__WHAT_FINDS_A_RECEIVE_IS_WHOLE)
 {
-	(void)state;
 	run(send_unreliably);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(send__of_any_length_ARRIVES),
-		cmocka_unit_test(send__in_thread_mode_ARRIVES),
-		cmocka_unit_test(send_imm__of_any_length_ARRIVES),
-		cmocka_unit_test(send__to_srq_ARRIVES),
-		cmocka_unit_test(write_imm__of_any_length_ARRIVES),
-		cmocka_unit_test(
-			write_read__of_any_length_WITHOUT_THE_OTHER_PROGRAM),
-		cmocka_unit_test(
-			write__behind_a_stream_WITHOUT_THE_OTHER_PROGRAM),
-		cmocka_unit_test(atomics__FIND_WHAT_WAS_THERE),
-		cmocka_unit_test(send__both_ways_without_room_IN_ORDER),
-		cmocka_unit_test(read__many_at_once_IN_ORDER),
-		cmocka_unit_test(send__fenced_SENDS_WHAT_WAS_READ),
-		cmocka_unit_test(send__inline_MEMORY_IS_FREE_AT_ONCE),
-		cmocka_unit_test(event__WAKES_WHO_SLEEPS),
-		cmocka_unit_test(uc__WHAT_FINDS_A_RECEIVE_IS_WHOLE),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

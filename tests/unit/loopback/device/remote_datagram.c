@@ -362,38 +362,24 @@ static void run(two_body_fn *body)
 	assert_string_equal(p[1].said, "");
 }
 
-static void stopped__HOLDS_UP_NO_DATAGRAM(void **state)
+FRESH(stopped__HOLDS_UP_NO_DATAGRAM)
 {
-	(void)state;
 	run(stop_and_go_on);
 }
 
-static void group__attached_BEFORE_THE_SENDER_HAS_ITS_ADDRESS(void **state)
+FRESH(group__attached_BEFORE_THE_SENDER_HAS_ITS_ADDRESS)
 {
-	(void)state;
 	run(attach_and_send);
 }
 
-static void group__attached_AFTER_THE_SENDER_HAS_ITS_ADDRESS(void **state)
+FRESH(group__attached_AFTER_THE_SENDER_HAS_ITS_ADDRESS)
 {
-	(void)state;
 	run(send_and_attach);
 }
 
-static void group__with_one_who_is_stopped_OTHERS_GET_EACH_ONCE(void **state)
+FRESH(group__with_one_who_is_stopped_OTHERS_GET_EACH_ONCE)
 {
-	(void)state;
 	run(group_with_a_stopped);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(stopped__HOLDS_UP_NO_DATAGRAM),
-		FRESH(group__attached_BEFORE_THE_SENDER_HAS_ITS_ADDRESS),
-		FRESH(group__attached_AFTER_THE_SENDER_HAS_ITS_ADDRESS),
-		FRESH(group__with_one_who_is_stopped_OTHERS_GET_EACH_ONCE),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -174,11 +174,10 @@ static void body(const struct two_process *self)
 	meet_end(&o.m);
 }
 
-static void memory__goes_under_load_NO_ACCESS_AFTER(void **state)
+TEST(memory__goes_under_load_NO_ACCESS_AFTER)
 {
 	struct two_process p[2] = {0};
 
-	(void)state;
 	two_run(p, body);
 	assert_int_equal(two_count(&p[0], " is wrong"), 0);
 	assert_int_equal(two_count(&p[1], " is wrong"), 0);
@@ -186,11 +185,7 @@ static void memory__goes_under_load_NO_ACCESS_AFTER(void **state)
 
 int main(int argc, char *argv[])
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory__goes_under_load_NO_ACCESS_AFTER),
-	};
-
 	if (argc > 1)
 		rounds = (unsigned)strtoul(argv[1], NULL, 10);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -598,155 +598,108 @@ static void break_and_connect_again(const struct two_process *self)
 	meet_end(&m);
 }
 
-static void break__is_SILENCE_AND_A_NEW_LINK_COMES(void **state)
+TEST(break__is_SILENCE_AND_A_NEW_LINK_COMES)
 {
 	struct two_process p[2] = {0};
 
-	(void)state;
 	two_run(p, break_and_connect_again);
 }
 
-static void rnr__receives_come_later_ALL_ARRIVE(void **state)
+TEST(rnr__receives_come_later_ALL_ARRIVE)
 {
-	(void)state;
 	run(post_receives_late);
 }
 
-static void rnr__no_receive_FAILS_AND_FLUSHES(void **state)
+TEST(rnr__no_receive_FAILS_AND_FLUSHES)
 {
-	(void)state;
 	run(post_no_receive);
 }
 
-static void write__bad_key_REM_ACCESS_ERR(void **state)
+TEST(write__bad_key_REM_ACCESS_ERR)
 {
-	(void)state;
 	run(write_with_bad_key);
 }
 
-static void read__bad_key_REM_ACCESS_ERR(void **state)
+TEST(read__bad_key_REM_ACCESS_ERR)
 {
-	(void)state;
 	run(read_with_bad_key);
 }
 
-static void fetch_add__bad_key_REM_ACCESS_ERR(void **state)
+TEST(fetch_add__bad_key_REM_ACCESS_ERR)
 {
-	(void)state;
 	run(add_with_bad_key);
 }
 
-static void send__too_long_BOTH_FAIL(void **state)
+TEST(send__too_long_BOTH_FAIL)
 {
-	(void)state;
 	run(send_too_much);
 }
 
-static void send__bad_lkey_FAILS_BEHIND_THOSE_BEFORE(void **state)
+TEST(send__bad_lkey_FAILS_BEHIND_THOSE_BEFORE)
 {
-	(void)state;
 	run(send_what_is_not_mine);
 }
 
-static void send__to_destroyed_qp_RETRY_EXC_ERR(void **state)
+TEST(send__to_destroyed_qp_RETRY_EXC_ERR)
 {
-	(void)state;
 	run(send_to_destroyed);
 }
 
-static void send__before_it_is_connected_ARRIVES(void **state)
+TEST(send__before_it_is_connected_ARRIVES)
 {
-	(void)state;
 	run(send_before_connected);
 }
 
-static void psn__another_one_RETRY_EXC_ERR(void **state)
+TEST(psn__another_one_RETRY_EXC_ERR)
 {
-	(void)state;
 	run(send_out_of_sequence);
 }
 
-static void psn__another_one_after_rnr_RETRY_EXC_ERR(void **state)
+TEST(psn__another_one_after_rnr_RETRY_EXC_ERR)
 {
-	(void)state;
 	run(send_out_of_sequence_after_rnr);
 }
 
-static void reset__both_AGAIN_AND_NOTHING_OLD_COMES(void **state)
+TEST(reset__both_AGAIN_AND_NOTHING_OLD_COMES)
 {
-	(void)state;
 	run(begin_again);
 }
 
-static void uc__cut_off_write_NO_RECEIVE_COMPLETES_TWICE(void **state)
+TEST(uc__cut_off_write_NO_RECEIVE_COMPLETES_TWICE)
 {
-	(void)state;
 	run(cut_off_a_write);
 }
 
-static void sqd__DRAINED_WHEN_ANSWERED(void **state)
+TEST(sqd__DRAINED_WHEN_ANSWERED)
 {
-	(void)state;
 	run(drain_sends);
 }
 
-static void dereg__under_remote_writes_NOTHING_MOVES_AFTER(void **state)
+TEST(dereg__under_remote_writes_NOTHING_MOVES_AFTER)
 {
-	(void)state;
 	run(write_to_dying_region);
 }
 
-static void stopped__IS_WAITED_FOR(void **state)
+TEST(stopped__IS_WAITED_FOR)
 {
-	(void)state;
 	run(send_to_stopped);
 }
 
-static void nobody__RETRY_EXC_ERR(void **state)
+TEST(nobody__RETRY_EXC_ERR)
 {
 	struct two_process p[2] = {0};
 
-	(void)state;
 	two_run(p, send_to_nobody);
 }
 
-static void killed__receiver_SENDS_FAIL_IN_ORDER(void **state)
+TEST(killed__receiver_SENDS_FAIL_IN_ORDER)
 {
-	(void)state;
 	run_killed(send_to_killed, RECEIVER);
 }
 
-static void killed__sender_WHAT_IT_PUBLISHED_COMES(void **state)
+TEST(killed__sender_WHAT_IT_PUBLISHED_COMES)
 {
-	(void)state;
 	run_killed(receive_from_killed, SENDER);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rnr__receives_come_later_ALL_ARRIVE),
-		cmocka_unit_test(rnr__no_receive_FAILS_AND_FLUSHES),
-		cmocka_unit_test(write__bad_key_REM_ACCESS_ERR),
-		cmocka_unit_test(read__bad_key_REM_ACCESS_ERR),
-		cmocka_unit_test(fetch_add__bad_key_REM_ACCESS_ERR),
-		cmocka_unit_test(send__too_long_BOTH_FAIL),
-		cmocka_unit_test(send__bad_lkey_FAILS_BEHIND_THOSE_BEFORE),
-		cmocka_unit_test(send__to_destroyed_qp_RETRY_EXC_ERR),
-		cmocka_unit_test(send__before_it_is_connected_ARRIVES),
-		cmocka_unit_test(psn__another_one_RETRY_EXC_ERR),
-		cmocka_unit_test(psn__another_one_after_rnr_RETRY_EXC_ERR),
-		cmocka_unit_test(nobody__RETRY_EXC_ERR),
-		cmocka_unit_test(reset__both_AGAIN_AND_NOTHING_OLD_COMES),
-		cmocka_unit_test(uc__cut_off_write_NO_RECEIVE_COMPLETES_TWICE),
-		cmocka_unit_test(sqd__DRAINED_WHEN_ANSWERED),
-		cmocka_unit_test(
-			dereg__under_remote_writes_NOTHING_MOVES_AFTER),
-		cmocka_unit_test(stopped__IS_WAITED_FOR),
-		cmocka_unit_test(killed__receiver_SENDS_FAIL_IN_ORDER),
-		cmocka_unit_test(killed__sender_WHAT_IT_PUBLISHED_COMES),
-		cmocka_unit_test(break__is_SILENCE_AND_A_NEW_LINK_COMES),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -155,11 +155,10 @@ static void busy_parent(const struct two_process *self)
 	meet_end(&m);
 }
 
-static void fork__of_a_busy_parent_OBJECTS_ARE_DEAD(void **state)
+TEST(fork__of_a_busy_parent_OBJECTS_ARE_DEAD)
 {
 	struct two_process p[2] = {{0}};
 
-	(void)state;
 	/* the child starts threads: the thread sanitizer ends such a child, and
 	 * the address sanitizer's allocator may be locked there for ever */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -177,11 +176,7 @@ static void fork__of_a_busy_parent_OBJECTS_ARE_DEAD(void **state)
 /* usage: [FORKS] */
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fork__of_a_busy_parent_OBJECTS_ARE_DEAD),
-	};
-
 	if (argc > 1)
 		forks = (unsigned)strtoul(argv[1], NULL, 10);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

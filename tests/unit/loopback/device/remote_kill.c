@@ -121,9 +121,8 @@ static void body(const struct two_process *self)
 	meet_end(&l.m);
 }
 
-static void killed__at_any_time_ALL_COMPLETES(void **state)
+TEST(killed__at_any_time_ALL_COMPLETES)
 {
-	(void)state;
 	for (turn = 0; turn < rounds; turn++) {
 		struct two_process p[2] = {0};
 
@@ -136,11 +135,7 @@ static void killed__at_any_time_ALL_COMPLETES(void **state)
 
 int main(int argc, char *argv[])
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(killed__at_any_time_ALL_COMPLETES),
-	};
-
 	if (argc > 1)
 		rounds = (unsigned)strtoul(argv[1], NULL, 10);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

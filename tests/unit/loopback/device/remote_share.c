@@ -83,19 +83,11 @@ static void pollers(const struct two_process *self)
 	meet_end(&m);
 }
 
-static void poll__other_process_on_the_same_CPU_GIVES_UP(void **state)
+TEST(poll__other_process_on_the_same_CPU_GIVES_UP)
 {
 	struct two_process p[2] = {{0}};
 
-	(void)state;
 	two_run(p, pollers);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(poll__other_process_on_the_same_CPU_GIVES_UP),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -204,32 +204,19 @@ static void run(two_body_fn *body)
 	two_run(p, body);
 }
 
-static void window__unbound_by_its_owner_REM_ACCESS_ERR(void **state)
+TEST(window__unbound_by_its_owner_REM_ACCESS_ERR)
 {
-	(void)state;
 	run(unbound_by_the_owner);
 }
 
-static void window__beyond_its_end_REM_ACCESS_ERR(void **state)
+TEST(window__beyond_its_end_REM_ACCESS_ERR)
 {
-	(void)state;
 	run(beyond_its_end);
 }
 
-static void window__invalidated_by_its_user_REM_ACCESS_ERR(void **state)
+TEST(window__invalidated_by_its_user_REM_ACCESS_ERR)
 {
-	(void)state;
 	run(invalidated_by_the_user);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(window__unbound_by_its_owner_REM_ACCESS_ERR),
-		cmocka_unit_test(window__beyond_its_end_REM_ACCESS_ERR),
-		cmocka_unit_test(
-			window__invalidated_by_its_user_REM_ACCESS_ERR),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -75,7 +75,7 @@ static int check_got(void *arg)
 	return ((struct world *)arg)->got != 1;
 }
 
-static void wait__careful_EVERY_SCHEDULE(void **state)
+FRESH(wait__careful_EVERY_SCHEDULE)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -88,7 +88,6 @@ static void wait__careful_EVERY_SCHEDULE(void **state)
 	};
 	struct rpma_loopback_sched_result result;
 
-	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 0);
 	assert_true(result.complete);
 	assert_true(result.runs > 10);
@@ -117,11 +116,10 @@ static unsigned count_careful(uint32_t points)
 	return result.runs;
 }
 
-static void points__named_FEWER_SCHEDULES(void **state)
+FRESH(points__named_FEWER_SCHEDULES)
 {
 	unsigned arms = count_careful(1u << RPMA_LOOPBACK_ARM);
 
-	(void)state;
 	assert_true(arms > 1);
 	assert_true(count_careful(1u << RPMA_LOOPBACK_ARM |
 				  1u << RPMA_LOOPBACK_POLL) > arms);
@@ -129,7 +127,7 @@ static void points__named_FEWER_SCHEDULES(void **state)
 	assert_true(count_careful(1u << RPMA_LOOPBACK_MODIFY) < arms);
 }
 
-static void wait__careful_RANDOM_AND_SLICED(void **state)
+FRESH(wait__careful_RANDOM_AND_SLICED)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -141,14 +139,13 @@ static void wait__careful_RANDOM_AND_SLICED(void **state)
 		.runs = 200,
 	};
 
-	(void)state;
 	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
 	assert_int_equal(rpma_loopback_sched_run(&sched, NULL), 0);
 	pair_delete(w.p);
 }
 
 /* A body is stuck for ever in the end, so this test is the last. */
-static void wait__careless_DEADLOCK_FOUND(void **state)
+FRESH(wait__careless_DEADLOCK_FOUND)
 {
 	static struct world w;
 	static struct rpma_loopback_sched sched = {
@@ -160,7 +157,6 @@ static void wait__careless_DEADLOCK_FOUND(void **state)
 	};
 	struct rpma_loopback_sched_result result, again;
 
-	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 1);
 	assert_true(strlen(result.failed) > 0);
 	w.p = NULL; /* its thread still has it */
@@ -190,7 +186,7 @@ static void set_zero(void *arg)
 	((struct world *)arg)->steps = 0;
 }
 
-static void race__found_AND_REPLAYED(void **state)
+FRESH(race__found_AND_REPLAYED)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -202,7 +198,6 @@ static void race__found_AND_REPLAYED(void **state)
 	};
 	struct rpma_loopback_sched_result result, again;
 
-	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 1);
 	sched.replay = result.failed;
 	for (int i = 0; i < 3; i++) {
@@ -262,9 +257,8 @@ static uint64_t random_orders(uint64_t seed)
 	return all_orders;
 }
 
-static void random__same_seed_SAME_SCHEDULES(void **state)
+FRESH(random__same_seed_SAME_SCHEDULES)
 {
-	(void)state;
 	assert_true(random_orders(3) == random_orders(3));
 	assert_true(random_orders(3) != random_orders(4));
 }
@@ -286,7 +280,7 @@ static void post_delayed(void *arg)
 	end_write(&w->p->a, &w->p->b, 1, 0, 8);
 }
 
-static void time__is_virtual(void **state)
+FRESH(time__is_virtual)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -298,7 +292,6 @@ static void time__is_virtual(void **state)
 		.runs = 10,
 	};
 
-	(void)state;
 	/* an hour each time: the test's own limit is a minute */
 	assert_int_equal(rpma_loopback_fault("wr:delay_us=3600000000"), 0);
 	assert_int_equal(rpma_loopback_sched_run(&sched, NULL), 0);
@@ -336,11 +329,10 @@ static unsigned count_runs(struct world *w, void (*body)(void *arg))
 	return result.runs;
 }
 
-static void timer__left_behind_NO_CHOICE(void **state)
+FRESH(timer__left_behind_NO_CHOICE)
 {
 	struct world w = {0};
 
-	(void)state;
 	assert_int_equal(rpma_loopback_fault("wr:delay_us=3600000000"), 0);
 	assert_true(count_runs(&w, post_only) > 1);
 	assert_int_equal(count_runs(&w, do_nothing), 1);
@@ -384,7 +376,7 @@ static void set_nothing(void *arg)
 }
 
 /* The threads stay, so after others. */
-static void run__fickle_body_TOLD(void **state)
+FRESH(run__fickle_body_TOLD)
 {
 	static struct world w;
 	static struct rpma_loopback_sched sched = {
@@ -395,36 +387,18 @@ static void run__fickle_body_TOLD(void **state)
 	};
 	struct rpma_loopback_sched_result result;
 
-	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, &result), 1);
 	assert_true(result.runs > 1);
 	assert_false(result.complete);
 }
 
-static void run__bad_arguments_EINVAL(void **state)
+FRESH(run__bad_arguments_EINVAL)
 {
 	struct rpma_loopback_sched sched = {.threads = 0};
 
-	(void)state;
 	assert_int_equal(rpma_loopback_sched_run(&sched, NULL), -EINVAL);
 	sched.threads = 9;
 	assert_int_equal(rpma_loopback_sched_run(&sched, NULL), -EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(wait__careful_EVERY_SCHEDULE),
-		FRESH(points__named_FEWER_SCHEDULES),
-		FRESH(wait__careful_RANDOM_AND_SLICED),
-		FRESH(race__found_AND_REPLAYED),
-		FRESH(random__same_seed_SAME_SCHEDULES),
-		FRESH(time__is_virtual),
-		FRESH(timer__left_behind_NO_CHOICE),
-		FRESH(run__bad_arguments_EINVAL),
-		FRESH(run__fickle_body_TOLD),
-		FRESH(wait__careless_DEADLOCK_FOUND),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

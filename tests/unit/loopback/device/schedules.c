@@ -75,7 +75,7 @@ static int check_message(void *arg)
 	return w->was_posted && !arrived;
 }
 
-static void uc__message_meets_its_receive_ARRIVES_OR_IS_DROPPED(void **state)
+FRESH(uc__message_meets_its_receive_ARRIVES_OR_IS_DROPPED)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -86,7 +86,6 @@ static void uc__message_meets_its_receive_ARRIVES_OR_IS_DROPPED(void **state)
 		.arg = &w,
 	};
 
-	(void)state;
 	search_inline(&sched);
 	search_thread(&sched);
 	assert_true(w.ways[0] && w.ways[1]);
@@ -132,7 +131,7 @@ static int check_own(void *arg)
 	return wrote.status != IBV_WC_SUCCESS || !is_all(w->p->b.buf, 1);
 }
 
-static void uc__write_meets_a_reset_NO_BYTE_MOVES_AFTER_IT(void **state)
+FRESH(uc__write_meets_a_reset_NO_BYTE_MOVES_AFTER_IT)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -143,18 +142,9 @@ static void uc__write_meets_a_reset_NO_BYTE_MOVES_AFTER_IT(void **state)
 		.arg = &w,
 	};
 
-	(void)state;
 	search_inline(&sched);
 	search_thread(&sched);
 	pair_delete(w.p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(uc__message_meets_its_receive_ARRIVES_OR_IS_DROPPED),
-		FRESH(uc__write_meets_a_reset_NO_BYTE_MOVES_AFTER_IT),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -242,9 +242,8 @@ static void meet_each_end(void (*body)(void *arg), uint64_t ops)
 	}
 }
 
-static void write__meets_the_end_of_its_way_in_NO_BYTE_MOVES_AFTER(void **state)
+FRESH(write__meets_the_end_of_its_way_in_NO_BYTE_MOVES_AFTER)
 {
-	(void)state;
 	meet_each_end(write_all, 0);
 }
 
@@ -277,15 +276,13 @@ static void flush_all(void *arg)
 	ibv_wr_complete(ex);
 }
 
-static void atomic_write__meets_it_NO_BYTE_MOVES_AFTER(void **state)
+FRESH(atomic_write__meets_it_NO_BYTE_MOVES_AFTER)
 {
-	(void)state;
 	meet_each_end(write_word, IBV_QP_EX_WITH_ATOMIC_WRITE);
 }
 
-static void flush__meets_it_IS_REFUSED_OR_NOT(void **state)
+FRESH(flush__meets_it_IS_REFUSED_OR_NOT)
 {
-	(void)state;
 	meet_each_end(flush_all, IBV_QP_EX_WITH_FLUSH);
 }
 
@@ -298,27 +295,16 @@ static void skip_native(void)
 	skip();
 }
 
-static void atomic_write__meets_it_NO_BYTE_MOVES_AFTER(void **state)
+FRESH(atomic_write__meets_it_NO_BYTE_MOVES_AFTER)
 {
-	(void)state;
 	skip_native();
 }
 
-static void flush__meets_it_IS_REFUSED_OR_NOT(void **state)
+FRESH(flush__meets_it_IS_REFUSED_OR_NOT)
 {
-	(void)state;
 	skip_native();
 }
 
 #endif
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(write__meets_the_end_of_its_way_in_NO_BYTE_MOVES_AFTER),
-		FRESH(atomic_write__meets_it_NO_BYTE_MOVES_AFTER),
-		FRESH(flush__meets_it_IS_REFUSED_OR_NOT),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

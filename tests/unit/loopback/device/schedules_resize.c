@@ -101,7 +101,7 @@ static int check_cq(void *arg)
 	return w->err || w->is_bad;
 }
 
-static void cq__resized_in_use_EACH_COMPLETION_ONCE_IN_ORDER(void **state)
+FRESH(cq__resized_in_use_EACH_COMPLETION_ONCE_IN_ORDER)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -115,7 +115,6 @@ static void cq__resized_in_use_EACH_COMPLETION_ONCE_IN_ORDER(void **state)
 			  1u << RPMA_LOOPBACK_POLL_DONE,
 	};
 
-	(void)state;
 	search_inline(&sched);
 	search_thread(&sched);
 	assert_true(w.in_use);
@@ -190,7 +189,7 @@ static int check_srq(void *arg)
 	return 0;
 }
 
-static void srq__resized_in_use_EACH_RECEIVE_ONCE_IN_ORDER(void **state)
+FRESH(srq__resized_in_use_EACH_RECEIVE_ONCE_IN_ORDER)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -203,18 +202,9 @@ static void srq__resized_in_use_EACH_RECEIVE_ONCE_IN_ORDER(void **state)
 			  1u << RPMA_LOOPBACK_POST_RECV_DONE,
 	};
 
-	(void)state;
 	search_inline(&sched);
 	search_thread(&sched);
 	pair_delete(w.p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(cq__resized_in_use_EACH_COMPLETION_ONCE_IN_ORDER),
-		FRESH(srq__resized_in_use_EACH_RECEIVE_ONCE_IN_ORDER),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -162,7 +162,7 @@ static int check_one(void *arg)
 	return w->was_posted && !n;
 }
 
-static void ud__datagram_meets_its_receive_ARRIVES_OR_IS_DROPPED(void **state)
+FRESH(ud__datagram_meets_its_receive_ARRIVES_OR_IS_DROPPED)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -172,7 +172,6 @@ static void ud__datagram_meets_its_receive_ARRIVES_OR_IS_DROPPED(void **state)
 		.check = check_one,
 	};
 
-	(void)state;
 	search(&w, &sched);
 	assert_true(w.ways[0] && w.ways[1]);
 	end_world(&w);
@@ -234,7 +233,7 @@ static int check_replaced(void *arg)
 	return 0;
 }
 
-static void ud__datagrams_meet_a_destroy_NO_BYTE_MOVES_AFTER_IT(void **state)
+FRESH(ud__datagrams_meet_a_destroy_NO_BYTE_MOVES_AFTER_IT)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -250,7 +249,6 @@ static void ud__datagrams_meet_a_destroy_NO_BYTE_MOVES_AFTER_IT(void **state)
 			  1u << RPMA_LOOPBACK_MODIFY_DONE,
 	};
 
-	(void)state;
 	search(&w, &sched);
 	assert_true(w.ways[0] && w.ways[1]);
 	end_world(&w);
@@ -299,7 +297,7 @@ static int check_both(void *arg)
 	return seen != (1u << 1 | 1u << 2);
 }
 
-static void ud__handle_destroyed_behind_the_post_ARRIVES(void **state)
+FRESH(ud__handle_destroyed_behind_the_post_ARRIVES)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -309,7 +307,6 @@ static void ud__handle_destroyed_behind_the_post_ARRIVES(void **state)
 		.check = check_both,
 	};
 
-	(void)state;
 	search(&w, &sched);
 	assert_true(w.ways[0] && w.ways[1]);
 	end_world(&w);
@@ -376,7 +373,7 @@ static int check_group(void *arg)
 	return (seen & w->must) != w->must || seen & w->must_not;
 }
 
-static void mcast__member_comes_and_goes_GETS_WHAT_IS_BETWEEN(void **state)
+FRESH(mcast__member_comes_and_goes_GETS_WHAT_IS_BETWEEN)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -386,7 +383,6 @@ static void mcast__member_comes_and_goes_GETS_WHAT_IS_BETWEEN(void **state)
 		.check = check_group,
 	};
 
-	(void)state;
 	search(&w, &sched);
 	assert_true(w.ways[0] && w.ways[1]);
 	assert_true(w.musts && w.must_nots);
@@ -438,8 +434,7 @@ static int check_swap(void *arg)
 	return (seen & w->must) != w->must;
 }
 
-static void
-mcast__last_member_goes_and_another_comes_GETS_THE_REST(void **state)
+FRESH(mcast__last_member_goes_and_another_comes_GETS_THE_REST)
 {
 	struct world w = {0};
 	struct rpma_loopback_sched sched = {
@@ -449,22 +444,10 @@ mcast__last_member_goes_and_another_comes_GETS_THE_REST(void **state)
 		.check = check_swap,
 	};
 
-	(void)state;
 	search(&w, &sched);
 	assert_true(w.ways[0] && w.ways[1]);
 	assert_int_equal(ibv_detach_mcast(w.p->b.qp, &group, 0), 0);
 	end_world(&w);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(ud__datagram_meets_its_receive_ARRIVES_OR_IS_DROPPED),
-		FRESH(ud__datagrams_meet_a_destroy_NO_BYTE_MOVES_AFTER_IT),
-		FRESH(ud__handle_destroyed_behind_the_post_ARRIVES),
-		FRESH(mcast__member_comes_and_goes_GETS_WHAT_IS_BETWEEN),
-		FRESH(mcast__last_member_goes_and_another_comes_GETS_THE_REST),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -29,12 +29,43 @@ static struct pair *strict_pair(void)
 	return pair_new(0);
 }
 
-static void good_use__SILENT(void **state)
+static void ack_later(int sig)
+{
+	(void)sig;
+	_exit(42);
+}
+
+/* The call would wait for itself: a child shows that it said so before. */
+FRESH(destroy_cq__reader_holds_its_event)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (!child) {
+		struct pair *p;
+		struct ibv_cq *cq;
+		void *context;
+
+		signal(SIGABRT, ack_later);
+		rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_ABORT);
+		p = pair_new(0);
+		rpma_loopback_spurious_event(p->a.cq);
+		ibv_get_cq_event(p->a.channel, &cq, &context);
+		ibv_destroy_qp(p->a.qp);
+		ibv_destroy_cq(p->a.cq);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+FRESH(good_use__SILENT)
 {
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
 
-	(void)state;
 	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
 	for (int i = 0; i < 50; i++) {
 		p->a.buf[0] = (uint8_t)i;
@@ -60,7 +91,7 @@ static void change_early(void *arg)
  * The scheduler runs the delayed request in the thread that changes the buffer.
  * In threads of their own they would race, and a sanitizer would say so too.
  */
-static void buffer__changed_before_its_completion(void **state)
+FRESH(buffer__changed_before_its_completion)
 {
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
@@ -71,7 +102,6 @@ static void buffer__changed_before_its_completion(void **state)
 		.runs = 1,
 	};
 
-	(void)state;
 	assert_int_equal(rpma_loopback_fault("wr:delay_us=1000,count=1"), 0);
 	assert_int_equal(rpma_loopback_sched_run(&sched, NULL), 0);
 	assert_int_equal(misuses(), before + 1);
@@ -95,14 +125,13 @@ static int write_fenced(const struct pair *p, uint64_t id)
 }
 
 /* What was remembered of a request that failed is not its successor's. */
-static void buffer__changed_after_one_that_failed_SILENT(void **state)
+FRESH(buffer__changed_after_one_that_failed_SILENT)
 {
 	static const enum ibv_qp_state way[] = {IBV_QPS_RESET, IBV_QPS_INIT,
 						IBV_QPS_RTR, IBV_QPS_RTS};
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
 
-	(void)state;
 	assert_int_equal(rpma_loopback_fault("wr:status=rem_op_err,count=1"),
 			 0);
 	assert_int_equal(end_write(&p->a, &p->b, 1, 0, 64), 0);
@@ -121,12 +150,11 @@ static void buffer__changed_after_one_that_failed_SILENT(void **state)
 	assert_int_equal(misuses(), before);
 }
 
-static void receives__overlap(void **state)
+FRESH(receives__overlap)
 {
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
 
-	(void)state;
 	assert_int_equal(end_recv(&p->b, 1, 0, 64), 0);
 	assert_int_equal(end_recv(&p->b, 2, 64, 64), 0);
 	assert_int_equal(misuses(), before);
@@ -135,12 +163,11 @@ static void receives__overlap(void **state)
 	pair_delete(p);
 }
 
-static void post__in_a_wrong_state(void **state)
+FRESH(post__in_a_wrong_state)
 {
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
 
-	(void)state;
 	assert_int_equal(end_move(&p->a, NULL, IBV_QPS_RESET), 0);
 	assert_int_equal(end_send(&p->a, 1, 0, 8), EINVAL);
 	assert_int_equal(end_recv(&p->a, 1, 0, 8), EINVAL);
@@ -148,36 +175,33 @@ static void post__in_a_wrong_state(void **state)
 	pair_delete(p);
 }
 
-static void destroy__others_refer_to_it(void **state)
+FRESH(destroy__others_refer_to_it)
 {
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
 
-	(void)state;
 	assert_int_equal(ibv_destroy_cq(p->a.cq), EBUSY);
 	assert_int_equal(ibv_dealloc_pd(p->a.pd), EBUSY);
 	assert_int_equal(misuses(), before + 2);
 	pair_delete(p);
 }
 
-static void destroy__not_an_object(void **state)
+FRESH(destroy__not_an_object)
 {
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
 
-	(void)state;
 	assert_int_equal(ibv_destroy_cq((struct ibv_cq *)p->a.qp), ENOENT);
 	assert_int_equal(ibv_destroy_qp((struct ibv_qp *)p->a.buf), ENOENT);
 	assert_int_equal(misuses(), before + 2);
 	pair_delete(p);
 }
 
-static void destroy_qp__sends_under_way(void **state)
+FRESH(destroy_qp__sends_under_way)
 {
 	uint64_t before = misuses();
 	struct pair *p = strict_pair();
 
-	(void)state;
 	assert_int_equal(end_send(&p->a, 1, 0, 8), 0); /* no receive */
 	assert_int_equal(ibv_destroy_qp(p->a.qp), 0);
 	assert_int_equal(misuses(), before + 1);
@@ -185,53 +209,4 @@ static void destroy_qp__sends_under_way(void **state)
 	pair_delete(p);
 }
 
-static void ack_later(int sig)
-{
-	(void)sig;
-	_exit(42);
-}
-
-/* The call would wait for itself: a child shows that it said so before. */
-static void destroy_cq__reader_holds_its_event(void **state)
-{
-	pid_t child = fork();
-	int status;
-
-	(void)state;
-	assert_true(child >= 0);
-	if (!child) {
-		struct pair *p;
-		struct ibv_cq *cq;
-		void *context;
-
-		signal(SIGABRT, ack_later);
-		rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_ABORT);
-		p = pair_new(0);
-		rpma_loopback_spurious_event(p->a.cq);
-		ibv_get_cq_event(p->a.channel, &cq, &context);
-		ibv_destroy_qp(p->a.qp);
-		ibv_destroy_cq(p->a.cq);
-		_exit(1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 42);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* first: it forks, and the others start threads */
-		FRESH(destroy_cq__reader_holds_its_event),
-		FRESH(good_use__SILENT),
-		FRESH(buffer__changed_before_its_completion),
-		FRESH(buffer__changed_after_one_that_failed_SILENT),
-		FRESH(receives__overlap),
-		FRESH(post__in_a_wrong_state),
-		FRESH(destroy__others_refer_to_it),
-		FRESH(destroy__not_an_object),
-		FRESH(destroy_qp__sends_under_way),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -63,12 +63,11 @@ static pid_t child_of(unsigned messages, void (*end)(int))
 	return pid;
 }
 
-static void child__without_exit_IS_ON_THE_BOARD(void **state)
+FRESH(child__without_exit_IS_ON_THE_BOARD)
 {
 	struct lb_tally mine, child;
 	pid_t pid;
 
-	(void)state;
 	talk(3);
 	mine = count_of(getpid());
 	pid = child_of(2, _exit);
@@ -84,20 +83,15 @@ static void child__without_exit_IS_ON_THE_BOARD(void **state)
 	assert_int_equal(child.executed, mine.executed + 5);
 }
 
-static void child__that_printed_IS_NOT_ON_THE_BOARD(void **state)
+FRESH(child__that_printed_IS_NOT_ON_THE_BOARD)
 {
 	pid_t pid = child_of(2, exit);
 
-	(void)state;
 	assert_int_equal(count_of(pid).executed, 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		FRESH(child__without_exit_IS_ON_THE_BOARD),
-		FRESH(child__that_printed_IS_NOT_ON_THE_BOARD),
-	};
 	char path[64];
 	int fd = lb_tally_new_board(&board);
 
@@ -105,5 +99,5 @@ int main(void)
 		return 1;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
 	setenv("RPMA_LOOPBACK_STATS", path, 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -10,12 +10,9 @@
 #ifndef LOOPBACK_TWO_H
 #define LOOPBACK_TWO_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
-#include <cmocka.h>
+
+#include "../../../cases.h"
 
 #define TWO_LOG 4096
 

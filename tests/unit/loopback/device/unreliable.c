@@ -29,100 +29,6 @@ static void fault(const char *rule)
 	assert_int_equal(rpma_loopback_fault(rule), 0);
 }
 
-static void wr__uc_without_a_receive_DROPPED(void **state)
-{
-	struct rpma_loopback_stats before, after;
-	struct pair *p = pair_new_uc();
-	struct ibv_wc wc;
-
-	(void)state;
-	fault("wr:op=send,rnr=1,count=1");
-	rpma_loopback_get_stats(&before);
-	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
-	assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
-	end_expect(&p->a, 1, IBV_WC_SUCCESS);
-	assert_int_equal(ibv_poll_cq(p->b.cq, 1, &wc), 0);
-	assert_int_equal(end_send(&p->a, 2, 0, 8), 0);
-	end_expect(&p->a, 2, IBV_WC_SUCCESS);
-	end_expect(&p->b, 5, IBV_WC_SUCCESS);
-	rpma_loopback_get_stats(&after);
-	assert_int_equal(after.rnr, before.rnr);
-	pair_delete(p);
-}
-
-static void wr__uc_status_FAILS_THE_SENDER_ONLY(void **state)
-{
-	struct pair *p = pair_new_uc();
-
-	(void)state;
-	fault("wr:op=send,status=loc_qp_op_err,when=after,count=1");
-	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
-	assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
-	end_expect(&p->a, 1, IBV_WC_LOC_QP_OP_ERR);
-	end_expect(&p->b, 5, IBV_WC_SUCCESS);
-	assert_int_equal(p->b.qp->state, IBV_QPS_RTS);
-	pair_delete(p);
-}
-
-static void to_state(const struct end *e, enum ibv_qp_state state)
-{
-	struct ibv_qp_attr attr = {.qp_state = state};
-
-	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE), 0);
-}
-
-struct writer {
-	struct pair *p;
-	_Atomic int stop;
-	int failed; /* completions without success */
-};
-
-/* Writes all of b's memory, again and again; reports instead of asserting. */
-static void *write_on(void *arg)
-{
-	struct writer *w = arg;
-	const struct end *a = &w->p->a;
-	struct ibv_wc wc;
-
-	/* relaxed: only ends the loop */
-	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
-		if (end_write(a, &w->p->b, 1, 0, BUF_SIZE))
-			w->failed++;
-		while (!ibv_poll_cq(a->cq, 1, &wc))
-			;
-		w->failed += wc.status != IBV_WC_SUCCESS;
-	}
-	return NULL;
-}
-
-/* In slices or not: a cut-off message is dropped, and the sender goes on. */
-static void peer__reset_under_load_SENDER_SUCCEEDS(void **state)
-{
-	(void)state;
-	for (int m = 0; m < 2; m++) {
-		struct writer w = {.p = pair_new_uc()};
-		struct pair *p = w.p;
-		pthread_t t;
-
-		rpma_loopback_set_mode(modes[m]);
-		assert_int_equal(pthread_create(&t, NULL, write_on, &w), 0);
-		for (int i = 0; i < ROUNDS; i++) {
-			to_state(&p->b, i & 1 ? IBV_QPS_ERR : IBV_QPS_RESET);
-			to_state(&p->b, IBV_QPS_RESET);
-			end_to_rts(&p->b, p->a.qp->qp_num);
-		}
-		/* relaxed: as in write_on() */
-		atomic_store_explicit(&w.stop, 1, memory_order_relaxed);
-		assert_int_equal(pthread_join(t, NULL), 0);
-		assert_int_equal(w.failed, 0);
-		assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
-		assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
-		end_expect(&p->a, 1, IBV_WC_SUCCESS);
-		end_expect(&p->b, 5, IBV_WC_SUCCESS);
-		pair_delete(p);
-	}
-}
-
 /* --- multicast */
 
 /* a group that no other process has at the same time: main() */
@@ -174,6 +80,147 @@ struct mailer {
 	int failed;
 };
 
+/*
+ * A datagram of the child does not reach the copies of the members of its
+ * parent.
+ */
+static bool child_reaches_nobody(const struct pair *parents)
+{
+	struct pair *p = ud_new();
+	struct ibv_ah *ah = group_ah(&p->a);
+
+	memset(parents->b.buf, 'x', GRH + 8);
+	assert_int_equal(ibv_attach_mcast(p->b.qp, &group, 0), 0);
+	assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
+	assert_int_equal(mail(&p->a, ah, 1), 0);
+	end_expect(&p->b, 5, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < GRH + 8; i++) {
+		if (parents->b.buf[i] != 'x')
+			return false;
+	}
+	return true;
+}
+
+/* The first case: the case forks, and other cases start threads. */
+FRESH(fork__child_is_in_no_group)
+{
+	struct pair *p = ud_new();
+	int status;
+	pid_t child;
+
+#ifdef __SANITIZE_THREAD__
+	pair_delete(p);
+	print_message("skipped: the thread sanitizer ends children of fork\n");
+	skip();
+#endif
+	assert_int_equal(ibv_attach_mcast(p->b.qp, &group, 0), 0);
+	assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(child_reaches_nobody(p) ? 42 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 42);
+	assert_int_equal(ibv_detach_mcast(p->b.qp, &group, 0), 0);
+	pair_delete(p);
+}
+
+/* --- unreliable connections */
+
+FRESH(wr__uc_without_a_receive_DROPPED)
+{
+	struct rpma_loopback_stats before, after;
+	struct pair *p = pair_new_uc();
+	struct ibv_wc wc;
+
+	fault("wr:op=send,rnr=1,count=1");
+	rpma_loopback_get_stats(&before);
+	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
+	assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
+	end_expect(&p->a, 1, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_poll_cq(p->b.cq, 1, &wc), 0);
+	assert_int_equal(end_send(&p->a, 2, 0, 8), 0);
+	end_expect(&p->a, 2, IBV_WC_SUCCESS);
+	end_expect(&p->b, 5, IBV_WC_SUCCESS);
+	rpma_loopback_get_stats(&after);
+	assert_int_equal(after.rnr, before.rnr);
+	pair_delete(p);
+}
+
+FRESH(wr__uc_status_FAILS_THE_SENDER_ONLY)
+{
+	struct pair *p = pair_new_uc();
+
+	fault("wr:op=send,status=loc_qp_op_err,when=after,count=1");
+	assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
+	assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
+	end_expect(&p->a, 1, IBV_WC_LOC_QP_OP_ERR);
+	end_expect(&p->b, 5, IBV_WC_SUCCESS);
+	assert_int_equal(p->b.qp->state, IBV_QPS_RTS);
+	pair_delete(p);
+}
+
+static void to_state(const struct end *e, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE), 0);
+}
+
+struct writer {
+	struct pair *p;
+	_Atomic int stop;
+	int failed; /* completions without success */
+};
+
+/* Writes all of b's memory, again and again; reports instead of asserting. */
+static void *write_on(void *arg)
+{
+	struct writer *w = arg;
+	const struct end *a = &w->p->a;
+	struct ibv_wc wc;
+
+	/* relaxed: only ends the loop */
+	while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
+		if (end_write(a, &w->p->b, 1, 0, BUF_SIZE))
+			w->failed++;
+		while (!ibv_poll_cq(a->cq, 1, &wc))
+			;
+		w->failed += wc.status != IBV_WC_SUCCESS;
+	}
+	return NULL;
+}
+
+/* In slices or not: a cut-off message is dropped, and the sender goes on. */
+FRESH(peer__reset_under_load_SENDER_SUCCEEDS)
+{
+	for (int m = 0; m < 2; m++) {
+		struct writer w = {.p = pair_new_uc()};
+		struct pair *p = w.p;
+		pthread_t t;
+
+		rpma_loopback_set_mode(modes[m]);
+		assert_int_equal(pthread_create(&t, NULL, write_on, &w), 0);
+		for (int i = 0; i < ROUNDS; i++) {
+			to_state(&p->b, i & 1 ? IBV_QPS_ERR : IBV_QPS_RESET);
+			to_state(&p->b, IBV_QPS_RESET);
+			end_to_rts(&p->b, p->a.qp->qp_num);
+		}
+		/* relaxed: as in write_on() */
+		atomic_store_explicit(&w.stop, 1, memory_order_relaxed);
+		assert_int_equal(pthread_join(t, NULL), 0);
+		assert_int_equal(w.failed, 0);
+		assert_int_equal(end_recv(&p->b, 5, 0, 8), 0);
+		assert_int_equal(end_send(&p->a, 1, 0, 8), 0);
+		end_expect(&p->a, 1, IBV_WC_SUCCESS);
+		end_expect(&p->b, 5, IBV_WC_SUCCESS);
+		pair_delete(p);
+	}
+}
+
+/* --- multicast under load */
+
 static void *mail_on(void *arg)
 {
 	struct mailer *m = arg;
@@ -191,9 +238,8 @@ static void *mail_on(void *arg)
 }
 
 /* A member destroyed after its detach gets nothing any more. */
-static void member__leaves_under_load_MEMORY_IS_ITS_OWN(void **state)
+FRESH(member__leaves_under_load_MEMORY_IS_ITS_OWN)
 {
-	(void)state;
 	for (int m = 0; m < 2; m++) {
 		struct pair *p = ud_new();
 		struct mailer mailer = {.e = &p->a, .ah = group_ah(&p->a)};
@@ -227,14 +273,13 @@ static void member__leaves_under_load_MEMORY_IS_ITS_OWN(void **state)
 }
 
 /* More queue pairs break than a thread can look after at once. */
-static void members__fail_together_ALL_ARE_FLUSHED(void **state)
+FRESH(members__fail_together_ALL_ARE_FLUSHED)
 {
 	enum { N = 8 };
 	struct pair *p = ud_new();
 	struct ibv_ah *ah = group_ah(&p->a);
 	struct end member[N] = {0};
 
-	(void)state;
 	for (int i = 0; i < N; i++) {
 		end_init(&member[i], 0);
 		end_swap_qp(&member[i], IBV_QPT_UD);
@@ -256,11 +301,10 @@ static void members__fail_together_ALL_ARE_FLUSHED(void **state)
 	pair_delete(p);
 }
 
-static void call__attach_and_detach_FAIL(void **state)
+FRESH(call__attach_and_detach_FAIL)
 {
 	struct pair *p = ud_new();
 
-	(void)state;
 	fault("call:verb=ibv_attach_mcast,errno=EIO,count=1");
 	fault("call:verb=ibv_detach_mcast,errno=EIO,count=1");
 	errno = 0;
@@ -269,52 +313,6 @@ static void call__attach_and_detach_FAIL(void **state)
 	assert_int_equal(ibv_attach_mcast(p->a.qp, &group, 0), 0);
 	assert_int_equal(ibv_detach_mcast(p->a.qp, &group, 0), EIO);
 	assert_int_equal(ibv_detach_mcast(p->a.qp, &group, 0), 0);
-	pair_delete(p);
-}
-
-/*
- * A datagram of the child does not reach the copies of the members of its
- * parent.
- */
-static bool child_reaches_nobody(const struct pair *parents)
-{
-	struct pair *p = ud_new();
-	struct ibv_ah *ah = group_ah(&p->a);
-
-	memset(parents->b.buf, 'x', GRH + 8);
-	assert_int_equal(ibv_attach_mcast(p->b.qp, &group, 0), 0);
-	assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
-	assert_int_equal(mail(&p->a, ah, 1), 0);
-	end_expect(&p->b, 5, IBV_WC_SUCCESS);
-	for (unsigned i = 0; i < GRH + 8; i++) {
-		if (parents->b.buf[i] != 'x')
-			return false;
-	}
-	return true;
-}
-
-static void fork__child_is_in_no_group(void **state)
-{
-	struct pair *p = ud_new();
-	int status;
-	pid_t child;
-
-	(void)state;
-#ifdef __SANITIZE_THREAD__
-	pair_delete(p);
-	print_message("skipped: the thread sanitizer ends children of fork\n");
-	skip();
-#endif
-	assert_int_equal(ibv_attach_mcast(p->b.qp, &group, 0), 0);
-	assert_int_equal(end_recv(&p->b, 5, 0, GRH + 8), 0);
-	child = fork();
-	assert_true(child >= 0);
-	if (!child)
-		_exit(child_reaches_nobody(p) ? 42 : 1);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 42);
-	assert_int_equal(ibv_detach_mcast(p->b.qp, &group, 0), 0);
 	pair_delete(p);
 }
 
@@ -328,13 +326,12 @@ static uint64_t misuses(void)
 	return stats.misuses;
 }
 
-static void strict__attached_or_a_foreign_handle_MISUSE(void **state)
+FRESH(strict__attached_or_a_foreign_handle_MISUSE)
 {
 	struct pair *p = ud_new();
 	struct ibv_ah *ah = group_ah(&p->b);
 	uint64_t before;
 
-	(void)state;
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
 	before = misuses();
 	assert_int_equal(mail(&p->a, ah, 1), 0);
@@ -347,7 +344,7 @@ static void strict__attached_or_a_foreign_handle_MISUSE(void **state)
 	pair_delete(p);
 }
 
-static void strict__wr_start_too_early_MISUSE(void **state)
+FRESH(strict__wr_start_too_early_MISUSE)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_qp_init_attr_ex init = {
@@ -364,7 +361,6 @@ static void strict__wr_start_too_early_MISUSE(void **state)
 	struct ibv_qp_ex *ex;
 	uint64_t before;
 
-	(void)state;
 	assert_non_null(qp);
 	ex = ibv_qp_to_qp_ex(qp);
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
@@ -379,19 +375,6 @@ static void strict__wr_start_too_early_MISUSE(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		/* first: forks, and the others start threads */
-		FRESH(fork__child_is_in_no_group),
-		FRESH(wr__uc_without_a_receive_DROPPED),
-		FRESH(wr__uc_status_FAILS_THE_SENDER_ONLY),
-		FRESH(peer__reset_under_load_SENDER_SUCCEEDS),
-		FRESH(member__leaves_under_load_MEMORY_IS_ITS_OWN),
-		FRESH(members__fail_together_ALL_ARE_FLUSHED),
-		FRESH(call__attach_and_detach_FAIL),
-		FRESH(strict__attached_or_a_foreign_handle_MISUSE),
-		FRESH(strict__wr_start_too_early_MISUSE),
-	};
-
 	memcpy(group.raw + 12, &(pid_t){getpid()}, sizeof(pid_t));
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -133,27 +133,24 @@ static void taken_away(enum rpma_loopback_mode mode, bool by_bind)
 	}
 }
 
-static void bind__of_nothing_under_load_NO_BYTE_MOVES_AFTER_IT(void **state)
+FRESH(bind__of_nothing_under_load_NO_BYTE_MOVES_AFTER_IT)
 {
-	(void)state;
 	taken_away(RPMA_LOOPBACK_INLINE, true);
 	taken_away(RPMA_LOOPBACK_THREAD, true);
 }
 
-static void dealloc__under_load_NO_BYTE_MOVES_AFTER_IT(void **state)
+FRESH(dealloc__under_load_NO_BYTE_MOVES_AFTER_IT)
 {
-	(void)state;
 	taken_away(RPMA_LOOPBACK_INLINE, false);
 	taken_away(RPMA_LOOPBACK_THREAD, false);
 }
 
 /* The device's binds against its deregistrations: one of them is refused. */
-static void dereg__while_bound_EBUSY_AND_MISUSE(void **state)
+FRESH(dereg__while_bound_EBUSY_AND_MISUSE)
 {
 	struct rpma_loopback_stats before, after;
 	struct view v;
 
-	(void)state;
 	view_open(&v);
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
 	rpma_loopback_get_stats(&before);
@@ -166,11 +163,10 @@ static void dereg__while_bound_EBUSY_AND_MISUSE(void **state)
 	view_close(&v);
 }
 
-static void wr__bind_fault_MW_BIND_ERR(void **state)
+FRESH(wr__bind_fault_MW_BIND_ERR)
 {
 	struct view v;
 
-	(void)state;
 	view_open(&v);
 	assert_int_equal(
 		rpma_loopback_fault("wr:op=bind_mw,status=mw_bind_err,count=1"),
@@ -180,11 +176,10 @@ static void wr__bind_fault_MW_BIND_ERR(void **state)
 	view_close(&v);
 }
 
-static void call__alloc_mw_FAILS(void **state)
+FRESH(call__alloc_mw_FAILS)
 {
 	struct view v;
 
-	(void)state;
 	view_open(&v);
 	assert_int_equal(rpma_loopback_fault(
 				 "call:verb=ibv_alloc_mw,errno=ENOMEM,count=1"),
@@ -195,13 +190,12 @@ static void call__alloc_mw_FAILS(void **state)
 	view_close(&v);
 }
 
-static void alloc_mw__one_too_many_ENOMEM(void **state)
+FRESH(alloc_mw__one_too_many_ENOMEM)
 {
 	struct pair *p = pair_new(0);
 	struct ibv_device_attr attr;
 	struct ibv_mw **mw;
 
-	(void)state;
 	assert_int_equal(ibv_query_device(p->a.ctx, &attr), 0);
 	mw = calloc((size_t)attr.max_mw, sizeof(struct ibv_mw *));
 	assert_non_null(mw);
@@ -220,16 +214,4 @@ static void alloc_mw__one_too_many_ENOMEM(void **state)
 	pair_delete(p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FRESH(bind__of_nothing_under_load_NO_BYTE_MOVES_AFTER_IT),
-		FRESH(dealloc__under_load_NO_BYTE_MOVES_AFTER_IT),
-		FRESH(dereg__while_bound_EBUSY_AND_MISUSE),
-		FRESH(wr__bind_fault_MW_BIND_ERR),
-		FRESH(call__alloc_mw_FAILS),
-		FRESH(alloc_mw__one_too_many_ENOMEM),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -44,9 +44,8 @@ static void write_only(struct world *w)
 	link_write(&w->link[0], AT, RANGE, 1);
 }
 
-static void write__without_flush_may_be_lost_torn_or_there(void **state)
+TEST(write__without_flush_may_be_lost_torn_or_there)
 {
-	(void)state;
 	expect_range(write_only, ANY);
 }
 
@@ -62,12 +61,11 @@ static int judge_unaligned(const uint8_t *file)
 	return bytes_judge(file, AT + 3, 7, 0, 1);
 }
 
-static void write__touches_nothing_beside(void **state)
+TEST(write__touches_nothing_beside)
 {
 	const struct scenario s = {.run = write_unaligned,
 				   .judge = judge_unaligned};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -76,11 +74,10 @@ static void write_word(struct world *w)
 	link_write(&w->link[0], AT, 8, 1);
 }
 
-static void write__of_an_aligned_word_is_never_torn(void **state)
+TEST(write__of_an_aligned_word_is_never_torn)
 {
 	const struct scenario s = {.run = write_word, .judge = judge_word};
 
-	(void)state;
 	world_expect(&s, LOST | THERE);
 }
 
@@ -96,11 +93,10 @@ static int judge_twice(const uint8_t *file)
 	return bytes_judge(file, AT, RANGE, 1, 2);
 }
 
-static void write__over_flushed_bytes_never_loses_these(void **state)
+TEST(write__over_flushed_bytes_never_loses_these)
 {
 	const struct scenario s = {.run = write_twice, .judge = judge_twice};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -112,9 +108,8 @@ static void write_read(struct world *w)
 	link_read(&w->link[0], 8);
 }
 
-static void read__behind_a_write_makes_it_persistent(void **state)
+TEST(read__behind_a_write_makes_it_persistent)
 {
-	(void)state;
 	expect_range(write_read, THERE);
 }
 
@@ -124,9 +119,8 @@ static void read_write(struct world *w)
 	link_write(&w->link[0], AT, RANGE, 1);
 }
 
-static void read__ahead_of_a_write_does_not_help(void **state)
+TEST(read__ahead_of_a_write_does_not_help)
 {
-	(void)state;
 	expect_range(read_write, ANY);
 }
 
@@ -136,9 +130,8 @@ static void write_read_other(struct world *w)
 	link_read(&w->link[1], 8);
 }
 
-static void read__of_another_queue_pair_does_not_help(void **state)
+TEST(read__of_another_queue_pair_does_not_help)
 {
-	(void)state;
 	expect_range(write_read_other, ANY);
 }
 
@@ -148,9 +141,8 @@ static void write_read_nothing(struct world *w)
 	link_read(&w->link[0], 0);
 }
 
-static void read__of_nothing_does_not_help(void **state)
+TEST(read__of_nothing_does_not_help)
 {
-	(void)state;
 	expect_range(write_read_nothing, ANY);
 }
 
@@ -168,12 +160,11 @@ static void overwrite_read_last(struct world *w)
 	link_read(&w->link[1], 8);
 }
 
-static void read__of_the_last_writer_keeps_the_last_value(void **state)
+TEST(read__of_the_last_writer_keeps_the_last_value)
 {
 	const struct scenario s = {.run = overwrite_read_last,
 				   .judge = judge_last};
 
-	(void)state;
 	world_expect(&s, THERE);
 }
 
@@ -184,12 +175,11 @@ static void overwrite_read_first(struct world *w)
 	link_read(&w->link[0], 8);
 }
 
-static void read__of_the_first_writer_keeps_the_first_value(void **state)
+TEST(read__of_the_first_writer_keeps_the_first_value)
 {
 	const struct scenario s = {.run = overwrite_read_first,
 				   .judge = judge_last};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -205,12 +195,11 @@ static void cmp_swp(struct world *w)
 	link_atomic(&w->link[0], IBV_WR_ATOMIC_CMP_AND_SWP, AT);
 }
 
-static void atomic__may_be_lost_and_is_never_torn(void **state)
+TEST(atomic__may_be_lost_and_is_never_torn)
 {
 	const struct scenario add = {.run = fetch_add, .judge = judge_word};
 	const struct scenario swap = {.run = cmp_swp, .judge = judge_word};
 
-	(void)state;
 	world_expect(&add, LOST | THERE);
 	world_expect(&swap, LOST | THERE);
 }
@@ -221,11 +210,10 @@ static void cmp_swp_read(struct world *w)
 	link_read(&w->link[0], 8);
 }
 
-static void atomic__is_persistent_after_a_read(void **state)
+TEST(atomic__is_persistent_after_a_read)
 {
 	const struct scenario s = {.run = cmp_swp_read, .judge = judge_word};
 
-	(void)state;
 	world_expect(&s, THERE);
 }
 
@@ -242,13 +230,12 @@ static void send_message(struct world *w)
 	link_post(&w->link[0], IBV_WR_SEND, AT, RANGE, 1);
 }
 
-static void send__into_the_file_may_be_lost(void **state)
+TEST(send__into_the_file_may_be_lost)
 {
 	const struct scenario s = {.run = send_message,
 				   .prepare = post_receive,
 				   .judge = judge_range};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -258,13 +245,12 @@ static void send_read(struct world *w)
 	link_read(&w->link[0], 8);
 }
 
-static void send__is_persistent_after_a_read(void **state)
+TEST(send__is_persistent_after_a_read)
 {
 	const struct scenario s = {.run = send_read,
 				   .prepare = post_receive,
 				   .judge = judge_range};
 
-	(void)state;
 	world_expect(&s, THERE);
 }
 
@@ -286,12 +272,11 @@ static void fetch(struct world *w)
 	end_expect(l->end, 1, IBV_WC_SUCCESS);
 }
 
-static void read__brings_bytes_that_may_be_lost(void **state)
+TEST(read__brings_bytes_that_may_be_lost)
 {
 	const struct scenario s = {
 		.run = fetch, .judge = judge_range, .is_own = true};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -313,12 +298,11 @@ static void fetch_word(struct world *w)
 	end_expect(l->end, 1, IBV_WC_SUCCESS);
 }
 
-static void atomic__brings_a_word_that_may_be_lost(void **state)
+TEST(atomic__brings_a_word_that_may_be_lost)
 {
 	const struct scenario s = {
 		.run = fetch_word, .judge = judge_word, .is_own = true};
 
-	(void)state;
 	world_expect(&s, LOST | THERE);
 }
 
@@ -358,12 +342,11 @@ static void datagram(struct world *w)
 		;
 }
 
-static void datagram__into_the_file_may_be_lost(void **state)
+TEST(datagram__into_the_file_may_be_lost)
 {
 	const struct scenario s = {
 		.run = datagram, .judge = judge_range, .is_near = true};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -373,12 +356,11 @@ static void fetch_sync(struct world *w)
 	assert_int_equal(msync(w->file, FILE_SIZE, MS_SYNC), 0);
 }
 
-static void msync__makes_delivered_bytes_persistent(void **state)
+TEST(msync__makes_delivered_bytes_persistent)
 {
 	const struct scenario s = {
 		.run = fetch_sync, .judge = judge_range, .is_own = true};
 
-	(void)state;
 	world_expect(&s, THERE);
 }
 
@@ -388,12 +370,11 @@ static void fetch_sync_beside(struct world *w)
 	assert_int_equal(msync(w->file + 4096, 4096, MS_SYNC), 0);
 }
 
-static void msync__of_another_range_does_not_help(void **state)
+TEST(msync__of_another_range_does_not_help)
 {
 	const struct scenario s = {
 		.run = fetch_sync_beside, .judge = judge_range, .is_own = true};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -405,12 +386,11 @@ static void store_then_write(struct world *w)
 	link_write(&w->link[0], AT, RANGE, 2);
 }
 
-static void store__is_persistent_at_once(void **state)
+TEST(store__is_persistent_at_once)
 {
 	const struct scenario s = {
 		.run = store_then_write, .is_near = true, .judge = judge_last};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -456,9 +436,8 @@ static void fails_at(uint64_t operation, int outcomes)
 	world_expect(&s, outcomes);
 }
 
-static void failure__comes_at_the_named_operation(void **state)
+TEST(failure__comes_at_the_named_operation)
 {
-	(void)state;
 	fails_at(1, LOST);
 	fails_at(2, ANY);
 	fails_at(3, THERE);
@@ -466,12 +445,11 @@ static void failure__comes_at_the_named_operation(void **state)
 
 /* --- files */
 
-static void write__to_a_file_that_is_not_named_stays(void **state)
+TEST(write__to_a_file_that_is_not_named_stays)
 {
 	const struct scenario s = {
 		.run = write_only, .judge = judge_range, .is_unnamed = true};
 
-	(void)state;
 	world_expect(&s, THERE);
 }
 
@@ -483,12 +461,11 @@ static void write_unmap(struct world *w)
 	assert_int_equal(munmap(w->file, FILE_SIZE), 0);
 }
 
-static void write__may_be_lost_after_the_file_was_unmapped(void **state)
+TEST(write__may_be_lost_after_the_file_was_unmapped)
 {
 	const struct scenario s = {
 		.run = write_unmap, .is_near = true, .judge = judge_range};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -506,12 +483,11 @@ static void write_grow(struct world *w)
 	assert_non_null(mr);
 }
 
-static void write__may_be_lost_after_the_file_has_grown(void **state)
+TEST(write__may_be_lost_after_the_file_has_grown)
 {
 	const struct scenario s = {
 		.run = write_grow, .is_near = true, .judge = judge_range};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -545,12 +521,11 @@ static int judge_watched(const uint8_t *file)
 	return judge_range(file);
 }
 
-static void failure__is_noticed_by_no_thread(void **state)
+TEST(failure__is_noticed_by_no_thread)
 {
 	const struct scenario s = {
 		.run = write_watch, .judge = judge_watched, .is_near = true};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
@@ -569,52 +544,19 @@ static void write_fork(struct world *w)
 	assert_int_equal(bytes_judge(w->file, AT, RANGE, 0, 1), THERE);
 }
 
-static void failure__of_a_child_leaves_its_parent(void **state)
+TEST(failure__of_a_child_leaves_its_parent)
 {
 	const struct scenario s = {
 		.run = write_fork, .is_near = true, .judge = judge_range};
 
-	(void)state;
 	world_expect(&s, ANY);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			write__without_flush_may_be_lost_torn_or_there),
-		cmocka_unit_test(write__touches_nothing_beside),
-		cmocka_unit_test(write__of_an_aligned_word_is_never_torn),
-		cmocka_unit_test(write__over_flushed_bytes_never_loses_these),
-		cmocka_unit_test(read__behind_a_write_makes_it_persistent),
-		cmocka_unit_test(read__ahead_of_a_write_does_not_help),
-		cmocka_unit_test(read__of_another_queue_pair_does_not_help),
-		cmocka_unit_test(read__of_nothing_does_not_help),
-		cmocka_unit_test(read__of_the_last_writer_keeps_the_last_value),
-		cmocka_unit_test(
-			read__of_the_first_writer_keeps_the_first_value),
-		cmocka_unit_test(atomic__may_be_lost_and_is_never_torn),
-		cmocka_unit_test(atomic__is_persistent_after_a_read),
-		cmocka_unit_test(send__into_the_file_may_be_lost),
-		cmocka_unit_test(send__is_persistent_after_a_read),
-		cmocka_unit_test(read__brings_bytes_that_may_be_lost),
-		cmocka_unit_test(atomic__brings_a_word_that_may_be_lost),
-		cmocka_unit_test(datagram__into_the_file_may_be_lost),
-		cmocka_unit_test(msync__makes_delivered_bytes_persistent),
-		cmocka_unit_test(msync__of_another_range_does_not_help),
-		cmocka_unit_test(store__is_persistent_at_once),
-		cmocka_unit_test(failure__comes_at_the_named_operation),
-		cmocka_unit_test(write__to_a_file_that_is_not_named_stays),
-		cmocka_unit_test(
-			write__may_be_lost_after_the_file_was_unmapped),
-		cmocka_unit_test(write__may_be_lost_after_the_file_has_grown),
-		cmocka_unit_test(failure__is_noticed_by_no_thread),
-		cmocka_unit_test(failure__of_a_child_leaves_its_parent),
-	};
-
 	if (argc > 1)
 		world_seeds = (unsigned)atoi(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

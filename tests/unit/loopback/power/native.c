@@ -70,9 +70,8 @@ static void write_flush(struct world *w)
 	flush(w, AT, RANGE, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
 }
 
-static void flush__makes_its_range_persistent(void **state)
+TEST(flush__makes_its_range_persistent)
 {
-	(void)state;
 	expect(write_flush, THERE);
 }
 
@@ -82,9 +81,8 @@ static void write_flush_region(struct world *w)
 	flush(w, 0, 8, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
 }
 
-static void flush__makes_the_region_persistent(void **state)
+TEST(flush__makes_the_region_persistent)
 {
-	(void)state;
 	expect(write_flush_region, THERE);
 }
 
@@ -94,9 +92,8 @@ static void write_flush_beside(struct world *w)
 	flush(w, AT + RANGE, RANGE, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
 }
 
-static void flush__of_another_range_does_not_help(void **state)
+TEST(flush__of_another_range_does_not_help)
 {
-	(void)state;
 	expect(write_flush_beside, ANY);
 }
 
@@ -106,9 +103,8 @@ static void write_make_visible(struct world *w)
 	flush(w, AT, RANGE, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
 }
 
-static void flush__for_visibility_does_not_help(void **state)
+TEST(flush__for_visibility_does_not_help)
 {
-	(void)state;
 	expect(write_make_visible, ANY);
 }
 
@@ -124,7 +120,7 @@ static void atomic_write(struct world *w)
 	end_expect(w->link[0].end, 1, IBV_WC_SUCCESS);
 }
 
-static void atomic_write__may_be_lost_and_is_never_torn(void **state)
+TEST(atomic_write__may_be_lost_and_is_never_torn)
 {
 	const struct scenario s = {.run = atomic_write,
 				   .judge = judge_word,
@@ -132,25 +128,16 @@ static void atomic_write__may_be_lost_and_is_never_torn(void **state)
 				   .is_native = true,
 				   .is_unnamed = true};
 
-	(void)state;
 	world_expect(&s, LOST | THERE);
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flush__makes_its_range_persistent),
-		cmocka_unit_test(flush__makes_the_region_persistent),
-		cmocka_unit_test(flush__of_another_range_does_not_help),
-		cmocka_unit_test(flush__for_visibility_does_not_help),
-		cmocka_unit_test(atomic_write__may_be_lost_and_is_never_torn),
-	};
-
 	if (argc > 1)
 		world_seeds = (unsigned)atoi(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }
 
 #endif

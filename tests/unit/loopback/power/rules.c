@@ -7,10 +7,7 @@
  * that delivers into a file, flushes, and fails.
  */
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +16,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "../../../cases.h"
 #include "bytes.h"
 #include "memory/power.h"
 #include "rpma_loopback.h"
@@ -100,11 +97,10 @@ static void flush_all(void)
 	lb_power_flush(QP, file + AT, RANGE);
 }
 
-static void flush__makes_its_range_persistent(void **state)
+TEST(flush__makes_its_range_persistent)
 {
 	const struct run run = {.body = flush_all};
 
-	(void)state;
 	expect(&run, THERE, THERE);
 }
 
@@ -113,11 +109,10 @@ static void flush_first(void)
 	lb_power_flush(QP, file + AT, RANGE / 2);
 }
 
-static void flush__leaves_bytes_beyond_its_range(void **state)
+TEST(flush__leaves_bytes_beyond_its_range)
 {
 	const struct run run = {.body = flush_first};
 
-	(void)state;
 	expect(&run, THERE, ANY);
 }
 
@@ -128,11 +123,10 @@ static void flush_beside(void)
 	lb_power_flush(QP, file + AT, 0);
 }
 
-static void flush__of_another_range_does_not_help(void **state)
+TEST(flush__of_another_range_does_not_help)
 {
 	const struct run run = {.body = flush_beside};
 
-	(void)state;
 	expect(&run, ANY, ANY);
 }
 
@@ -141,11 +135,10 @@ static void flush_by_other(void)
 	lb_power_flush(OTHER_QP, file + AT, RANGE);
 }
 
-static void flush__of_another_queue_pair_does_not_help(void **state)
+TEST(flush__of_another_queue_pair_does_not_help)
 {
 	const struct run run = {.body = flush_by_other};
 
-	(void)state;
 	expect(&run, ANY, ANY);
 }
 
@@ -153,31 +146,28 @@ static void nothing(void)
 {
 }
 
-static void delivery__into_a_file_of_a_directory_may_be_lost(void **state)
+TEST(delivery__into_a_file_of_a_directory_may_be_lost)
 {
 	const struct run run = {.body = nothing, .names = dir};
 
-	(void)state;
 	expect(&run, ANY, ANY);
 }
 
-static void delivery__into_a_file_beside_the_name_stays(void **state)
+TEST(delivery__into_a_file_beside_the_name_stays)
 {
 	char names[96];
 	struct run run = {.body = nothing, .names = names};
 
-	(void)state;
 	/* the name is a beginning of the path, and no directory above it */
 	snprintf(names, sizeof(names), "%.*s", (int)strlen(path) - 1, path);
 	expect(&run, THERE, THERE);
 }
 
-static void delivery__into_a_region_for_flushes_may_be_lost(void **state)
+TEST(delivery__into_a_region_for_flushes_may_be_lost)
 {
 	const struct run run = {
 		.body = nothing, .names = "/none", .persists = true};
 
-	(void)state;
 	expect(&run, ANY, ANY);
 }
 
@@ -198,19 +188,7 @@ static int remove_directory(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flush__makes_its_range_persistent),
-		cmocka_unit_test(flush__leaves_bytes_beyond_its_range),
-		cmocka_unit_test(flush__of_another_range_does_not_help),
-		cmocka_unit_test(flush__of_another_queue_pair_does_not_help),
-		cmocka_unit_test(
-			delivery__into_a_file_of_a_directory_may_be_lost),
-		cmocka_unit_test(delivery__into_a_file_beside_the_name_stays),
-		cmocka_unit_test(
-			delivery__into_a_region_for_flushes_may_be_lost),
-	};
-
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, make_directory, remove_directory);
+	return tests_run(make_directory, remove_directory);
 }

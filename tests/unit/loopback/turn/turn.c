@@ -8,13 +8,9 @@
  */
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-#include <cmocka.h>
 
+#include "../../../cases.h"
 #include "base/turn.h"
 
 #define US 1000u
@@ -61,11 +57,10 @@ static uint64_t until_offer(struct lb_turn *turn)
 	return now_ns - before - away_ns;
 }
 
-static void poll__finds_often_NO_OFFER(void **state)
+TEST(poll__finds_often_NO_OFFER)
 {
 	struct lb_turn turn = begin(0);
 
-	(void)state;
 	for (unsigned i = 0; i < 100000; i++) {
 		now_ns += 50;
 		lb_turn_polled(&turn, i % 100 == 0);
@@ -73,12 +68,11 @@ static void poll__finds_often_NO_OFFER(void **state)
 	assert_int_equal(yields, 0);
 }
 
-static void poll__alone_on_its_CPU_FEW_OFFERS(void **state)
+TEST(poll__alone_on_its_CPU_FEW_OFFERS)
 {
 	struct lb_turn turn = begin(300);
 	const uint64_t end = now_ns + 10ull * MS;
 
-	(void)state;
 	while (now_ns < end) {
 		now_ns += 50;
 		lb_turn_polled(&turn, false);
@@ -87,11 +81,10 @@ static void poll__alone_on_its_CPU_FEW_OFFERS(void **state)
 	assert_in_range(yields * away_ns, 0, 10 * MS / 100);
 }
 
-static void offer__helps_THE_NEXT_COMES_SOON(void **state)
+TEST(offer__helps_THE_NEXT_COMES_SOON)
 {
 	struct lb_turn turn = begin(3 * US);
 
-	(void)state;
 	assert_in_range(until_offer(&turn), 8 * US, 11 * US);
 	for (int i = 0; i < 10; i++) {
 		lb_turn_polled(&turn, true);
@@ -99,12 +92,11 @@ static void offer__helps_THE_NEXT_COMES_SOON(void **state)
 	}
 }
 
-static void offer__nobody_takes_it_LATER(void **state)
+TEST(offer__nobody_takes_it_LATER)
 {
 	struct lb_turn turn = begin(300);
 	uint64_t before = until_offer(&turn);
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		const uint64_t next = until_offer(&turn);
 
@@ -116,22 +108,20 @@ static void offer__nobody_takes_it_LATER(void **state)
 	assert_in_range(until_offer(&turn), before, 70 * US);
 }
 
-static void offer__taken_in_vain_SOON_AGAIN(void **state)
+TEST(offer__taken_in_vain_SOON_AGAIN)
 {
 	struct lb_turn turn = begin(3 * US);
 
-	(void)state;
 	for (int i = 0; i < 10; i++)
 		assert_in_range(until_offer(&turn), 8 * US, 11 * US);
 }
 
 /* By a thread that computes, say. */
-static void offer__CPU_kept_in_vain_RARE(void **state)
+TEST(offer__CPU_kept_in_vain_RARE)
 {
 	struct lb_turn turn = begin(3 * MS);
 	uint64_t end;
 
-	(void)state;
 	for (int i = 0; i < 20; i++)
 		until_offer(&turn);
 	assert_in_range(until_offer(&turn), 10 * MS, 20 * MS);
@@ -144,11 +134,10 @@ static void offer__CPU_kept_in_vain_RARE(void **state)
 }
 
 /* What was found after so long may have come from another CPU. */
-static void offer__CPU_kept_and_found_LATER(void **state)
+TEST(offer__CPU_kept_and_found_LATER)
 {
 	struct lb_turn turn = begin(3 * MS);
 
-	(void)state;
 	assert_in_range(until_offer(&turn), 8 * US, 11 * US);
 	for (int i = 0; i < 10; i++) {
 		lb_turn_polled(&turn, true);
@@ -163,17 +152,4 @@ static void offer__CPU_kept_and_found_LATER(void **state)
 	assert_in_range(until_offer(&turn), US, 4 * US);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(poll__finds_often_NO_OFFER),
-		cmocka_unit_test(poll__alone_on_its_CPU_FEW_OFFERS),
-		cmocka_unit_test(offer__helps_THE_NEXT_COMES_SOON),
-		cmocka_unit_test(offer__nobody_takes_it_LATER),
-		cmocka_unit_test(offer__taken_in_vain_SOON_AGAIN),
-		cmocka_unit_test(offer__CPU_kept_in_vain_RARE),
-		cmocka_unit_test(offer__CPU_kept_and_found_LATER),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

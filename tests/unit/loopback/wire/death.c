@@ -173,9 +173,8 @@ static void killed_at(enum lb_point point, uint32_t times)
 }
 
 /* Anywhere, under load in both directions; the times follow from a seed. */
-static void kill__at_any_time(void **state)
+TEST(kill__at_any_time)
 {
-	(void)state;
 	for (uint64_t i = 0; i < rounds; i++) {
 		struct timespec nap = {.tv_nsec = 0};
 		struct end end;
@@ -202,76 +201,56 @@ static void kill__at_any_time(void **state)
 	}
 }
 
-static void kill__behind_a_record(void **state)
+TEST(kill__behind_a_record)
 {
-	(void)state;
 	killed_at(LB_POINT_RECORD, 1);
 	killed_at(LB_POINT_RECORD, 30);
 }
 
-static void kill__behind_req_tail(void **state)
+TEST(kill__behind_req_tail)
 {
-	(void)state;
 	killed_at(LB_POINT_REQ_TAIL, 1);
 	killed_at(LB_POINT_REQ_TAIL, 20);
 }
 
-static void kill__behind_ans_tail(void **state)
+TEST(kill__behind_ans_tail)
 {
-	(void)state;
 	killed_at(LB_POINT_ANS_TAIL, 1);
 	killed_at(LB_POINT_ANS_TAIL, 20);
 }
 
-static void kill__behind_req_head(void **state)
+TEST(kill__behind_req_head)
 {
-	(void)state;
 	killed_at(LB_POINT_REQ_HEAD, 1);
 	killed_at(LB_POINT_REQ_HEAD, 5);
 }
 
-static void kill__behind_ans_head(void **state)
+TEST(kill__behind_ans_head)
 {
-	(void)state;
 	killed_at(LB_POINT_ANS_HEAD, 1);
 	killed_at(LB_POINT_ANS_HEAD, 5);
 }
 
 /* The process has no room, because the process asks for more than there is. */
-static void kill__behind_want(void **state)
+TEST(kill__behind_want)
 {
-	(void)state;
 	killed_at(LB_POINT_WANT, 1);
 	killed_at(LB_POINT_WANT, 2);
 }
 
-static void kill__behind_sleep(void **state)
+TEST(kill__behind_sleep)
 {
-	(void)state;
 	killed_at(LB_POINT_SLEEP, 1);
 	killed_at(LB_POINT_SLEEP, 2);
 }
 
-static void kill__behind_a_bell(void **state)
+TEST(kill__behind_a_bell)
 {
-	(void)state;
 	killed_at(LB_POINT_BELL, 1);
 }
 
 int main(int argc, char *argv[])
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kill__behind_a_record),
-		cmocka_unit_test(kill__behind_req_tail),
-		cmocka_unit_test(kill__behind_ans_tail),
-		cmocka_unit_test(kill__behind_req_head),
-		cmocka_unit_test(kill__behind_ans_head),
-		cmocka_unit_test(kill__behind_want),
-		cmocka_unit_test(kill__behind_sleep),
-		cmocka_unit_test(kill__behind_a_bell),
-		cmocka_unit_test(kill__at_any_time),
-	};
-
 	diary = mmap(NULL, sizeof(*diary), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (diary == MAP_FAILED)
@@ -279,5 +258,5 @@ int main(int argc, char *argv[])
 	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
 	rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 10;
 	printf("seed %llu\n", (unsigned long long)seed);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

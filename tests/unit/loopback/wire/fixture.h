@@ -10,16 +10,11 @@
 #ifndef WIRE_FIXTURE_H
 #define WIRE_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "../../../cases.h"
 #include "wire/hello.h"
 #include "wire/link.h"
 #include "wire/nic.h"

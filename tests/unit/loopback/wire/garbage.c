@@ -125,26 +125,23 @@ static void each_wrong_value(word_fn of, const char *words)
 	word(of, chance() | 1ull << 63, words);
 }
 
-static void req_tail__wrong_DROPPED(void **state)
+TEST(req_tail__wrong_DROPPED)
 {
-	(void)state;
 	each_wrong_value(req_tail, "req_tail");
 }
 
-static void ans_tail__wrong_DROPPED(void **state)
+TEST(ans_tail__wrong_DROPPED)
 {
-	(void)state;
 	each_wrong_value(ans_tail, "ans_tail");
 }
 
-static void req_head__wrong_DROPPED(void **state)
+TEST(req_head__wrong_DROPPED)
 {
-	(void)state;
 	each_wrong_value(req_head, "req_head");
 }
 
 /* A head inside a record on the way. */
-static void req_head__inside_a_record_DROPPED(void **state)
+TEST(req_head__inside_a_record_DROPPED)
 {
 	struct lb_record record = {.type = LB_RECORD_SEND,
 				   .psn = SENT,
@@ -154,7 +151,6 @@ static void req_head__inside_a_record_DROPPED(void **state)
 	struct pair p;
 	uint64_t covered;
 
-	(void)state;
 	begin(&p);
 	said_begin();
 	lb_lock_get(&p.b.link->in); /* only b's thread is kept from storing */
@@ -171,11 +167,10 @@ static void req_head__inside_a_record_DROPPED(void **state)
 }
 
 /* These two words promise nothing: a peer may have any value. */
-static void sleep_and_want__anything_LIVES(void **state)
+TEST(sleep_and_want__anything_LIVES)
 {
 	struct pair p;
 
-	(void)state;
 	begin(&p);
 	for (uint32_t i = 0; i < 200; i++) {
 		struct lb_record record = end_record(p.a.sent, 1);
@@ -226,11 +221,10 @@ static void header(const struct lb_record *record, uint64_t size,
 	dropped(&p, words);
 }
 
-static void record__wrong_DROPPED(void **state)
+TEST(record__wrong_DROPPED)
 {
 	struct lb_record record = {.type = 0, .psn = SENT};
 
-	(void)state;
 	header(&record, 64, "type");
 	record.type = LB_RECORD_REQUESTS;
 	header(&record, 64, "type");
@@ -259,9 +253,8 @@ static void record__wrong_DROPPED(void **state)
 }
 
 /* Headers by chance: dropped with some words, or taken; never worse. */
-static void record__by_chance_LIVES(void **state)
+TEST(record__by_chance_LIVES)
 {
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		struct lb_record record;
 		struct pair p;
@@ -320,26 +313,23 @@ static void cheat(uint64_t by, const char *words)
 	dropped(&p, words);
 }
 
-static void credit__of_a_CHEAT_DROPPED(void **state)
+TEST(credit__of_a_CHEAT_DROPPED)
 {
-	(void)state;
 	cheat(0, "ans_head, which leaves no room for an answer,");
 }
 
-static void ans_head__wrong_DROPPED(void **state)
+TEST(ans_head__wrong_DROPPED)
 {
-	(void)state;
 	cheat(32, "ans_head");	    /* inside a unit */
 	cheat(1 << 20, "ans_head"); /* behind the tail */
 	cheat(chance() | 1, "ans_head");
 }
 
-static void socket__nonsense_DROPPED(void **state)
+TEST(socket__nonsense_DROPPED)
 {
 	uint8_t bytes[LB_LINK_MESSAGE + 10] = {'x'};
 	struct pair p;
 
-	(void)state;
 	begin(&p);
 	said_begin();
 	assert_int_equal(lb_socket_send(p.b.link->socket.fd, bytes, 3), 0);
@@ -354,20 +344,7 @@ static void socket__nonsense_DROPPED(void **state)
 
 int main(int argc, char *argv[])
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(req_tail__wrong_DROPPED),
-		cmocka_unit_test(ans_tail__wrong_DROPPED),
-		cmocka_unit_test(req_head__wrong_DROPPED),
-		cmocka_unit_test(req_head__inside_a_record_DROPPED),
-		cmocka_unit_test(sleep_and_want__anything_LIVES),
-		cmocka_unit_test(record__wrong_DROPPED),
-		cmocka_unit_test(record__by_chance_LIVES),
-		cmocka_unit_test(credit__of_a_CHEAT_DROPPED),
-		cmocka_unit_test(ans_head__wrong_DROPPED),
-		cmocka_unit_test(socket__nonsense_DROPPED),
-	};
-
 	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
 	printf("seed %llu\n", (unsigned long long)seed);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -30,9 +30,8 @@
 #define SEED  7u
 #define TIMES 30
 
-static void contact__of_both_at_once_ONE_LINK(void **state)
+TEST(contact__of_both_at_once_ONE_LINK)
 {
-	(void)state;
 	for (int i = 0; i < TIMES; i++) {
 		struct end a, b;
 		struct lb_record record = end_record(0, SEED);
@@ -53,12 +52,11 @@ static void contact__of_both_at_once_ONE_LINK(void **state)
 }
 
 /* A request put before there is a link waits, and the waiter is told. */
-static void request__before_the_link_NOT_YET(void **state)
+TEST(request__before_the_link_NOT_YET)
 {
 	struct end a, b;
 	struct lb_record record = end_record(0, SEED);
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	pthread_mutex_lock(&b.nic->lock); /* its thread gets nowhere */
@@ -86,7 +84,7 @@ static unsigned number_of_nobody(void)
 	return number;
 }
 
-static void nobody__is_DEAD_and_said_once(void **state)
+TEST(nobody__is_DEAD_and_said_once)
 {
 	unsigned number = number_of_nobody();
 	struct lb_record record = end_record(0, SEED);
@@ -94,7 +92,6 @@ static void nobody__is_DEAD_and_said_once(void **state)
 	char words[64];
 	struct end a;
 
-	(void)state;
 	end_init(&a);
 	said_begin();
 	a.link = lb_nic_link(a.nic, number);
@@ -110,11 +107,10 @@ static void nobody__is_DEAD_and_said_once(void **state)
 	end_fini(&a);
 }
 
-static void number__of_this_process_NO_LINK(void **state)
+TEST(number__of_this_process_NO_LINK)
 {
 	struct end a;
 
-	(void)state;
 	end_init(&a);
 	assert_null(lb_nic_link(a.nic, lb_nic_number_of(a.nic)));
 	assert_null(lb_nic_link(a.nic, 0));
@@ -158,7 +154,7 @@ static void refused(const void *bytes, size_t size, int pass,
 	end_fini(&a);
 }
 
-static void hello__of_another_version_REFUSED(void **state)
+TEST(hello__of_another_version_REFUSED)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
 	const struct {
@@ -167,7 +163,6 @@ static void hello__of_another_version_REFUSED(void **state)
 		uint8_t more[100];
 	} newer = {LB_HELLO_MAGIC, 9, 108, {0}};
 
-	(void)state;
 	hello.version = LB_HELLO_VERSION + 1;
 	refused(&hello, sizeof(hello), -1, LB_HELLO_VERSIONS,
 		"of the wire, this one");
@@ -175,11 +170,10 @@ static void hello__of_another_version_REFUSED(void **state)
 	refused(&newer, 80, -1, LB_HELLO_VERSIONS, "has version 9 of the wire");
 }
 
-static void hello__of_other_devices_REFUSED(void **state)
+TEST(hello__of_other_devices_REFUSED)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
 
-	(void)state;
 	hello.devices = 3;
 	refused(&hello, sizeof(hello), -1, LB_HELLO_DEVICES,
 		"process 254 has 3 devices");
@@ -188,11 +182,10 @@ static void hello__of_other_devices_REFUSED(void **state)
 	refused(&hello, sizeof(hello), -1, LB_HELLO_DEVICES, "GUIDs 0x2b");
 }
 
-static void hello__of_nonsense_REFUSED(void **state)
+TEST(hello__of_nonsense_REFUSED)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
 
-	(void)state;
 	refused("hi", 2, -1, LB_HELLO_WRONG, "what is no hello");
 	hello.kind = LB_HELLO_READY;
 	refused(&hello, sizeof(hello), -1, LB_HELLO_WRONG, "what is no hello");
@@ -208,14 +201,13 @@ static void hello__of_nonsense_REFUSED(void **state)
 }
 
 /* Memory that could shrink, or of another size, is not mapped. */
-static void hello__without_a_segment_REFUSED(void **state)
+TEST(hello__without_a_segment_REFUSED)
 {
 	const off_t size = sizeof(struct lb_segment);
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
 	const char *words = "refuses the other's memory";
 	int fd = memfd_create("unsealed", MFD_ALLOW_SEALING);
 
-	(void)state;
 	refused(&hello, sizeof(hello), -1, LB_HELLO_SEGMENT, words);
 	assert_int_equal(ftruncate(fd, size), 0);
 	assert_int_equal(fallocate(fd, 0, 0, size), 0);
@@ -239,7 +231,7 @@ static void hello__without_a_segment_REFUSED(void **state)
 }
 
 /* More descriptors than any peer sends: no descriptor stays open. */
-static void record__with_many_descriptors_REFUSED(void **state)
+TEST(record__with_many_descriptors_REFUSED)
 {
 	union {
 		struct cmsghdr header;
@@ -255,7 +247,6 @@ static void record__with_many_descriptors_REFUSED(void **state)
 			     .msg_controllen = sizeof(control)};
 	int fd[2], passed, before, after;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
 	memcpy(CMSG_DATA(&control.header), (int[3]){fd[0], fd[0], fd[0]},
 	       3 * sizeof(int));
@@ -273,14 +264,13 @@ static void record__with_many_descriptors_REFUSED(void **state)
 }
 
 /* A peer says hello and never READY: the next peer gets the link. */
-static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
+TEST(hello__then_silence_ANOTHER_GETS_THE_LINK)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;
 	struct end a;
 	int fd[2], passed, segment;
 	struct lb_segment *mine = lb_segment_new(&segment);
 
-	(void)state;
 	end_init(&a);
 	while (lb_nic_number_of(a.nic) == hello.number)
 		hello.number--;
@@ -326,7 +316,7 @@ static void hello__then_silence_ANOTHER_GETS_THE_LINK(void **state)
 }
 
 /* A peer that refuses without a reason is no peer. */
-static void refusal__without_a_reason_NO_LINK(void **state)
+TEST(refusal__without_a_reason_NO_LINK)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_REFUSAL), theirs;
 	unsigned number = number_of_nobody();
@@ -336,7 +326,6 @@ static void refusal__without_a_reason_NO_LINK(void **state)
 	struct pollfd pfd = {.events = POLLIN};
 	struct end a;
 
-	(void)state;
 	lb_parts_name(name, number);
 	listener = lb_socket_listen(name);
 	assert_true(listener >= 0);
@@ -366,12 +355,11 @@ static void refusal__without_a_reason_NO_LINK(void **state)
 }
 
 /* A peer can neither store to a mapped segment nor truncate the segment. */
-static void segment__is_READ_ONLY_to_others(void **state)
+TEST(segment__is_READ_ONLY_to_others)
 {
 	int fd;
 	struct lb_segment *mine = lb_segment_new(&fd);
 
-	(void)state;
 	assert_non_null(mine);
 	assert_true(mmap(NULL, sizeof(*mine), PROT_READ | PROT_WRITE,
 			 MAP_SHARED, fd, 0) == MAP_FAILED);
@@ -389,7 +377,7 @@ static void segment__is_READ_ONLY_to_others(void **state)
  * A process has ended, and its child still holds the socket of its name:
  * connect() succeeds, without a peer.
  */
-static void socket__held_by_a_child_NOBODY(void **state)
+TEST(socket__held_by_a_child_NOBODY)
 {
 	int go[2], held[2], status;
 	char name[LB_PARTS_NAME], byte = 0;
@@ -398,7 +386,6 @@ static void socket__held_by_a_child_NOBODY(void **state)
 	struct end a;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(go), 0);
 	assert_int_equal(pipe(held), 0);
 	lb_parts_name(name, number);
@@ -451,14 +438,13 @@ int accept4(int fd, __SOCKADDR_ARG addr, socklen_t *restrict length, int flags)
 }
 
 /* Whoever wants in waits, and the link thread does not turn meanwhile. */
-static void guest__no_descriptor_GETS_IN_LATER(void **state)
+TEST(guest__no_descriptor_GETS_IN_LATER)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;
 	int fd, passed, segment;
 	struct lb_segment *mine = lb_segment_new(&segment);
 	struct end a;
 
-	(void)state;
 	end_init(&a);
 	while (lb_nic_number_of(a.nic) == hello.number)
 		hello.number--;
@@ -523,9 +509,8 @@ static void made_later(_Atomic int *refusals_of)
 	end_fini(&b);
 }
 
-static void segment__no_descriptor_IS_MADE_LATER(void **state)
+TEST(segment__no_descriptor_IS_MADE_LATER)
 {
-	(void)state;
 	made_later(&memfd_refusals);
 }
 
@@ -546,9 +531,8 @@ void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 	return MAP_FAILED;
 }
 
-static void segment__no_memory_IS_MADE_LATER(void **state)
+TEST(segment__no_memory_IS_MADE_LATER)
 {
-	(void)state;
 	made_later(&mmap_refusals);
 }
 
@@ -570,13 +554,12 @@ static int foreign_segment(void)
  * The segments of peers cannot be mapped: peers are told; the next time mapping
  * succeeds.
  */
-static void hello__no_memory_for_a_segment_REFUSED(void **state)
+TEST(hello__no_memory_for_a_segment_REFUSED)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO), answer;
 	int segment = foreign_segment(), fd, passed;
 	struct end a;
 
-	(void)state;
 	atomic_store_explicit(&mmap_refusals, 1, memory_order_release);
 	refused(&hello, sizeof(hello), segment, LB_HELLO_SEGMENT,
 		"refuses the other's memory");
@@ -594,27 +577,4 @@ static void hello__no_memory_for_a_segment_REFUSED(void **state)
 	end_fini(&a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(contact__of_both_at_once_ONE_LINK),
-		cmocka_unit_test(request__before_the_link_NOT_YET),
-		cmocka_unit_test(nobody__is_DEAD_and_said_once),
-		cmocka_unit_test(number__of_this_process_NO_LINK),
-		cmocka_unit_test(hello__of_another_version_REFUSED),
-		cmocka_unit_test(hello__of_other_devices_REFUSED),
-		cmocka_unit_test(hello__of_nonsense_REFUSED),
-		cmocka_unit_test(hello__without_a_segment_REFUSED),
-		cmocka_unit_test(record__with_many_descriptors_REFUSED),
-		cmocka_unit_test(hello__then_silence_ANOTHER_GETS_THE_LINK),
-		cmocka_unit_test(refusal__without_a_reason_NO_LINK),
-		cmocka_unit_test(segment__is_READ_ONLY_to_others),
-		cmocka_unit_test(socket__held_by_a_child_NOBODY),
-		cmocka_unit_test(guest__no_descriptor_GETS_IN_LATER),
-		cmocka_unit_test(segment__no_descriptor_IS_MADE_LATER),
-		cmocka_unit_test(segment__no_memory_IS_MADE_LATER),
-		cmocka_unit_test(hello__no_memory_for_a_segment_REFUSED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -76,21 +76,18 @@ static void streams(uint32_t na, uint32_t nb, bool polls)
 	end_fini(&b);
 }
 
-static void records__one_way_nobody_polls(void **state)
+TEST(records__one_way_nobody_polls)
 {
-	(void)state;
 	streams(2000, 0, false);
 }
 
-static void records__both_ways_nobody_polls(void **state)
+TEST(records__both_ways_nobody_polls)
 {
-	(void)state;
 	streams(2000, 2000, false);
 }
 
-static void records__both_ways_both_poll(void **state)
+TEST(records__both_ways_both_poll)
 {
-	(void)state;
 	streams(2000, 2000, true);
 }
 
@@ -109,12 +106,11 @@ static bool is_asleep(struct end *a, struct end *b)
 }
 
 /* The receiver sleeps before each record. */
-static void record__wakes_a_SLEEPER(void **state)
+TEST(record__wakes_a_SLEEPER)
 {
 	struct end a, b;
 	struct lb_link_stats stats;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	end_meet(&a, &b);
@@ -136,12 +132,11 @@ static void record__wakes_a_SLEEPER(void **state)
 }
 
 /* A single bell for many records, as long as the receiver does not wake up. */
-static void arm__rings_once(void **state)
+TEST(arm__rings_once)
 {
 	struct end a, b;
 	struct lb_link_stats before, after;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	end_meet(&a, &b);
@@ -165,13 +160,12 @@ static void arm__rings_once(void **state)
  * The ring is filled without draining: the sender is told, and everything
  * arrives.
  */
-static void room__is_TOLD(void **state)
+TEST(room__is_TOLD)
 {
 	struct end a, b;
 	enum lb_put_result ret = LB_PUT_OK;
 	uint32_t sent;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	end_meet(&a, &b);
@@ -256,7 +250,7 @@ static uint64_t lost(struct end *end)
  * following requests are lost at once; but no request that gets an answer. Once
  * the peer takes something, requests wait again.
  */
-static void room__of_one_who_takes_nothing_LOST(void **state)
+TEST(room__of_one_who_takes_nothing_LOST)
 {
 	const struct lb_record reliable = {
 		.type = LB_RECORD_SEND,
@@ -266,7 +260,6 @@ static void room__of_one_who_takes_nothing_LOST(void **state)
 	struct end a, b;
 	enum lb_put_result ret;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	end_patience(&a, 30000000);
@@ -294,11 +287,10 @@ static void room__of_one_who_takes_nothing_LOST(void **state)
 }
 
 /* A peer that does not answer the hello: the link is lost. */
-static void link__of_one_who_does_not_answer_LOST(void **state)
+TEST(link__of_one_who_does_not_answer_LOST)
 {
 	struct end a, b;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	end_patience(&a, 30000000);
@@ -329,12 +321,11 @@ static bool has_covered(struct end *end)
  * A head is covered, then a thread waits for room, then the bell for the head
  * comes: there is another bell for later heads.
  */
-static void room__bell_for_an_OLD_HEAD_is_not_the_only_one(void **state)
+TEST(room__bell_for_an_OLD_HEAD_is_not_the_only_one)
 {
 	struct end *a = &early.a, *b = &early.b;
 	enum lb_put_result ret;
 
-	(void)state;
 	end_init(a);
 	end_init(b);
 	pthread_mutex_lock(&b->nic->lock);
@@ -364,11 +355,10 @@ static void room__bell_for_an_OLD_HEAD_is_not_the_only_one(void **state)
 }
 
 /* Credits of unanswered requests come back all the same. */
-static void credits__of_the_SILENT_come_back(void **state)
+TEST(credits__of_the_SILENT_come_back)
 {
 	struct end a, b;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	end_meet(&a, &b);
@@ -434,11 +424,10 @@ static void is_answer(const struct end *end, uint32_t index, uint8_t type,
 
 /* Requests of a queue pair come one after the other; other queue pairs, and
  * other answers, have a separate order. */
-static void acknowledgements__of_a_round_ARE_ONE(void **state)
+TEST(acknowledgements__of_a_round_ARE_ONE)
 {
 	struct end a, b;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	b.acknowledges = true;
@@ -464,12 +453,11 @@ static void acknowledgements__of_a_round_ARE_ONE(void **state)
  * Known before the link is up, and as soon as the group changes: nothing is
  * sent.
  */
-static void group__without_members_there_NOBODY(void **state)
+TEST(group__without_members_there_NOBODY)
 {
 	struct end a, b;
 	uint8_t other = 2;
 
-	(void)state;
 	while (group(other) == group(1))
 		other++;
 	end_init(&a);
@@ -488,12 +476,11 @@ static void group__without_members_there_NOBODY(void **state)
 	end_fini(&b);
 }
 
-static void messages__in_order(void **state)
+TEST(messages__in_order)
 {
 	struct end a, b;
 	uint8_t bytes[LB_LINK_MESSAGE] = {0};
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	a.link = lb_nic_link(a.nic, lb_nic_number_of(b.nic));
@@ -522,31 +509,27 @@ static void streams_under(const char *rules)
 	rpma_loopback_fault_clear();
 }
 
-static void stall__everything_ARRIVES(void **state)
+TEST(stall__everything_ARRIVES)
 {
-	(void)state;
 	streams_under("link:action=stall,delay_us=300,every=50");
 }
 
-static void delay__everything_ARRIVES(void **state)
+TEST(delay__everything_ARRIVES)
 {
-	(void)state;
 	streams_under("link:action=stall,delay_us=5");
 }
 
-static void deny__everything_ARRIVES(void **state)
+TEST(deny__everything_ARRIVES)
 {
-	(void)state;
 	streams_under("link:action=deny,every=3");
 }
 
 /* Nothing put after the break arrives; a new link is made. */
-static void break__ENDS_AT_BOTH(void **state)
+TEST(break__ENDS_AT_BOTH)
 {
 	struct end a, b;
 	struct lb_link *first;
 
-	(void)state;
 	end_init(&a);
 	end_init(&b);
 	end_meet(&a, &b);
@@ -578,28 +561,4 @@ static void break__ENDS_AT_BOTH(void **state)
 	end_fini(&b);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records__one_way_nobody_polls),
-		cmocka_unit_test(records__both_ways_nobody_polls),
-		cmocka_unit_test(records__both_ways_both_poll),
-		cmocka_unit_test(record__wakes_a_SLEEPER),
-		cmocka_unit_test(arm__rings_once),
-		cmocka_unit_test(room__is_TOLD),
-		cmocka_unit_test(room__of_one_who_takes_nothing_LOST),
-		cmocka_unit_test(link__of_one_who_does_not_answer_LOST),
-		cmocka_unit_test(
-			room__bell_for_an_OLD_HEAD_is_not_the_only_one),
-		cmocka_unit_test(credits__of_the_SILENT_come_back),
-		cmocka_unit_test(acknowledgements__of_a_round_ARE_ONE),
-		cmocka_unit_test(group__without_members_there_NOBODY),
-		cmocka_unit_test(messages__in_order),
-		cmocka_unit_test(stall__everything_ARRIVES),
-		cmocka_unit_test(delay__everything_ARRIVES),
-		cmocka_unit_test(deny__everything_ARRIVES),
-		cmocka_unit_test(break__ENDS_AT_BOTH),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -127,12 +127,11 @@ static void root_only(void)
 	skip();
 }
 
-static void user__another_is_REFUSED_by_both(void **state)
+TEST(user__another_is_REFUSED_by_both)
 {
 	char said[4096];
 	struct end a;
 
-	(void)state;
 	root_only();
 	said_begin();
 	assert_int_equal(
@@ -160,13 +159,12 @@ static unsigned count(const char *text, const char *words)
 }
 
 /* A refused process does not fill the log of the other process. */
-static void users__by_turns_are_SAID_ONCE(void **state)
+TEST(users__by_turns_are_SAID_ONCE)
 {
 	char said[4096];
 	const char *mine;
 	struct end a, b;
 
-	(void)state;
 	root_only();
 	said_begin();
 	assert_int_equal(
@@ -186,12 +184,11 @@ static void users__by_turns_are_SAID_ONCE(void **state)
 	end_fini(&a);
 }
 
-static void namespace__another_is_NOBODY(void **state)
+TEST(namespace__another_is_NOBODY)
 {
 	char said[4096];
 	struct end a;
 
-	(void)state;
 	root_only();
 	assert_int_equal(
 		in_child(leave_network, want_link, &a, 0, said, sizeof(said)),
@@ -241,12 +238,11 @@ static unsigned number_without_sockets(unsigned unused)
 	return lb_nic_link(lb_nic_self(), number % 254 + 1) ? 2 : 0;
 }
 
-static void sandbox__A_NUMBER_and_a_line(void **state)
+TEST(sandbox__A_NUMBER_and_a_line)
 {
 	char said[4096];
 	const char *words = "it reaches no other process";
 
-	(void)state;
 	assert_int_equal(in_child(no_descriptors, number_without_sockets, NULL,
 				  0, said, sizeof(said)),
 			 0);
@@ -342,11 +338,10 @@ static unsigned forks(unsigned number)
 }
 
 /* The link of the parent lives on while its child has another link. */
-static void fork__child_IS_ANOTHER(void **state)
+TEST(fork__child_IS_ANOTHER)
 {
 	char said[4096];
 
-	(void)state;
 	new_test_end();
 	assert_int_equal(
 		in_child(be_the_same, forks, test_end, 0, said, sizeof(said)),
@@ -417,7 +412,7 @@ static void expect_end(int fd)
 }
 
 /* The child has nothing of them: both end with the process, not with it. */
-static void fork__in_a_handshake_CHILD_HAS_NO_SOCKET(void **state)
+TEST(fork__in_a_handshake_CHILD_HAS_NO_SOCKET)
 {
 	struct lb_hello hello = hand_hello(LB_HELLO_HELLO);
 	int listener, began, guest, segment, status;
@@ -427,7 +422,6 @@ static void fork__in_a_handshake_CHILD_HAS_NO_SOCKET(void **state)
 	unsigned self;
 	pid_t pid;
 
-	(void)state;
 	lb_parts_name(name, 253);
 	listener = lb_socket_listen(name);
 	assert_true(listener >= 0);
@@ -488,11 +482,10 @@ static unsigned meet_from_afar(unsigned number)
 }
 
 /* The end of file tells it of the end of the other. */
-static void pids__of_another_space_ARE_NOT_NEEDED(void **state)
+TEST(pids__of_another_space_ARE_NOT_NEEDED)
 {
 	char said[4096];
 
-	(void)state;
 	root_only();
 	new_test_end();
 	assert_int_equal(in_child(leave_pids, meet_from_afar, test_end, 0, said,
@@ -503,17 +496,4 @@ static void pids__of_another_space_ARE_NOT_NEEDED(void **state)
 	delete_test_end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(user__another_is_REFUSED_by_both),
-		cmocka_unit_test(users__by_turns_are_SAID_ONCE),
-		cmocka_unit_test(namespace__another_is_NOBODY),
-		cmocka_unit_test(sandbox__A_NUMBER_and_a_line),
-		cmocka_unit_test(fork__child_IS_ANOTHER),
-		cmocka_unit_test(fork__in_a_handshake_CHILD_HAS_NO_SOCKET),
-		cmocka_unit_test(pids__of_another_space_ARE_NOT_NEEDED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

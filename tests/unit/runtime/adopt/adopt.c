@@ -60,7 +60,7 @@ static void event_of(struct plain *p, struct rpma_cq *cq)
 	p->channel->events[p->channel->tail++ % FAKE_QUEUE] = cq;
 }
 
-static void adopt__invalid_INVAL(void **state)
+FAKE_TEST(adopt__invalid_INVAL)
 {
 	struct rpma_rt_adopted *out = NULL;
 	struct rpma_srq srq = {0};
@@ -89,7 +89,7 @@ static void adopt__invalid_INVAL(void **state)
 	plain_close(&p);
 }
 
-static void adopt__each_failure_nothing_left(void **state)
+FAKE_TEST(adopt__each_failure_nothing_left)
 {
 	static const struct {
 		const char *call;
@@ -135,7 +135,7 @@ static void adopt__each_failure_nothing_left(void **state)
 }
 
 /* The poller has no memory for further CQs. */
-static void adopt__no_place_on_its_poller_NOMEM(void **state)
+FAKE_TEST(adopt__no_place_on_its_poller_NOMEM)
 {
 	struct rpma_rt_adopted *a[2];
 	struct rpma_rt_adopted *out = NULL;
@@ -168,7 +168,7 @@ static void adopt__no_place_on_its_poller_NOMEM(void **state)
 }
 
 /* Nothing of the wr_id is believed, and nothing of an error but four fields. */
-static void poll__raw(void **state)
+FAKE_TEST(poll__raw)
 {
 	/* as a marker, a keep-alive, a stale tag would look */
 	static const uint64_t ids[] = {0, ~UINT64_C(0),
@@ -209,7 +209,7 @@ static void poll__raw(void **state)
  * Release acknowledges the events that were read; other events belong to the
  * program.
  */
-static void release__acknowledged_exactly_and_armed(void **state)
+FAKE_TEST(release__acknowledged_exactly_and_armed)
 {
 	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
@@ -245,7 +245,7 @@ static void release__acknowledged_exactly_and_armed(void **state)
  * Arms and polls the CQ with the others: finds a completion that arrives while
  * the CQ is armed.
  */
-static void arm__between_poll_and_arm_found(void **state)
+FAKE_TEST(arm__between_poll_and_arm_found)
 {
 	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
@@ -266,7 +266,7 @@ static void arm__between_poll_and_arm_found(void **state)
 
 /* Completions wait in the CQ while the consumer is behind; all arrive, in
  * order, and the reserved spill suffices. */
-static void poll__backlogged_left_in_the_cq(void **state)
+FAKE_TEST(poll__backlogged_left_in_the_cq)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue;
@@ -307,7 +307,7 @@ static void poll__backlogged_left_in_the_cq(void **state)
 	plain_close(&p);
 }
 
-static void poll__a_broken_cq_is_left_alone(void **state)
+FAKE_TEST(poll__a_broken_cq_is_left_alone)
 {
 	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
@@ -328,7 +328,7 @@ static void poll__a_broken_cq_is_left_alone(void **state)
 }
 
 /* A budget of 1 serves both kinds of CQs. */
-static void poll__small_budget_starves_nobody(void **state)
+FAKE_TEST(poll__small_budget_starves_nobody)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -358,7 +358,7 @@ static void poll__small_budget_starves_nobody(void **state)
 }
 
 /* Nor do several of them starve each other, nor CQ and RCQ. */
-static void poll__small_budget_by_turns(void **state)
+FAKE_TEST(poll__small_budget_by_turns)
 {
 	struct rpma_rt_adopted *a[2];
 	struct fake *f = *state;
@@ -387,20 +387,4 @@ static void poll__small_budget_by_turns(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(adopt__invalid_INVAL),
-		fake_test(adopt__each_failure_nothing_left),
-		fake_test(adopt__no_place_on_its_poller_NOMEM),
-		fake_test(poll__raw),
-		fake_test(release__acknowledged_exactly_and_armed),
-		fake_test(arm__between_poll_and_arm_found),
-		fake_test(poll__backlogged_left_in_the_cq),
-		fake_test(poll__a_broken_cq_is_left_alone),
-		fake_test(poll__small_budget_starves_nobody),
-		fake_test(poll__small_budget_by_turns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

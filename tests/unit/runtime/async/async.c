@@ -146,14 +146,13 @@ static int teardown(void **state)
 }
 
 /* Only the owner hears, and no handler. */
-static void event__told_to_the_owner_of_its_object(void **state)
+TEST_WITH(event__told_to_the_owner_of_its_object, setup, teardown)
 {
 	uint32_t acked = fake_async_acked();
 	struct owner a;
 	struct owner b;
 	struct ibv_qp qp;
 
-	(void)state;
 	owner_init(&a, true);
 	owner_init(&b, true);
 	owner_own(&b, &qp);
@@ -172,13 +171,12 @@ static void event__told_to_the_owner_of_its_object(void **state)
 
 /* An event read while the old owner had the object goes to the old owner; an
  * event read later, for the same address, goes to the new owner. */
-static void event__address_used_again_only_the_owner_of_then(void **state)
+TEST_WITH(event__address_used_again_only_the_owner_of_then, setup, teardown)
 {
 	struct owner old;
 	struct owner new;
 	struct ibv_qp qp;
 
-	(void)state;
 	owner_init(&old, true);
 	owner_init(&new, false);
 	old.object.object = &qp;
@@ -202,12 +200,11 @@ static void event__address_used_again_only_the_owner_of_then(void **state)
 /*
  * The element of an unknown event is never followed, whatever the element is.
  */
-static void event__newer_than_the_list_SHOWN(void **state)
+TEST_WITH(event__newer_than_the_list_SHOWN, setup, teardown)
 {
 	struct owner a;
 	struct ibv_qp qp;
 
-	(void)state;
 	owner_init(&a, true);
 	owner_own(&a, &qp);
 	fake_async_event((enum ibv_event_type)(IBV_EVENT_WQ_FATAL + 1), &qp);
@@ -219,12 +216,11 @@ static void event__newer_than_the_list_SHOWN(void **state)
 }
 
 /* A lost device: the handler gets the end of the device. */
-static void read__broken_for_good_FATAL(void **state)
+TEST_WITH(read__broken_for_good_FATAL, setup, teardown)
 {
 	uint64_t one = 1;
 	struct owner a;
 
-	(void)state;
 	owner_init(&a, true);
 	/* relaxed, both: the event publishes the value, which stays */
 	atomic_store_explicit(&fake_async_errno, EIO, memory_order_relaxed);
@@ -239,7 +235,7 @@ static void read__broken_for_good_FATAL(void **state)
 }
 
 /* Foreign objects, ports: every runtime of the device once, acknowledged. */
-static void event__of_nobody_shown_to_handlers(void **state)
+TEST_WITH(event__of_nobody_shown_to_handlers, setup, teardown)
 {
 	struct rt_async_device again;
 	uint32_t acked;
@@ -247,7 +243,6 @@ static void event__of_nobody_shown_to_handlers(void **state)
 	struct owner b;
 	struct ibv_qp qp;
 
-	(void)state;
 	owner_init(&a, true);
 	owner_init(&b, true);
 	again = a.device; /* another poller of the same runtime */
@@ -278,11 +273,10 @@ static void event__of_nobody_shown_to_handlers(void **state)
 	close(b.fd);
 }
 
-static void watch__refused_nothing_left(void **state)
+TEST_WITH(watch__refused_nothing_left, setup, teardown)
 {
 	struct owner a;
 
-	(void)state;
 	owner_init(&a, false);
 	fake_fail("malloc", 1, 1);
 	assert_int_equal(rt_async_watch(&a.device), RPMA_E_NOMEM);
@@ -296,13 +290,12 @@ static void watch__refused_nothing_left(void **state)
 }
 
 /* The program reads events; an event fed in has the same effect. */
-static void feed__as_if_it_had_been_read(void **state)
+TEST_WITH(feed__as_if_it_had_been_read, setup, teardown)
 {
 	struct ibv_async_event event = {.event_type = IBV_EVENT_CQ_ERR};
 	struct owner a;
 	struct ibv_cq cq;
 
-	(void)state;
 	owner_init(&a, false);
 	event.element.cq = &cq;
 	assert_int_equal(rpma_rt_feed_async_event(NULL, &fake_ctx, &event),
@@ -352,12 +345,11 @@ static void stopping_handler(struct ibv_context *ibv_ctx,
 	ring(owner);
 }
 
-static void handler__may_not_stop(void **state)
+TEST_WITH(handler__may_not_stop, setup, teardown)
 {
 	struct owner a;
 	struct owner b;
 
-	(void)state;
 	owner_init(&a, true);
 	owner_init(&b, false);
 	a.rt.cfg.async_fn = stopping_handler;
@@ -388,11 +380,10 @@ static int stop_flood(void *arg)
 }
 
 /* A device with endless events: other requests to the thread are done. */
-static void flood__others_have_their_turn(void **state)
+TEST_WITH(flood__others_have_their_turn, setup, teardown)
 {
 	struct owner owner;
 
-	(void)state;
 	owner_init(&owner, true);
 	owner.rt.cfg.async_fn = flooding_handler;
 	fake_async_event(IBV_EVENT_PORT_ACTIVE, NULL);
@@ -402,20 +393,4 @@ static void flood__others_have_their_turn(void **state)
 	owner_end(&owner);
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(event__told_to_the_owner_of_its_object),
-		TEST(event__address_used_again_only_the_owner_of_then),
-		TEST(event__of_nobody_shown_to_handlers),
-		TEST(event__newer_than_the_list_SHOWN),
-		TEST(read__broken_for_good_FATAL),
-		TEST(watch__refused_nothing_left),
-		TEST(feed__as_if_it_had_been_read),
-		TEST(handler__may_not_stop),
-		TEST(flood__others_have_their_turn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

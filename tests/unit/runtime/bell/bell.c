@@ -7,17 +7,12 @@
  */
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <librpma.h>
 
+#include "../../../cases.h"
 #include "base/bell.h"
 #include "rt_stub.h"
 
@@ -39,7 +34,7 @@ static int teardown(void **state)
 }
 
 /* an awake bell costs its ringers no system call */
-static void ring__awake_NOTHING(void **state)
+TEST_WITH(ring__awake_NOTHING, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -48,7 +43,7 @@ static void ring__awake_NOTHING(void **state)
 	assert_false(rt_bell_ring_fenced(bell));
 }
 
-static void ring__asleep_READABLE(void **state)
+TEST_WITH(ring__asleep_READABLE, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -60,7 +55,7 @@ static void ring__asleep_READABLE(void **state)
 }
 
 /* many ringers, one sleep: one write */
-static void ring__twice_asleep_ONE_WRITE(void **state)
+TEST_WITH(ring__twice_asleep_ONE_WRITE, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 	uint64_t writes = 0;
@@ -73,7 +68,7 @@ static void ring__twice_asleep_ONE_WRITE(void **state)
 	assert_int_equal(writes, 1);
 }
 
-static void cancel__rung_QUIET(void **state)
+TEST_WITH(cancel__rung_QUIET, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -84,7 +79,7 @@ static void cancel__rung_QUIET(void **state)
 	assert_int_equal(bell->owed, 0);
 }
 
-static void cancel__not_rung_AWAKE(void **state)
+TEST_WITH(cancel__not_rung_AWAKE, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -94,7 +89,7 @@ static void cancel__not_rung_AWAKE(void **state)
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-static void cancel__not_prepared_NOTHING(void **state)
+TEST_WITH(cancel__not_prepared_NOTHING, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -103,7 +98,7 @@ static void cancel__not_prepared_NOTHING(void **state)
 }
 
 /* the ringer stopped between its exchange and its write */
-static void cancel__write_late_QUIET_AFTER_NEXT(void **state)
+TEST_WITH(cancel__write_late_QUIET_AFTER_NEXT, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 	const uint64_t one = 1;
@@ -125,7 +120,7 @@ static void cancel__write_late_QUIET_AFTER_NEXT(void **state)
 }
 
 /* a late write and another ringer's in one read: both are accounted for */
-static void cancel__late_and_new_write_BOTH_COUNTED(void **state)
+TEST_WITH(cancel__late_and_new_write_BOTH_COUNTED, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 	const uint64_t one = 1;
@@ -145,7 +140,7 @@ static void cancel__late_and_new_write_BOTH_COUNTED(void **state)
 /* ------------------------------------------------------- a queue's bell --- */
 
 /* rung between arm and sleep: the sleep does not begin */
-static void sleep_armed__rung_before_RETURNS(void **state)
+TEST_WITH(sleep_armed__rung_before_RETURNS, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -155,7 +150,7 @@ static void sleep_armed__rung_before_RETURNS(void **state)
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-static void sleep_armed__timeout_RETURNS(void **state)
+TEST_WITH(sleep_armed__timeout_RETURNS, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -173,7 +168,7 @@ static void *ring_it(void *arg)
 }
 
 /* whichever comes first, the ring or the sleep, it ends */
-static void sleep_armed__rung_by_another_RETURNS(void **state)
+TEST_WITH(sleep_armed__rung_by_another_RETURNS, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 	pthread_t ringer;
@@ -186,7 +181,7 @@ static void sleep_armed__rung_by_another_RETURNS(void **state)
 }
 
 /* a wait that ends leaves the fd armed */
-static void take_back__one_way_THE_OTHER_STAYS(void **state)
+TEST_WITH(take_back__one_way_THE_OTHER_STAYS, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -198,7 +193,7 @@ static void take_back__one_way_THE_OTHER_STAYS(void **state)
 	assert_true(stub_is_readable(rt_bell_fd(bell)));
 }
 
-static void ring__both_ways_FD_TOO(void **state)
+TEST_WITH(ring__both_ways_FD_TOO, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -212,7 +207,7 @@ static void ring__both_ways_FD_TOO(void **state)
 
 /* the ringer stopped between its exchange and its write: readable once for
  * nothing, not for ever */
-static void read__write_late_QUIET_AFTER_NEXT(void **state)
+TEST_WITH(read__write_late_QUIET_AFTER_NEXT, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 	uint32_t taken_out;
@@ -227,7 +222,7 @@ static void read__write_late_QUIET_AFTER_NEXT(void **state)
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-static void armed_by__that_thread_alone_on_the_fd(void **state)
+TEST_WITH(armed_by__that_thread_alone_on_the_fd, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 
@@ -240,7 +235,7 @@ static void armed_by__that_thread_alone_on_the_fd(void **state)
 	assert_false(rt_bell_is_armed_by(bell, 7));
 }
 
-static void add_fd__twice_SAME(void **state)
+TEST_WITH(add_fd__twice_SAME, setup, teardown)
 {
 	struct rt_bell *bell = *state;
 	int fd = rt_bell_fd(bell);
@@ -249,38 +244,13 @@ static void add_fd__twice_SAME(void **state)
 	assert_int_equal(rt_bell_fd(bell), fd);
 }
 
-static void init_futex__NO_FD(void **state)
+TEST(init_futex__NO_FD)
 {
 	struct rt_bell bell;
 
-	(void)state;
 	rt_bell_init_futex(&bell);
 	assert_int_equal(rt_bell_fd(&bell), -1);
 	rt_bell_fini(&bell);
 }
 
-int main(void)
-{
-#define ON_BELL(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		ON_BELL(ring__awake_NOTHING),
-		ON_BELL(ring__asleep_READABLE),
-		ON_BELL(ring__twice_asleep_ONE_WRITE),
-		ON_BELL(cancel__rung_QUIET),
-		ON_BELL(cancel__not_rung_AWAKE),
-		ON_BELL(cancel__not_prepared_NOTHING),
-		ON_BELL(cancel__write_late_QUIET_AFTER_NEXT),
-		ON_BELL(cancel__late_and_new_write_BOTH_COUNTED),
-		ON_BELL(sleep_armed__rung_before_RETURNS),
-		ON_BELL(sleep_armed__timeout_RETURNS),
-		ON_BELL(sleep_armed__rung_by_another_RETURNS),
-		ON_BELL(take_back__one_way_THE_OTHER_STAYS),
-		ON_BELL(ring__both_ways_FD_TOO),
-		ON_BELL(read__write_late_QUIET_AFTER_NEXT),
-		ON_BELL(armed_by__that_thread_alone_on_the_fd),
-		ON_BELL(add_fd__twice_SAME),
-		cmocka_unit_test(init_futex__NO_FD),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -94,7 +94,7 @@ static void post_some(void *arg)
 	assert_int_equal(fake_qp(m->conn)->sq_count, 0);
 }
 
-static void verb__others_are_TAKEN_in_order(void **state)
+FAKE_TEST(verb__others_are_TAKEN_in_order)
 {
 	struct meanwhile m;
 	uint32_t i;
@@ -122,7 +122,7 @@ static void recv_some(void *arg)
 		ok(fake_recv(m->conn, i));
 }
 
-static void verb__receives_are_TAKEN_in_order(void **state)
+FAKE_TEST(verb__receives_are_TAKEN_in_order)
 {
 	struct meanwhile m;
 	uint32_t i;
@@ -147,7 +147,7 @@ static void post_all_places(void *arg)
 }
 
 /* As many as there are places, while the queue is empty; then WRITABLE. */
-static void verb__others_take_all_places(void **state)
+FAKE_TEST(verb__others_take_all_places)
 {
 	struct meanwhile m;
 	uint32_t i;
@@ -180,7 +180,7 @@ static void post_and_complete(void *arg)
 	fake_round(m->f);
 }
 
-static void verb__room_comes_back_meanwhile(void **state)
+FAKE_TEST(verb__room_comes_back_meanwhile)
 {
 	struct meanwhile m;
 	uint32_t i;
@@ -210,7 +210,7 @@ static void post_many(void *arg)
 
 /* A thread goes on for others up to a bound, then the poller does; in manual
  * mode, where perhaps no thread runs the poller, without a bound. */
-static void hold__ends_and_the_poller_goes_on(void **state)
+FAKE_TEST(hold__ends_and_the_poller_goes_on)
 {
 	struct fake *f = *state;
 	struct meanwhile m;
@@ -304,7 +304,7 @@ static void fill_first(void *arg)
 
 /* A place is missing only because a holder has not yet given its slots back: no
  * completion will tell the refused poster. */
-static void refused__slots_come_back_WRITABLE(void **state)
+FAKE_TEST(refused__slots_come_back_WRITABLE)
 {
 	struct meanwhile m;
 
@@ -319,7 +319,7 @@ static void refused__slots_come_back_WRITABLE(void **state)
 
 /* The verb refuses: work requests published meanwhile end the same way, in
  * order, also if they want no completion otherwise. */
-static void verb__refuses_all_are_NOT_POSTED(void **state)
+FAKE_TEST(verb__refuses_all_are_NOT_POSTED)
 {
 	struct meanwhile m;
 	int i;
@@ -339,7 +339,7 @@ static void verb__refuses_all_are_NOT_POSTED(void **state)
 }
 
 /* A holder refuses in the middle of the published work requests of others. */
-static void verb__refuses_others_NOT_POSTED(void **state)
+FAKE_TEST(verb__refuses_others_NOT_POSTED)
 {
 	struct meanwhile m;
 	int i;
@@ -360,7 +360,7 @@ static void verb__refuses_others_NOT_POSTED(void **state)
 
 /* The device has the first part of a link: the outcome of the last part is
  * unknown, and is delivered once. */
-static void verb__cuts_a_link_SYNTHESIZED(void **state)
+FAKE_TEST(verb__cuts_a_link_SYNTHESIZED)
 {
 	struct rpma_rt_wr wrs[4] = {
 		{.op = RPMA_RT_OP_SEND, .flags = ALWAYS, .context = 1},
@@ -389,7 +389,7 @@ static void verb__cuts_a_link_SYNTHESIZED(void **state)
 }
 
 /* A link of which the device has nothing: nothing was posted. */
-static void verb__refuses_a_whole_link_NOT_POSTED(void **state)
+FAKE_TEST(verb__refuses_a_whole_link_NOT_POSTED)
 {
 	struct rpma_rt_wr wrs[2] = {
 		{.op = RPMA_RT_OP_SEND,
@@ -426,7 +426,7 @@ static void post_and_break(void *arg)
 
 /* The connection is closed, or broken, while a thread is inside: the device has
  * the work requests of the thread, and nothing else. */
-static void verb__ended_meanwhile_NOT_POSTED(void **state)
+FAKE_TEST(verb__ended_meanwhile_NOT_POSTED)
 {
 	struct meanwhile m;
 	int breaks;
@@ -464,7 +464,7 @@ static void drain_it(void *arg)
 	assert_int_equal(fake_send(m->conn, 9, ALWAYS), RPMA_RT_E_CLOSED);
 }
 
-static void verb__drained_meanwhile_POSTED(void **state)
+FAKE_TEST(verb__drained_meanwhile_POSTED)
 {
 	struct meanwhile m;
 
@@ -492,7 +492,7 @@ static void close_route(void *arg)
  * The route is closed while a thread prepares: nothing is posted along the
  * route.
  */
-static void prepare__route_closed_meanwhile_CLOSED(void **state)
+FAKE_TEST(prepare__route_closed_meanwhile_CLOSED)
 {
 	struct meanwhile m;
 	uint32_t i;
@@ -517,7 +517,7 @@ static void set_queue(void *arg)
 
 /* The connection is led to another queue meanwhile: taken, and delivered
  * there. */
-static void prepare__led_elsewhere_meanwhile_TAKEN(void **state)
+FAKE_TEST(prepare__led_elsewhere_meanwhile_TAKEN)
 {
 	struct meanwhile m;
 
@@ -543,7 +543,7 @@ static void close_conn(void *arg)
 	ok(rpma_rt_conn_close(m->conn));
 }
 
-static void prepare__closed_meanwhile_CLOSED(void **state)
+FAKE_TEST(prepare__closed_meanwhile_CLOSED)
 {
 	struct meanwhile m;
 
@@ -562,7 +562,7 @@ static void post_one(void *arg)
 }
 
 /* A thread that prepares delays no other thread. */
-static void prepare__another_posts_AT_ONCE(void **state)
+FAKE_TEST(prepare__another_posts_AT_ONCE)
 {
 	struct meanwhile m;
 
@@ -578,7 +578,7 @@ static void prepare__another_posts_AT_ONCE(void **state)
 /* A post is refused because another thread has all places, and the other thread
  * gives the places back without a post: no completion will tell the refused
  * poster. */
-static void prepare__refused_places_are_TOLD(void **state)
+FAKE_TEST(prepare__refused_places_are_TOLD)
 {
 	struct rpma_rt_wr wrs[FAKE_SQ];
 	struct meanwhile m;
@@ -619,7 +619,7 @@ static void refuse_another_then_cancel(void *arg)
 
 /* A refused poster that sees a place at the second look leaves the want of the
  * side alone: another poster was refused before the place came. */
-static void prepare__refused_beside_one_that_finds_room_WRITABLE(void **state)
+FAKE_TEST(prepare__refused_beside_one_that_finds_room_WRITABLE)
 {
 	struct rpma_rt_wr wrs[2] = {{.op = RPMA_RT_OP_FLUSH,
 				     .flags = ALWAYS,
@@ -647,28 +647,4 @@ static void prepare__refused_beside_one_that_finds_room_WRITABLE(void **state)
 	fake_bury(m.f, &m.conn);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(verb__others_are_TAKEN_in_order),
-		fake_test(verb__receives_are_TAKEN_in_order),
-		fake_test(verb__others_take_all_places),
-		fake_test(verb__room_comes_back_meanwhile),
-		fake_test(hold__ends_and_the_poller_goes_on),
-		fake_test(refused__slots_come_back_WRITABLE),
-		fake_test(verb__refuses_all_are_NOT_POSTED),
-		fake_test(verb__refuses_others_NOT_POSTED),
-		fake_test(verb__cuts_a_link_SYNTHESIZED),
-		fake_test(verb__refuses_a_whole_link_NOT_POSTED),
-		fake_test(verb__ended_meanwhile_NOT_POSTED),
-		fake_test(verb__drained_meanwhile_POSTED),
-		fake_test(prepare__route_closed_meanwhile_CLOSED),
-		fake_test(prepare__led_elsewhere_meanwhile_TAKEN),
-		fake_test(prepare__closed_meanwhile_CLOSED),
-		fake_test(prepare__another_posts_AT_ONCE),
-		fake_test(prepare__refused_places_are_TOLD),
-		fake_test(prepare__refused_beside_one_that_finds_room_WRITABLE),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -73,7 +73,7 @@ static void ear_close(struct fake *f, struct ear *ear)
 
 /* ------------------------------------------------------------- delivery --- */
 
-static void round__called_once_each_in_order(void **state)
+FAKE_TEST(round__called_once_each_in_order)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -96,7 +96,7 @@ static void round__called_once_each_in_order(void **state)
 	ear_close(f, ear);
 }
 
-static void round__more_than_are_collected_all_called_in_order(void **state)
+FAKE_TEST(round__more_than_are_collected_all_called_in_order)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -124,7 +124,7 @@ static void act_repost(struct ear *ear, const struct rpma_rt_completion *cmpl)
 		ok(ear_post(ear, cmpl->context + 4));
 }
 
-static void call__finds_the_credit_of_what_completed(void **state)
+FAKE_TEST(call__finds_the_credit_of_what_completed)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -167,7 +167,7 @@ static void act_flood(struct ear *ear, const struct rpma_rt_completion *cmpl)
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
 }
 
-static void refused__inside_WRITABLE_to_the_function_once(void **state)
+FAKE_TEST(refused__inside_WRITABLE_to_the_function_once)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -266,19 +266,19 @@ static void inside(void **state,
 	ear_close(f, ear);
 }
 
-static void inside__what_waits_THREAD(void **state)
+FAKE_TEST(inside__what_waits_THREAD)
 {
 	inside(state, act_forbidden);
 }
 
-static void inside__post_close_push_get_put_ok(void **state)
+FAKE_TEST(inside__post_close_push_get_put_ok)
 {
 	inside(state, act_allowed);
 }
 
 /* -------------------------------------------------------------- the end --- */
 
-static void death__outstanding_synthesized_to_the_function(void **state)
+FAKE_TEST(death__outstanding_synthesized_to_the_function)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -305,7 +305,7 @@ static void act_put(struct ear *ear, const struct rpma_rt_completion *cmpl)
 		ok(rpma_rt_conn_unref(&ear->conn));
 }
 
-static void death__last_handle_put_inside_the_last_call(void **state)
+FAKE_TEST(death__last_handle_put_inside_the_last_call)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -322,7 +322,7 @@ static void death__last_handle_put_inside_the_last_call(void **state)
 	free(ear);
 }
 
-static void open__bad_input_and_no_memory(void **state)
+FAKE_TEST(open__bad_input_and_no_memory)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -365,7 +365,7 @@ static void round_of(void *arg)
 
 /* Another thread is inside the verb: posts of the function go behind the posts
  * of the thread, and the function is not asked to try again. */
-static void call__beside_another_poster_TAKEN(void **state)
+FAKE_TEST(call__beside_another_poster_TAKEN)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -406,7 +406,7 @@ static void act_answer_too_early(struct ear *ear,
 
 /* A message overtakes the end of the handshake: the function answers after
  * WRITABLE. */
-static void call__before_ESTABLISHED_WRITABLE_behind_it(void **state)
+FAKE_TEST(call__before_ESTABLISHED_WRITABLE_behind_it)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -449,7 +449,7 @@ static void close_and_round(void *arg)
  * A closed connection is closed, also while a thread is inside: no call tries
  * again.
  */
-static void call__beside_another_in_what_is_closed_CLOSED(void **state)
+FAKE_TEST(call__beside_another_in_what_is_closed_CLOSED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -465,22 +465,4 @@ static void call__beside_another_in_what_is_closed_CLOSED(void **state)
 	ear_close(f, ear);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(round__called_once_each_in_order),
-		fake_test(round__more_than_are_collected_all_called_in_order),
-		fake_test(call__finds_the_credit_of_what_completed),
-		fake_test(refused__inside_WRITABLE_to_the_function_once),
-		fake_test(inside__what_waits_THREAD),
-		fake_test(inside__post_close_push_get_put_ok),
-		fake_test(death__outstanding_synthesized_to_the_function),
-		fake_test(death__last_handle_put_inside_the_last_call),
-		fake_test(open__bad_input_and_no_memory),
-		fake_test(call__beside_another_poster_TAKEN),
-		fake_test(call__before_ESTABLISHED_WRITABLE_behind_it),
-		fake_test(call__beside_another_in_what_is_closed_CLOSED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

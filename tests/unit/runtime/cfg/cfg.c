@@ -42,11 +42,10 @@ static void refused(int ret, const char *words)
 
 /* ------------------------------------------------------------ defaults --- */
 
-static void init__as_the_initializer(void **state)
+TEST_WITH(init__as_the_initializer, setup, teardown)
 {
 	struct rpma_rt_cfg cfg;
 
-	(void)state;
 	memset(&cfg, 0xff, sizeof(cfg));
 	ok(rpma_rt_cfg_init(&cfg, sizeof(cfg)));
 	assert_memory_equal(&cfg, &RUNTIME, sizeof(cfg));
@@ -59,11 +58,10 @@ static void init__as_the_initializer(void **state)
 	assert_int_equal(cfg.teardown_ms, RPMA_RT_DEFAULT_TEARDOWN_MS);
 }
 
-static void queue_init__as_the_initializer(void **state)
+TEST_WITH(queue_init__as_the_initializer, setup, teardown)
 {
 	struct rpma_rt_queue_cfg cfg;
 
-	(void)state;
 	ok(rpma_rt_queue_cfg_init(&cfg, sizeof(cfg)));
 	assert_memory_equal(&cfg, &QUEUE, sizeof(cfg));
 	assert_int_equal(cfg.size, sizeof(cfg));
@@ -74,11 +72,10 @@ static void queue_init__as_the_initializer(void **state)
 	assert_null(cfg.name);
 }
 
-static void srq_init__as_the_initializer(void **state)
+TEST_WITH(srq_init__as_the_initializer, setup, teardown)
 {
 	struct rpma_rt_srq_cfg cfg;
 
-	(void)state;
 	ok(rpma_rt_srq_cfg_init(&cfg, sizeof(cfg)));
 	assert_memory_equal(&cfg, &SRQ, sizeof(cfg));
 	assert_int_equal(cfg.size, sizeof(cfg));
@@ -87,11 +84,10 @@ static void srq_init__as_the_initializer(void **state)
 	assert_int_equal(cfg.max_sge, 1);
 }
 
-static void conn_init__as_the_initializer(void **state)
+TEST_WITH(conn_init__as_the_initializer, setup, teardown)
 {
 	struct rpma_rt_conn_cfg cfg;
 
-	(void)state;
 	ok(rpma_rt_conn_cfg_init(&cfg, sizeof(cfg)));
 	assert_memory_equal(&cfg, &CONN, sizeof(cfg));
 	assert_int_equal(cfg.size, sizeof(cfg));
@@ -105,11 +101,10 @@ static void conn_init__as_the_initializer(void **state)
 	assert_int_equal(cfg.ack_timeout, RPMA_ACK_TIMEOUT_UNSET);
 }
 
-static void init__wrong_size_INVAL(void **state)
+TEST_WITH(init__wrong_size_INVAL, setup, teardown)
 {
 	struct rpma_rt_cfg cfg = {.size = 7};
 
-	(void)state;
 	refused(rpma_rt_cfg_init(NULL, sizeof(cfg)), "cfg is NULL");
 	refused(rpma_rt_cfg_init(&cfg, sizeof(cfg) - 1),
 		"rpma_rt_cfg.size is 95");
@@ -117,22 +112,20 @@ static void init__wrong_size_INVAL(void **state)
 	assert_int_equal(cfg.size, 7);
 }
 
-static void read__none_given_the_defaults(void **state)
+TEST_WITH(read__none_given_the_defaults, setup, teardown)
 {
 	struct rpma_rt_cfg cfg;
 
-	(void)state;
 	ok(rt_cfg_read_runtime(NULL, &cfg));
 	assert_memory_equal(&cfg, &RUNTIME, sizeof(cfg));
 }
 
 /* A 0 means the default where the range does not contain it. */
-static void read__all_zero(void **state)
+TEST_WITH(read__all_zero, setup, teardown)
 {
 	const struct rpma_rt_cfg given = {.size = sizeof(given)};
 	struct rpma_rt_cfg cfg;
 
-	(void)state;
 	ok(rt_cfg_read_runtime(&given, &cfg));
 	assert_int_equal(cfg.pollers, 1);
 	assert_int_equal(cfg.cq_size, RPMA_RT_DEFAULT_CQ_SIZE);
@@ -180,14 +173,13 @@ static const struct number runtime_numbers[] = {
 	NUMBER(rpma_rt_cfg, async_feed, 0, 1),
 };
 
-static void read_runtime__ranges(void **state)
+TEST_WITH(read_runtime__ranges, setup, teardown)
 {
 	const struct number *n = runtime_numbers;
 	const struct number *end = n + sizeof(runtime_numbers) / sizeof(*n);
 	struct rpma_rt_cfg given;
 	struct rpma_rt_cfg cfg;
 
-	(void)state;
 	for (; n < end; n++) {
 		given = RUNTIME;
 		*at(&given, n) = n->min;
@@ -203,24 +195,22 @@ static void read_runtime__ranges(void **state)
 	assert_int_equal(fake_logged(), 0);
 }
 
-static void read_runtime__reserved_INVAL(void **state)
+TEST_WITH(read_runtime__reserved_INVAL, setup, teardown)
 {
 	struct rpma_rt_cfg given = RUNTIME;
 	struct rpma_rt_cfg cfg;
 
-	(void)state;
 	given.reserved[2] = 1;
 	refused(rt_cfg_read_runtime(&given, &cfg),
 		"rpma_rt_cfg.reserved has to be 0");
 }
 
-static void read_runtime__cpus(void **state)
+TEST_WITH(read_runtime__cpus, setup, teardown)
 {
 	int32_t cpus[] = {RPMA_RT_CPU_ANY, INT32_MAX};
 	struct rpma_rt_cfg given = RUNTIME;
 	struct rpma_rt_cfg cfg;
 
-	(void)state;
 	given.cpus = cpus;
 	refused(rt_cfg_read_runtime(&given, &cfg), "rpma_rt_cfg.cpus");
 	given.cpus = NULL;
@@ -248,14 +238,13 @@ static const struct number queue_numbers[] = {
 	NUMBER(rpma_rt_queue_cfg, shared, 0, 1),
 };
 
-static void read_queue__ranges(void **state)
+TEST_WITH(read_queue__ranges, setup, teardown)
 {
 	const struct number *n = queue_numbers;
 	const struct number *end = n + sizeof(queue_numbers) / sizeof(*n);
 	struct rpma_rt_queue_cfg given;
 	struct rpma_rt_queue_cfg cfg;
 
-	(void)state;
 	for (; n < end; n++) {
 		given = QUEUE;
 		*at(&given, n) = n->min;
@@ -270,14 +259,13 @@ static void read_queue__ranges(void **state)
 	}
 }
 
-static void read_queue__lane_size(void **state)
+TEST_WITH(read_queue__lane_size, setup, teardown)
 {
 	static const uint32_t bad[] = {32, 65, 1u << 21, 1u << 31, UINT32_MAX};
 	struct rpma_rt_queue_cfg given = QUEUE;
 	struct rpma_rt_queue_cfg cfg;
 	size_t i;
 
-	(void)state;
 	for (given.lane_size = 64; given.lane_size <= 1048576;
 	     given.lane_size *= 2)
 		ok(rt_cfg_read_queue(&given, &cfg));
@@ -291,13 +279,12 @@ static void read_queue__lane_size(void **state)
 	assert_int_equal(cfg.lane_size, RPMA_RT_DEFAULT_LANE_SIZE);
 }
 
-static void read_queue__name(void **state)
+TEST_WITH(read_queue__name, setup, teardown)
 {
 	char name[RPMA_RT_NAME_MAX + 2] = {0};
 	struct rpma_rt_queue_cfg given = QUEUE;
 	struct rpma_rt_queue_cfg cfg;
 
-	(void)state;
 	given.name = name;
 	memset(name, '~', RPMA_RT_NAME_MAX);
 	ok(rt_cfg_read_queue(&given, &cfg));
@@ -312,12 +299,11 @@ static void read_queue__name(void **state)
 	ok(rt_cfg_read_queue(&given, &cfg));
 }
 
-static void read_srq__ranges(void **state)
+TEST_WITH(read_srq__ranges, setup, teardown)
 {
 	struct rpma_rt_srq_cfg given = SRQ;
 	struct rpma_rt_srq_cfg cfg;
 
-	(void)state;
 	refused(rt_cfg_read_srq(&given, 2, &cfg),
 		"rpma_rt_srq_cfg.peer is missing");
 	given.peer = &fake_peer;
@@ -367,14 +353,13 @@ static struct rpma_rt_conn_cfg given_conn(void)
 	return given;
 }
 
-static void read_conn__ranges(void **state)
+TEST_WITH(read_conn__ranges, setup, teardown)
 {
 	const struct number *n = conn_numbers;
 	const struct number *end = n + sizeof(conn_numbers) / sizeof(*n);
 	struct rpma_rt_conn_cfg given;
 	struct rpma_rt_conn_cfg cfg;
 
-	(void)state;
 	for (; n < end; n++) {
 		given = given_conn();
 		*at(&given, n) = n->min;
@@ -389,12 +374,11 @@ static void read_conn__ranges(void **state)
 	}
 }
 
-static void read_conn__codes_of_timers(void **state)
+TEST_WITH(read_conn__codes_of_timers, setup, teardown)
 {
 	struct rpma_rt_conn_cfg given = given_conn();
 	struct rpma_rt_conn_cfg cfg;
 
-	(void)state;
 	given.min_rnr_timer = 0; /* a value: 655 ms */
 	given.ack_timeout = 31;
 	ok(rt_cfg_read_conn(&given, 1, &cfg));
@@ -405,12 +389,11 @@ static void read_conn__codes_of_timers(void **state)
 		"rpma_rt_conn_cfg.min_rnr_timer is 32, it may be 0..31");
 }
 
-static void read_conn__what_is_missing(void **state)
+TEST_WITH(read_conn__what_is_missing, setup, teardown)
 {
 	struct rpma_rt_conn_cfg given = given_conn();
 	struct rpma_rt_conn_cfg cfg;
 
-	(void)state;
 	given.queue = NULL;
 	refused(rt_cfg_read_conn(&given, 1, &cfg),
 		"rpma_rt_conn_cfg.queue is missing");
@@ -440,12 +423,11 @@ static const struct rt_cfg_type grown = {"grown", grown_fields, &grown_init,
 					 sizeof(grown_init), 8};
 
 /* What lies behind it is the program's: no field. */
-static void read__shorter_what_is_missing_as_before(void **state)
+TEST_WITH(read__shorter_what_is_missing_as_before, setup, teardown)
 {
 	const struct grown given = {8, 7, 77, 77};
 	struct grown cfg;
 
-	(void)state;
 	ok(rt_cfg_read(&grown, &given, &cfg));
 	assert_int_equal(cfg.size, sizeof(cfg));
 	assert_int_equal(cfg.old, 7);
@@ -453,26 +435,24 @@ static void read__shorter_what_is_missing_as_before(void **state)
 	assert_int_equal(cfg.latest, 16); /* 0 is none of its values */
 }
 
-static void read__shorter_than_the_first_INVAL(void **state)
+TEST_WITH(read__shorter_than_the_first_INVAL, setup, teardown)
 {
 	const struct grown given = {7, 7, 0, 0};
 	struct grown cfg;
 
-	(void)state;
 	refused(rt_cfg_read(&grown, &given, &cfg),
 		"grown.size is 7, it may be 8..4096");
 }
 
-static void read__size_0_names_the_initializer(void **state)
+TEST_WITH(read__size_0_names_the_initializer, setup, teardown)
 {
 	const struct grown given = {0, 7, 0, 0};
 	struct grown cfg;
 
-	(void)state;
 	refused(rt_cfg_read(&grown, &given, &cfg), "_INIT");
 }
 
-static void read__longer_and_nothing_set(void **state)
+TEST_WITH(read__longer_and_nothing_set, setup, teardown)
 {
 	const struct {
 		struct grown known;
@@ -480,7 +460,6 @@ static void read__longer_and_nothing_set(void **state)
 	} given = {{sizeof(given), 7, 8, 32}, {0}};
 	struct grown cfg;
 
-	(void)state;
 	ok(rt_cfg_read(&grown, &given, &cfg));
 	assert_int_equal(cfg.size, sizeof(cfg));
 	assert_int_equal(cfg.old, 7);
@@ -488,7 +467,7 @@ static void read__longer_and_nothing_set(void **state)
 	assert_int_equal(cfg.latest, 32);
 }
 
-static void read__longer_and_something_set_INVAL(void **state)
+TEST_WITH(read__longer_and_something_set_INVAL, setup, teardown)
 {
 	const struct {
 		struct grown known;
@@ -496,16 +475,14 @@ static void read__longer_and_something_set_INVAL(void **state)
 	} given = {{sizeof(given), 7, 8, 32}, {[6] = 1}};
 	struct grown cfg;
 
-	(void)state;
 	refused(rt_cfg_read(&grown, &given, &cfg), "offset 22");
 }
 
-static void read__no_power_of_two_INVAL(void **state)
+TEST_WITH(read__no_power_of_two_INVAL, setup, teardown)
 {
 	struct grown given = {sizeof(given), 7, 8, 33};
 	struct grown cfg;
 
-	(void)state;
 	refused(rt_cfg_read(&grown, &given, &cfg),
 		"grown.latest is 33, it may be a power of two, 4..64");
 	given.latest = 2;
@@ -515,7 +492,7 @@ static void read__no_power_of_two_INVAL(void **state)
 }
 
 /* A program that is newer than the library, and one that is older. */
-static void init__writes_so_many_bytes(void **state)
+TEST_WITH(init__writes_so_many_bytes, setup, teardown)
 {
 	struct {
 		struct grown known;
@@ -523,7 +500,6 @@ static void init__writes_so_many_bytes(void **state)
 		char beyond[8];
 	} cfg;
 
-	(void)state;
 	memset(&cfg, 0xff, sizeof(cfg));
 	ok(rt_cfg_init(&grown, &cfg, 24));
 	assert_int_equal(cfg.known.size, 24);
@@ -538,35 +514,4 @@ static void init__writes_so_many_bytes(void **state)
 	assert_int_equal(cfg.known.latest, UINT32_MAX);
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(init__as_the_initializer),
-		TEST(queue_init__as_the_initializer),
-		TEST(srq_init__as_the_initializer),
-		TEST(conn_init__as_the_initializer),
-		TEST(init__wrong_size_INVAL),
-		TEST(read__none_given_the_defaults),
-		TEST(read__all_zero),
-		TEST(read_runtime__ranges),
-		TEST(read_runtime__reserved_INVAL),
-		TEST(read_runtime__cpus),
-		TEST(read_queue__ranges),
-		TEST(read_queue__lane_size),
-		TEST(read_queue__name),
-		TEST(read_srq__ranges),
-		TEST(read_conn__ranges),
-		TEST(read_conn__codes_of_timers),
-		TEST(read_conn__what_is_missing),
-		TEST(read__shorter_what_is_missing_as_before),
-		TEST(read__shorter_than_the_first_INVAL),
-		TEST(read__size_0_names_the_initializer),
-		TEST(read__longer_and_nothing_set),
-		TEST(read__longer_and_something_set_INVAL),
-		TEST(read__no_power_of_two_INVAL),
-		TEST(init__writes_so_many_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -15,17 +15,13 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "../../../cases.h"
 #include "rpma_rt.h"
 #include "conn/conn.h"
 #include "conn/cfg.h"
@@ -213,8 +209,7 @@ struct fake {
 int fake_setup(void **state);
 /* Nothing may be left. */
 int fake_teardown(void **state);
-#define fake_test(test) \
-	cmocka_unit_test_setup_teardown(test, fake_setup, fake_teardown)
+#define FAKE_TEST(name) TEST_WITH(name, fake_setup, fake_teardown)
 
 /* Runs the inboxes of the device's threads, control and destroyer, until both
  * are empty. */

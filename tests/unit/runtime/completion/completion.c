@@ -9,7 +9,7 @@
 
 #include "rt_fake.h"
 
-static void to_wc__success_all_fields(void **state)
+TEST(to_wc__success_all_fields)
 {
 	const struct rpma_rt_completion cmpl = {
 		.context = 42,
@@ -21,7 +21,6 @@ static void to_wc__success_all_fields(void **state)
 	};
 	struct ibv_wc wc;
 
-	(void)state;
 	memset(&wc, 0xff, sizeof(wc));
 	rpma_rt_completion_to_wc(&cmpl, &wc);
 	assert_int_equal(wc.wr_id, 42);
@@ -35,19 +34,18 @@ static void to_wc__success_all_fields(void **state)
 	assert_int_equal(wc.src_qp, 0);
 }
 
-static void to_wc__invalidated(void **state)
+TEST(to_wc__invalidated)
 {
 	const struct rpma_rt_completion cmpl = {.imm = 5,
 						.flags = RPMA_RT_C_WITH_INV};
 	struct ibv_wc wc;
 
-	(void)state;
 	rpma_rt_completion_to_wc(&cmpl, &wc);
 	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
 	assert_int_equal(wc.invalidated_rkey, 5);
 }
 
-static void to_wc__error_vendor_err(void **state)
+TEST(to_wc__error_vendor_err)
 {
 	const struct rpma_rt_completion cmpl = {
 		.context = 1,
@@ -60,7 +58,6 @@ static void to_wc__error_vendor_err(void **state)
 	};
 	struct ibv_wc wc;
 
-	(void)state;
 	rpma_rt_completion_to_wc(&cmpl, &wc);
 	assert_int_equal(wc.status, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(wc.vendor_err, 77);
@@ -72,9 +69,8 @@ static void to_wc__error_vendor_err(void **state)
 	assert_int_equal(wc.wc_flags, 0);
 }
 
-static void err_2str__both_libraries(void **state)
+TEST(err_2str__both_libraries)
 {
-	(void)state;
 	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_CLOSED),
 			    "Closed or closing");
 	assert_string_equal(rpma_rt_err_2str(RPMA_RT_E_FORKED),
@@ -95,7 +91,7 @@ static struct rpma_rt_completion item(uint8_t kind, uint8_t opcode)
 }
 
 /* Whose handle the context is, if it is one. */
-static void conn_srq__by_kind(void **state)
+TEST(conn_srq__by_kind)
 {
 	static const struct {
 		uint8_t kind;
@@ -117,7 +113,6 @@ static void conn_srq__by_kind(void **state)
 	struct rpma_rt_completion c;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		c = item(cases[i].kind, cases[i].opcode);
 		assert_int_equal(rpma_rt_completion_conn(&c) ==
@@ -140,12 +135,11 @@ static void conn_srq__by_kind(void **state)
 	}
 }
 
-static void is_ok_received_imm__success_only(void **state)
+TEST(is_ok_received_imm__success_only)
 {
 	struct rpma_rt_completion c = item(RPMA_RT_COMPLETION, IBV_WC_RECV);
 	uint32_t imm = 9;
 
-	(void)state;
 	assert_true(rpma_rt_completion_is_ok(&c));
 	assert_true(rpma_rt_completion_is_received(&c));
 	assert_false(rpma_rt_completion_imm(&c, &imm));
@@ -164,12 +158,11 @@ static void is_ok_received_imm__success_only(void **state)
 	assert_false(rpma_rt_completion_is_ok(&c));
 }
 
-static void detail__of_CLOSED_only(void **state)
+TEST(detail__of_CLOSED_only)
 {
 	struct rpma_rt_completion c = item(RPMA_RT_EVENT, RPMA_RT_EVENT_CLOSED);
 	int value = 7;
 
-	(void)state;
 	assert_int_equal(rpma_rt_completion_detail(&c, &value),
 			 RPMA_RT_DETAIL_NONE);
 	assert_int_equal(value, 0);
@@ -189,13 +182,12 @@ static void detail__of_CLOSED_only(void **state)
 
 /* ------------------------------------------------------------------- text */
 
-static void names__each_its_own(void **state)
+TEST(names__each_its_own)
 {
 	struct rpma_rt_completion event = {.kind = RPMA_RT_EVENT};
 	char text[160];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 12; i++) {
 		event.opcode = (uint8_t)i;
 		rpma_rt_completion_2str(&event, text, sizeof(text));
@@ -221,14 +213,13 @@ static void names__each_its_own(void **state)
 }
 
 /* 160 bytes hold any item, and what does not fit is cut. */
-static void completion_2str__any_item(void **state)
+TEST(completion_2str__any_item)
 {
 	struct rpma_rt_completion c;
 	char text[256];
 	int kind;
 	int opcode;
 
-	(void)state;
 	for (kind = 0; kind < 6; kind++) {
 		for (opcode = 0; opcode < 256; opcode++) {
 			memset(&c, 0xff, sizeof(c));
@@ -251,19 +242,4 @@ static void completion_2str__any_item(void **state)
 	assert_int_equal(strlen(text), 5);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_wc__success_all_fields),
-		cmocka_unit_test(to_wc__invalidated),
-		cmocka_unit_test(to_wc__error_vendor_err),
-		cmocka_unit_test(err_2str__both_libraries),
-		cmocka_unit_test(conn_srq__by_kind),
-		cmocka_unit_test(is_ok_received_imm__success_only),
-		cmocka_unit_test(detail__of_CLOSED_only),
-		cmocka_unit_test(names__each_its_own),
-		cmocka_unit_test(completion_2str__any_item),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -58,7 +58,7 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 
 /* --------------------------------------------------------------- making --- */
 
-static void new__invalid_INVAL(void **state)
+FAKE_TEST(new__invalid_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = NULL;
@@ -90,7 +90,7 @@ static void new__invalid_INVAL(void **state)
 	assert_null(conn);
 }
 
-static void new__no_memory_NOMEM(void **state)
+FAKE_TEST(new__no_memory_NOMEM)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = NULL;
@@ -101,7 +101,7 @@ static void new__no_memory_NOMEM(void **state)
 	assert_null(conn);
 }
 
-static void new__resolving_cannot_begin_FAILED(void **state)
+FAKE_TEST(new__resolving_cannot_begin_FAILED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -111,7 +111,7 @@ static void new__resolving_cannot_begin_FAILED(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_FAILED, -EIO);
 }
 
-static void new__closed_before_it_begins_LOCAL(void **state)
+FAKE_TEST(new__closed_before_it_begins_LOCAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
@@ -124,7 +124,7 @@ static void new__closed_before_it_begins_LOCAL(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_LOCAL, 0);
 }
 
-static void resolve__fails_for_the_status(void **state)
+FAKE_TEST(resolve__fails_for_the_status)
 {
 	static const struct {
 		int status;
@@ -150,7 +150,7 @@ static void resolve__fails_for_the_status(void **state)
 }
 
 /* Resolved, but without a queue pair: a resource refused. */
-static void resolve__no_queue_pair_FAILED(void **state)
+FAKE_TEST(resolve__no_queue_pair_FAILED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
@@ -163,7 +163,7 @@ static void resolve__no_queue_pair_FAILED(void **state)
 
 /* ----------------------------------------------------------- connecting --- */
 
-static void connect__refused_the_peer_s_word_kept(void **state)
+FAKE_TEST(connect__refused_the_peer_s_word_kept)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_REJECTED,
 				      .status = 28,
@@ -183,7 +183,7 @@ static void connect__refused_the_peer_s_word_kept(void **state)
 }
 
 /* The flush of the refused queue pair is seen before the refusal. */
-static void connect__refused_flush_first_still_REJECTED(void **state)
+FAKE_TEST(connect__refused_flush_first_still_REJECTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -202,7 +202,7 @@ static void connect__refused_flush_first_still_REJECTED(void **state)
 /*
  * The peer accepted and left at once: librdmacm reports a failure of its own.
  */
-static void connect__peer_leaves_meanwhile_DISCONNECTED(void **state)
+FAKE_TEST(connect__peer_leaves_meanwhile_DISCONNECTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -215,7 +215,7 @@ static void connect__peer_leaves_meanwhile_DISCONNECTED(void **state)
 }
 
 /* The peer is there still, so a verb has failed; -1 is no errno. */
-static void connect__answer_cannot_be_taken_FAILED(void **state)
+FAKE_TEST(connect__answer_cannot_be_taken_FAILED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -227,7 +227,7 @@ static void connect__answer_cannot_be_taken_FAILED(void **state)
 }
 
 /* After ESTABLISHED the first cause remains the reason. */
-static void death__a_later_cause_changes_nothing(void **state)
+FAKE_TEST(death__a_later_cause_changes_nothing)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -241,7 +241,7 @@ static void death__a_later_cause_changes_nothing(void **state)
 	expect_death(f, &conn, RPMA_RT_REASON_ERROR, 0);
 }
 
-static void connect__verb_fails_FAILED(void **state)
+FAKE_TEST(connect__verb_fails_FAILED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -261,7 +261,7 @@ static void connect__verb_fails_FAILED(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-static void connect__twice_or_after_reject_INVAL(void **state)
+FAKE_TEST(connect__twice_or_after_reject_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -279,7 +279,7 @@ static void connect__twice_or_after_reject_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-static void connect__after_close_CLOSED(void **state)
+FAKE_TEST(connect__after_close_CLOSED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -290,7 +290,7 @@ static void connect__after_close_CLOSED(void **state)
 }
 
 /* Asked for at once: the close comes first, whatever the order of bits. */
-static void connect__and_close_together_never_connects(void **state)
+FAKE_TEST(connect__and_close_together_never_connects)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -301,7 +301,7 @@ static void connect__and_close_together_never_connects(void **state)
 	assert_null(strstr(fake_trace(), "req_connect"));
 }
 
-static void event__without_meaning_ignored(void **state)
+FAKE_TEST(event__without_meaning_ignored)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -314,7 +314,7 @@ static void event__without_meaning_ignored(void **state)
 	fake_bury(f, &conn);
 }
 
-static void event__each_cause_its_reason(void **state)
+FAKE_TEST(event__each_cause_its_reason)
 {
 	static const struct {
 		int event;
@@ -363,7 +363,7 @@ static void close_and_drain(struct fake *f, struct rpma_rt_conn *conn)
 
 /* Reading an event might move the queue pair: the id leaves the channel first,
  * and the control thread destroys nothing. */
-static void destroy__handshake_under_way_id_silenced(void **state)
+FAKE_TEST(destroy__handshake_under_way_id_silenced)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -377,7 +377,7 @@ static void destroy__handshake_under_way_id_silenced(void **state)
 	fake_bury(f, &conn);
 }
 
-static void destroy__established_id_left_alone(void **state)
+FAKE_TEST(destroy__established_id_left_alone)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -390,7 +390,7 @@ static void destroy__established_id_left_alone(void **state)
 }
 
 /* The id stays on the channel, so the channel's reader destroys the QP. */
-static void destroy__id_not_silenced_by_the_control_thread(void **state)
+FAKE_TEST(destroy__id_not_silenced_by_the_control_thread)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
@@ -413,7 +413,7 @@ static void request(struct fake *f)
 	fake_finish_down(f);
 }
 
-static void request__listener_closed_refused(void **state)
+FAKE_TEST(request__listener_closed_refused)
 {
 	struct fake *f = *state;
 
@@ -423,7 +423,7 @@ static void request__listener_closed_refused(void **state)
 	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
-static void request__no_resources_refused(void **state)
+FAKE_TEST(request__no_resources_refused)
 {
 	struct fake *f = *state;
 
@@ -434,7 +434,7 @@ static void request__no_resources_refused(void **state)
 }
 
 /* The request is not reported to the application. */
-static void request__objects_fail_dies_silently(void **state)
+FAKE_TEST(request__objects_fail_dies_silently)
 {
 	static const char *const calls[] = {"req_new", "req_claim",
 					    "req_get_qp"};
@@ -450,7 +450,7 @@ static void request__objects_fail_dies_silently(void **state)
 	}
 }
 
-static void reject__private_data_goes_with_the_request(void **state)
+FAKE_TEST(reject__private_data_goes_with_the_request)
 {
 	char word[] = "busy";
 	struct rpma_conn_private_data pdata = {word, sizeof(word)};
@@ -465,7 +465,7 @@ static void reject__private_data_goes_with_the_request(void **state)
 					  "req_reject");
 }
 
-static void request__peer_gives_up_before_the_answer(void **state)
+FAKE_TEST(request__peer_gives_up_before_the_answer)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -476,7 +476,7 @@ static void request__peer_gives_up_before_the_answer(void **state)
 
 /* ---------------------------------------------------- allowed changes --- */
 
-static void set_queue__moves_and_gives_back(void **state)
+FAKE_TEST(set_queue__moves_and_gives_back)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -505,7 +505,7 @@ static void set_queue__moves_and_gives_back(void **state)
 /*
  * The poller has moved the connection and answered; the caller goes on slowly.
  */
-static void set_queue__dies_meanwhile(void **state)
+FAKE_TEST(set_queue__dies_meanwhile)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -539,7 +539,7 @@ static void die_to_the_end(void *arg)
 }
 
 /* The calling thread has reserved things, and is not through. */
-static void change__keeps_it_from_being_done(void **state)
+FAKE_TEST(change__keeps_it_from_being_done)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -559,7 +559,7 @@ static void change__keeps_it_from_being_done(void **state)
 }
 
 /* Reservations made later may rely on the larger spill. */
-static void change__refused_its_spill_stays(void **state)
+FAKE_TEST(change__refused_its_spill_stays)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -582,7 +582,7 @@ static void change__refused_its_spill_stays(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
-static void set_queue__invalid_or_dying(void **state)
+FAKE_TEST(set_queue__invalid_or_dying)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -601,7 +601,7 @@ static void set_queue__invalid_or_dying(void **state)
 	fake_bury(f, &conn);
 }
 
-static void route_open__refused(void **state)
+FAKE_TEST(route_open__refused)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -633,7 +633,7 @@ static void route_open__refused(void **state)
 }
 
 /* Events that a connection never gets, or newer than this library. */
-static void cm_event__says_nothing_GOES_ON(void **state)
+FAKE_TEST(cm_event__says_nothing_GOES_ON)
 {
 	static const int types[] = {
 		RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_MULTICAST_ERROR,
@@ -659,7 +659,7 @@ static void cm_event__says_nothing_GOES_ON(void **state)
 
 /* A message arrived before the end of the handshake: the CM is told, while
  * waiting for the end. */
-static void comm_est__told_while_connecting(void **state)
+FAKE_TEST(comm_est__told_while_connecting)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -691,7 +691,7 @@ static void comm_est__told_while_connecting(void **state)
 
 /* CLOSED is in the queue, with the former pointer; the call says so, and
  * changes nothing. */
-static void user__dying_CLOSED(void **state)
+FAKE_TEST(user__dying_CLOSED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -711,7 +711,7 @@ static void user__dying_CLOSED(void **state)
  * The connection dies while the poller is asked, before the poller has the
  * message.
  */
-static void user__dies_meanwhile_CLOSED(void **state)
+FAKE_TEST(user__dies_meanwhile_CLOSED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -724,7 +724,7 @@ static void user__dies_meanwhile_CLOSED(void **state)
 	assert_ptr_equal(f->items[0].user, f);
 }
 
-static void user__of_the_items_from_then_on(void **state)
+FAKE_TEST(user__of_the_items_from_then_on)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -749,7 +749,7 @@ static void user__of_the_items_from_then_on(void **state)
 }
 
 /* a REQUEST never taken carries a handle, which only the drop puts */
-static void drop_item__a_request_put(void **state)
+FAKE_TEST(drop_item__a_request_put)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -766,7 +766,7 @@ static void drop_item__a_request_put(void **state)
 	fake_bury(f, &conn);
 }
 
-static void getters__invalid_INVAL(void **state)
+FAKE_TEST(getters__invalid_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -794,7 +794,7 @@ static void getters__invalid_INVAL(void **state)
 }
 
 /* The handle outlives CLOSED, and later calls have no effect. */
-static void handle__after_CLOSED(void **state)
+FAKE_TEST(handle__after_CLOSED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -812,7 +812,7 @@ static void handle__after_CLOSED(void **state)
 
 /* The leaving of the peer is seen before the failed WR; flushed WRs do not
  * count. */
-static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
+FAKE_TEST(die__a_failed_wr_outweighs_DISCONNECTED)
 {
 	static const struct {
 		enum ibv_wc_status status;
@@ -842,7 +842,7 @@ static void die__a_failed_wr_outweighs_DISCONNECTED(void **state)
 
 /* Reading events of leaving peers ends before the events are handled: between
  * two connections the thread looks for other work. */
-static void die__peers_that_leave_one_at_a_time(void **state)
+FAKE_TEST(die__peers_that_leave_one_at_a_time)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conns[3];
@@ -871,7 +871,7 @@ static void die__peers_that_leave_one_at_a_time(void **state)
 }
 
 /* Operations done by the device itself have the same opcode failed as done. */
-static void die__opcode_of_what_failed(void **state)
+FAKE_TEST(die__opcode_of_what_failed)
 {
 	static const struct {
 		enum rpma_rt_op op;
@@ -908,52 +908,4 @@ static void die__opcode_of_what_failed(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(new__invalid_INVAL),
-		fake_test(new__no_memory_NOMEM),
-		fake_test(new__resolving_cannot_begin_FAILED),
-		fake_test(new__closed_before_it_begins_LOCAL),
-		fake_test(resolve__fails_for_the_status),
-		fake_test(resolve__no_queue_pair_FAILED),
-		fake_test(connect__refused_the_peer_s_word_kept),
-		fake_test(connect__refused_flush_first_still_REJECTED),
-		fake_test(connect__peer_leaves_meanwhile_DISCONNECTED),
-		fake_test(connect__answer_cannot_be_taken_FAILED),
-		fake_test(death__a_later_cause_changes_nothing),
-		fake_test(connect__verb_fails_FAILED),
-		fake_test(connect__twice_or_after_reject_INVAL),
-		fake_test(connect__after_close_CLOSED),
-		fake_test(connect__and_close_together_never_connects),
-		fake_test(event__without_meaning_ignored),
-		fake_test(event__each_cause_its_reason),
-		fake_test(destroy__handshake_under_way_id_silenced),
-		fake_test(destroy__established_id_left_alone),
-		fake_test(destroy__id_not_silenced_by_the_control_thread),
-		fake_test(request__listener_closed_refused),
-		fake_test(request__no_resources_refused),
-		fake_test(request__objects_fail_dies_silently),
-		fake_test(reject__private_data_goes_with_the_request),
-		fake_test(request__peer_gives_up_before_the_answer),
-		fake_test(set_queue__moves_and_gives_back),
-		fake_test(set_queue__dies_meanwhile),
-		fake_test(change__keeps_it_from_being_done),
-		fake_test(change__refused_its_spill_stays),
-		fake_test(set_queue__invalid_or_dying),
-		fake_test(route_open__refused),
-		fake_test(cm_event__says_nothing_GOES_ON),
-		fake_test(comm_est__told_while_connecting),
-		fake_test(user__dying_CLOSED),
-		fake_test(user__dies_meanwhile_CLOSED),
-		fake_test(user__of_the_items_from_then_on),
-		fake_test(drop_item__a_request_put),
-		fake_test(getters__invalid_INVAL),
-		fake_test(handle__after_CLOSED),
-		fake_test(die__a_failed_wr_outweighs_DISCONNECTED),
-		fake_test(die__peers_that_leave_one_at_a_time),
-		fake_test(die__opcode_of_what_failed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

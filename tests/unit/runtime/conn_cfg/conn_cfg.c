@@ -31,7 +31,7 @@ static uint8_t u8_of(int (*get)(const struct rpma_conn_cfg *cfg,
 }
 
 /* Our fields over librpma's object, which has the rest. */
-static void read__fields_over_more(void **state)
+FAKE_TEST(read__fields_over_more)
 {
 	struct rpma_conn_cfg *verbs;
 	struct rpma_conn_cfg *more;
@@ -84,7 +84,7 @@ static uint32_t rq_size_read(struct fake *f)
 }
 
 /* rq_size 0: 128, or 8 with a pool. */
-static void rq_size__0_is_the_default(void **state)
+FAKE_TEST(rq_size__0_is_the_default)
 {
 	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
 	struct fake *f = *state;
@@ -102,7 +102,7 @@ static void rq_size__0_is_the_default(void **state)
 	ok(rpma_rt_pool_delete(&pool));
 }
 
-static void verbs__with_the_cm_channel(void **state)
+FAKE_TEST(verbs__with_the_cm_channel)
 {
 	struct rpma_conn_cfg *verbs;
 	struct rpma_cm_channel *cm;
@@ -114,7 +114,7 @@ static void verbs__with_the_cm_channel(void **state)
 	ok(rpma_conn_cfg_delete(&verbs));
 }
 
-static void read__what_only_the_runtime_knows(void **state)
+FAKE_TEST(read__what_only_the_runtime_knows)
 {
 	struct fake *f = *state;
 	struct rt_conn_cfg cfg;
@@ -133,7 +133,7 @@ static void read__what_only_the_runtime_knows(void **state)
 	rt_conn_cfg_fini(&cfg);
 }
 
-static void read__no_memory_NOMEM(void **state)
+FAKE_TEST(read__no_memory_NOMEM)
 {
 	struct rpma_conn_cfg *verbs = NULL;
 	struct fake *f = *state;
@@ -149,7 +149,7 @@ static void read__no_memory_NOMEM(void **state)
 	assert_null(verbs);
 }
 
-static void read__more_names_what_is_the_runtime_s_INVAL(void **state)
+FAKE_TEST(read__more_names_what_is_the_runtime_s_INVAL)
 {
 	struct rpma_conn_cfg *more;
 	struct fake *f = *state;
@@ -165,16 +165,4 @@ static void read__more_names_what_is_the_runtime_s_INVAL(void **state)
 	ok(rpma_conn_cfg_delete(&more));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(read__fields_over_more),
-		fake_test(rq_size__0_is_the_default),
-		fake_test(verbs__with_the_cm_channel),
-		fake_test(read__what_only_the_runtime_knows),
-		fake_test(read__no_memory_NOMEM),
-		fake_test(read__more_names_what_is_the_runtime_s_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

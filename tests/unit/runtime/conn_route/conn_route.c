@@ -62,7 +62,7 @@ static struct rt_conn_spec spec_of(struct fake *f)
 	};
 }
 
-static void create__what_it_holds_and_gives_back(void **state)
+FAKE_TEST(create__what_it_holds_and_gives_back)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -88,7 +88,7 @@ static void create__what_it_holds_and_gives_back(void **state)
 }
 
 /* Every allocation and call on the way, one after the other. */
-static void create__each_failure_as_before(void **state)
+FAKE_TEST(create__each_failure_as_before)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
@@ -121,7 +121,7 @@ static void create__each_failure_as_before(void **state)
 }
 
 /* The first on a device: channel and CQ have to be made as well. */
-static void create__first_each_failure_nothing_left(void **state)
+FAKE_TEST(create__first_each_failure_nothing_left)
 {
 	static const struct {
 		const char *call;
@@ -153,7 +153,7 @@ static void create__first_each_failure_nothing_left(void **state)
 }
 
 /* The channel exists and stays; the next one uses it. */
-static void create__no_cq_the_channel_stays(void **state)
+FAKE_TEST(create__no_cq_the_channel_stays)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
@@ -170,7 +170,7 @@ static void create__no_cq_the_channel_stays(void **state)
 	fake_bury(f, &conn);
 }
 
-static void create__closed_queue_or_stopping_CLOSED(void **state)
+FAKE_TEST(create__closed_queue_or_stopping_CLOSED)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
@@ -189,7 +189,7 @@ static void create__closed_queue_or_stopping_CLOSED(void **state)
 	assert_null(conn);
 }
 
-static void create__more_than_a_cq_of_the_device_INVAL(void **state)
+FAKE_TEST(create__more_than_a_cq_of_the_device_INVAL)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
@@ -205,7 +205,7 @@ static void create__more_than_a_cq_of_the_device_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-static void create__longer_than_the_device_has_INVAL(void **state)
+FAKE_TEST(create__longer_than_the_device_has_INVAL)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
@@ -221,7 +221,7 @@ static void create__longer_than_the_device_has_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-static void create__no_slot_NOMEM(void **state)
+FAKE_TEST(create__no_slot_NOMEM)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
@@ -234,7 +234,7 @@ static void create__no_slot_NOMEM(void **state)
 }
 
 /* The configuration of the queue pair: the caller's, plus a marker each. */
-static void create__configuration(void **state)
+FAKE_TEST(create__configuration)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -257,19 +257,4 @@ static void create__configuration(void **state)
 	fake_bury(f, &conn);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(create__what_it_holds_and_gives_back),
-		fake_test(create__each_failure_as_before),
-		fake_test(create__first_each_failure_nothing_left),
-		fake_test(create__no_cq_the_channel_stays),
-		fake_test(create__closed_queue_or_stopping_CLOSED),
-		fake_test(create__more_than_a_cq_of_the_device_INVAL),
-		fake_test(create__longer_than_the_device_has_INVAL),
-		fake_test(create__no_slot_NOMEM),
-		fake_test(create__configuration),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

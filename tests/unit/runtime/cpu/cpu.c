@@ -19,18 +19,16 @@ static int first_of(const cpu_set_t *set)
 	return cpu;
 }
 
-static void check__any_is_always_right(void **state)
+TEST(check__any_is_always_right)
 {
-	(void)state;
 	ok(rt_cpu_check(RPMA_RT_CPU_ANY));
 }
 
-static void check__no_such_cpu_INVAL(void **state)
+TEST(check__no_such_cpu_INVAL)
 {
 	cpu_set_t set;
 	int cpu = 0;
 
-	(void)state;
 	assert_int_equal(rt_cpu_check(-2), RPMA_E_INVAL);
 	assert_int_equal(rt_cpu_check(CPU_SETSIZE), RPMA_E_INVAL);
 	ok(sched_getaffinity(0, sizeof(set), &set));
@@ -40,12 +38,11 @@ static void check__no_such_cpu_INVAL(void **state)
 }
 
 /* Where the caller is pinned does not count. */
-static void check__pinned_caller_every_CPU_of_the_process(void **state)
+TEST(check__pinned_caller_every_CPU_of_the_process)
 {
 	cpu_set_t before;
 	int cpu;
 
-	(void)state;
 	ok(sched_getaffinity(0, sizeof(before), &before));
 	rt_cpu_place(pthread_self(), first_of(&before));
 	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
@@ -55,12 +52,11 @@ static void check__pinned_caller_every_CPU_of_the_process(void **state)
 	rt_cpu_place(pthread_self(), RPMA_RT_CPU_ANY);
 }
 
-static void place__there_it_runs_and_any_takes_it_back(void **state)
+TEST(place__there_it_runs_and_any_takes_it_back)
 {
 	cpu_set_t before;
 	cpu_set_t set;
 
-	(void)state;
 	ok(sched_getaffinity(0, sizeof(before), &before));
 	rt_cpu_place(pthread_self(), first_of(&before));
 	ok(sched_getaffinity(0, sizeof(set), &set));
@@ -71,12 +67,11 @@ static void place__there_it_runs_and_any_takes_it_back(void **state)
 	assert_true(CPU_EQUAL(&set, &before));
 }
 
-static void place__refused_it_runs_where_it_ran(void **state)
+TEST(place__refused_it_runs_where_it_ran)
 {
 	cpu_set_t before;
 	cpu_set_t set;
 
-	(void)state;
 	ok(sched_getaffinity(0, sizeof(before), &before));
 	fake_fail("pthread_setaffinity_np", 1, EINVAL);
 	rt_cpu_place(pthread_self(), first_of(&before));
@@ -85,15 +80,4 @@ static void place__refused_it_runs_where_it_ran(void **state)
 	assert_true(CPU_EQUAL(&set, &before));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check__any_is_always_right),
-		cmocka_unit_test(check__no_such_cpu_INVAL),
-		cmocka_unit_test(check__pinned_caller_every_CPU_of_the_process),
-		cmocka_unit_test(place__there_it_runs_and_any_takes_it_back),
-		cmocka_unit_test(place__refused_it_runs_where_it_ran),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

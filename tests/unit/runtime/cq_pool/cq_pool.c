@@ -39,9 +39,6 @@ static int forget_users(void **state)
 	return fake_setup(state);
 }
 
-#define pool_test(test) \
-	cmocka_unit_test_setup_teardown(test, forget_users, fake_teardown)
-
 /* The user is users[users_count - 1]. */
 static struct rt_cq *reserve_on(struct fake *f, struct ibv_context *ctx,
 				uint32_t room, int expected)
@@ -81,7 +78,7 @@ static int count_listed(const struct fake *f)
 
 /* ----------------------------------------------------------------- room --- */
 
-static void reserve__shared_while_there_is_room(void **state)
+TEST_WITH(reserve__shared_while_there_is_room, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *first = reserve(f, 40, 0);
@@ -102,7 +99,8 @@ static void reserve__shared_while_there_is_room(void **state)
 	assert_int_equal(fake_cq(first)->arms, 0);
 }
 
-static void reserve__larger_than_configured_made_to_measure(void **state)
+TEST_WITH(reserve__larger_than_configured_made_to_measure, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 100, 0);
@@ -112,7 +110,8 @@ static void reserve__larger_than_configured_made_to_measure(void **state)
 	fake_round(f);
 }
 
-static void reserve__device_has_less_clipped_or_NOMEM(void **state)
+TEST_WITH(reserve__device_has_less_clipped_or_NOMEM, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 
@@ -124,7 +123,7 @@ static void reserve__device_has_less_clipped_or_NOMEM(void **state)
 }
 
 /* So a poller has few CQs for many connections. */
-static void reserve__next_cq_TWICE_AS_LARGE(void **state)
+TEST_WITH(reserve__next_cq_TWICE_AS_LARGE, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 
@@ -139,7 +138,7 @@ static void reserve__next_cq_TWICE_AS_LARGE(void **state)
 }
 
 /* Not larger than the connections with route numbers can fill. */
-static void reserve__next_cq_AS_ROUTE_NUMBERS(void **state)
+TEST_WITH(reserve__next_cq_AS_ROUTE_NUMBERS, forget_users, fake_teardown)
 {
 	const int most = (RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES) * 2;
 	struct fake *f = *state;
@@ -151,7 +150,7 @@ static void reserve__next_cq_AS_ROUTE_NUMBERS(void **state)
 	fake_round(f);
 }
 
-static void reserve__size_refused_HALVED(void **state)
+TEST_WITH(reserve__size_refused_HALVED, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 
@@ -165,7 +164,8 @@ static void reserve__size_refused_HALVED(void **state)
 	fake_round(f);
 }
 
-static void reserve__each_failure_out_parameter_untouched(void **state)
+TEST_WITH(reserve__each_failure_out_parameter_untouched, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	int nth;
@@ -198,7 +198,7 @@ static void reserve__each_failure_out_parameter_untouched(void **state)
 	fake_round(f);
 }
 
-static void reserve__failed_cq_not_used(void **state)
+TEST_WITH(reserve__failed_cq_not_used, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 1, 0);
@@ -211,7 +211,7 @@ static void reserve__failed_cq_not_used(void **state)
 /*
  * Pollers over completion vectors: no vector has two more pollers than another.
  */
-static void reserve__vectors_spread(void **state)
+TEST_WITH(reserve__vectors_spread, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	int vectors;
@@ -244,7 +244,7 @@ static void reserve__vectors_spread(void **state)
 	fake_attr.max_cqe = MAX_CQE;
 }
 
-static void reserve__failed_channel_not_used(void **state)
+TEST_WITH(reserve__failed_channel_not_used, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 1, 0);
@@ -272,7 +272,7 @@ static void meanwhile(void *arg)
 	assert_null(f->poller->making->next); /* the maker's own */
 }
 
-static void make__others_go_on(void **state)
+TEST_WITH(make__others_go_on, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *first = reserve(f, 60, 0);
@@ -324,7 +324,8 @@ static void begin_to_wait(void *arg)
 	}
 }
 
-static void make__who_would_make_one_too_waits_for_it(void **state)
+TEST_WITH(make__who_would_make_one_too_waits_for_it, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct waiter waiter = {.f = f, .user = {.room = 24}};
@@ -339,7 +340,7 @@ static void make__who_would_make_one_too_waits_for_it(void **state)
 	assert_int_equal(f->poller->cqs_count, 1);
 }
 
-static void make__it_fails_who_waits_makes_one(void **state)
+TEST_WITH(make__it_fails_who_waits_makes_one, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct waiter waiter = {.f = f, .user = {.room = 24}};
@@ -364,7 +365,7 @@ static void begin_to_stop(void *arg)
 	pthread_mutex_unlock(&f->rt->lock);
 }
 
-static void make__the_runtime_stops_meanwhile_CLOSED(void **state)
+TEST_WITH(make__the_runtime_stops_meanwhile_CLOSED, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_conn_spec spec = {
@@ -387,7 +388,7 @@ static void make__the_runtime_stops_meanwhile_CLOSED(void **state)
 
 /* -------------------------------------------------------------- leaving --- */
 
-static void unused__one_stays_as_a_spare(void **state)
+TEST_WITH(unused__one_stays_as_a_spare, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cqs[3];
@@ -414,7 +415,7 @@ static void unused__one_stays_as_a_spare(void **state)
 	assert_int_equal(count_listed(f), 2);
 }
 
-static void unused__spare_taken_last(void **state)
+TEST_WITH(unused__spare_taken_last, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *first = reserve(f, 40, 0);
@@ -428,7 +429,8 @@ static void unused__spare_taken_last(void **state)
 	fake_round(f);
 }
 
-static void unused__none_of_a_failed_one_or_channel_stays(void **state)
+TEST_WITH(unused__none_of_a_failed_one_or_channel_stays, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 64, 0);
@@ -473,7 +475,8 @@ static struct rt_cq *one_leaves(struct fake *f)
 	return second;
 }
 
-static void leave__events_read_acknowledged_later_ones_singly(void **state)
+TEST_WITH(leave__events_read_acknowledged_later_ones_singly, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
@@ -495,7 +498,7 @@ static void leave__events_read_acknowledged_later_ones_singly(void **state)
 }
 
 /* The inbox may be run while a batch of the CQ is routed. */
-static void leave__not_inside_a_batch(void **state)
+TEST_WITH(leave__not_inside_a_batch, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
@@ -509,7 +512,7 @@ static void leave__not_inside_a_batch(void **state)
 }
 
 /* FAIL is in the inbox when the CQ leaves: the record lives until then. */
-static void leave__failed_meanwhile(void **state)
+TEST_WITH(leave__failed_meanwhile, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
@@ -524,7 +527,8 @@ static void leave__failed_meanwhile(void **state)
 	assert_int_equal(told_count, 0);
 }
 
-static void leave__device_would_not_destroy_it_again_at_the_end(void **state)
+TEST_WITH(leave__device_would_not_destroy_it_again_at_the_end, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
@@ -538,7 +542,8 @@ static void leave__device_would_not_destroy_it_again_at_the_end(void **state)
 }
 
 /* The poller ended before releasing the CQ. */
-static void leave__stop_meanwhile_destroyed_all_the_same(void **state)
+TEST_WITH(leave__stop_meanwhile_destroyed_all_the_same, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 
@@ -549,7 +554,7 @@ static void leave__stop_meanwhile_destroyed_all_the_same(void **state)
 }
 
 /* Also the poller's array. */
-static void leave__many_nothing_grows(void **state)
+TEST_WITH(leave__many_nothing_grows, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq_user many[200];
@@ -583,7 +588,8 @@ static void leave__many_nothing_grows(void **state)
 
 /* -------------------------------------------------------------- the end --- */
 
-static void fini__acknowledges_then_destroys_first_error(void **state)
+TEST_WITH(fini__acknowledges_then_destroys_first_error, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 64, 0);
@@ -637,7 +643,7 @@ static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
 	ok(rpma_rt_conn_unref(conn));
 }
 
-static void async__of_a_queue_pair_only_that(void **state)
+TEST_WITH(async__of_a_queue_pair_only_that, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conns[2];
@@ -655,7 +661,8 @@ static void async__of_a_queue_pair_only_that(void **state)
 
 /* Before the queue pair is destroyed, the queue pair has no owner: the next
  * queue pair may get the same address and number. */
-static void async__queue_pair_given_up_before_it_goes(void **state)
+TEST_WITH(async__queue_pair_given_up_before_it_goes, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -667,7 +674,8 @@ static void async__queue_pair_given_up_before_it_goes(void **state)
 	ok(rpma_rt_conn_unref(&hold));
 }
 
-static void async__of_a_cq_its_connections_no_new_ones(void **state)
+TEST_WITH(async__of_a_cq_its_connections_no_new_ones, forget_users,
+	  fake_teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conns[2];
@@ -683,7 +691,7 @@ static void async__of_a_cq_its_connections_no_new_ones(void **state)
 	fake_bury(f, &conns[1]);
 }
 
-static void async__device_fatal_all(void **state)
+TEST_WITH(async__device_fatal_all, forget_users, fake_teardown)
 {
 	struct fake *f = *state;
 	struct rt_async_device *device;
@@ -706,38 +714,4 @@ static void async__device_fatal_all(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		pool_test(reserve__shared_while_there_is_room),
-		pool_test(reserve__larger_than_configured_made_to_measure),
-		pool_test(reserve__device_has_less_clipped_or_NOMEM),
-		pool_test(reserve__next_cq_TWICE_AS_LARGE),
-		pool_test(reserve__next_cq_AS_ROUTE_NUMBERS),
-		pool_test(reserve__size_refused_HALVED),
-		pool_test(reserve__each_failure_out_parameter_untouched),
-		pool_test(reserve__failed_cq_not_used),
-		pool_test(reserve__vectors_spread),
-		pool_test(reserve__failed_channel_not_used),
-		pool_test(make__others_go_on),
-		pool_test(make__who_would_make_one_too_waits_for_it),
-		pool_test(make__it_fails_who_waits_makes_one),
-		pool_test(make__the_runtime_stops_meanwhile_CLOSED),
-		pool_test(unused__one_stays_as_a_spare),
-		pool_test(unused__spare_taken_last),
-		pool_test(unused__none_of_a_failed_one_or_channel_stays),
-		pool_test(leave__events_read_acknowledged_later_ones_singly),
-		pool_test(leave__not_inside_a_batch),
-		pool_test(leave__failed_meanwhile),
-		pool_test(leave__device_would_not_destroy_it_again_at_the_end),
-		pool_test(leave__stop_meanwhile_destroyed_all_the_same),
-		pool_test(leave__many_nothing_grows),
-		pool_test(fini__acknowledges_then_destroys_first_error),
-		pool_test(async__of_a_queue_pair_only_that),
-		pool_test(async__queue_pair_given_up_before_it_goes),
-		pool_test(async__of_a_cq_its_connections_no_new_ones),
-		pool_test(async__device_fatal_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

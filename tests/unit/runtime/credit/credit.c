@@ -100,7 +100,7 @@ static void expect_writable(struct fake *f, struct rpma_rt_queue *queue,
 		assert_int_equal(f->items[0].context, (uintptr_t)conn);
 }
 
-static void eased__who_waits_for_another_lane_not_told(void **state)
+FAKE_TEST(eased__who_waits_for_another_lane_not_told)
 {
 	struct fake *f = *state;
 	struct narrow first;
@@ -120,7 +120,7 @@ static void eased__who_waits_for_another_lane_not_told(void **state)
 	narrow_delete(f, &second);
 }
 
-static void eased__so_many_a_round(void **state)
+FAKE_TEST(eased__so_many_a_round)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conns[MANY];
@@ -154,7 +154,7 @@ static void eased__so_many_a_round(void **state)
 }
 
 /* each refusal, also after an answer */
-static void eased__refused_again_told_again(void **state)
+FAKE_TEST(eased__refused_again_told_again)
 {
 	struct fake *f = *state;
 	struct narrow n;
@@ -172,7 +172,7 @@ static void eased__refused_again_told_again(void **state)
 }
 
 /* whoever waited is gone when the backlog clears, or it never does */
-static void closed__while_it_waits(void **state)
+FAKE_TEST(closed__while_it_waits)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conns[2];
@@ -197,7 +197,7 @@ static void closed__while_it_waits(void **state)
 }
 
 /* WRITABLE waits for the connection's own queue, also when credit came back */
-static void answer__own_queue_over_its_limit_waits(void **state)
+FAKE_TEST(answer__own_queue_over_its_limit_waits)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -235,15 +235,4 @@ static void answer__own_queue_over_its_limit_waits(void **state)
 	narrow_delete(f, &n);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(eased__who_waits_for_another_lane_not_told),
-		fake_test(eased__so_many_a_round),
-		fake_test(eased__refused_again_told_again),
-		fake_test(closed__while_it_waits),
-		fake_test(answer__own_queue_over_its_limit_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -68,7 +68,7 @@ static void expect_closed(const struct fake *f, int i, enum rpma_rt_reason why)
 
 /* ------------------------------------------------------- the happy path --- */
 
-static void round__success_delivered_with_all_fields(void **state)
+FAKE_TEST(round__success_delivered_with_all_fields)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -87,7 +87,7 @@ static void round__success_delivered_with_all_fields(void **state)
 	fake_bury(f, &conn);
 }
 
-static void round__on_error_only_success_swallowed(void **state)
+FAKE_TEST(round__on_error_only_success_swallowed)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -109,7 +109,7 @@ static void round__on_error_only_success_swallowed(void **state)
 
 /* -------------------------------------------- from error to the markers --- */
 
-static void error__kept_until_handover_then_in_order(void **state)
+FAKE_TEST(error__kept_until_handover_then_in_order)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -145,7 +145,7 @@ static void error__kept_until_handover_then_in_order(void **state)
 	expect_closed(f, 0, RPMA_RT_REASON_ERROR);
 }
 
-static void error__markers_posted_around_the_flush(void **state)
+FAKE_TEST(error__markers_posted_around_the_flush)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -162,7 +162,7 @@ static void error__markers_posted_around_the_flush(void **state)
 }
 
 /* After the close, and before the flush is seen: successes are kept too. */
-static void kept__success_behind_an_error_of_the_other_side(void **state)
+FAKE_TEST(kept__success_behind_an_error_of_the_other_side)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -184,7 +184,7 @@ static void kept__success_behind_an_error_of_the_other_side(void **state)
 	expect_synthesized(f, 0, 101, IBV_WC_RECV);
 }
 
-static void kept__more_than_was_posted_stale(void **state)
+FAKE_TEST(kept__more_than_was_posted_stale)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -202,7 +202,7 @@ static void kept__more_than_was_posted_stale(void **state)
 	fake_bury(f, &conn);
 }
 
-static void finish__on_error_only_inferred_before_own_after(void **state)
+FAKE_TEST(finish__on_error_only_inferred_before_own_after)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -224,7 +224,7 @@ static void finish__on_error_only_inferred_before_own_after(void **state)
 }
 
 /* Signaled by the runtime, a success while conn dies: swallowed there too. */
-static void finish__on_error_only_success_swallowed(void **state)
+FAKE_TEST(finish__on_error_only_success_swallowed)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -240,7 +240,7 @@ static void finish__on_error_only_success_swallowed(void **state)
 	expect_closed(f, 0, RPMA_RT_REASON_LOCAL);
 }
 
-static void marker__infers_unsignaled_of_its_side_only(void **state)
+FAKE_TEST(marker__infers_unsignaled_of_its_side_only)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -259,7 +259,7 @@ static void marker__infers_unsignaled_of_its_side_only(void **state)
 
 /* ------------------------------------------------- no markers, no sweep --- */
 
-static void drained__a_marker_missing_deadline(void **state)
+FAKE_TEST(drained__a_marker_missing_deadline)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -287,7 +287,7 @@ static void drained__a_marker_missing_deadline(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-static void drained__a_marker_refused_not_waited_for(void **state)
+FAKE_TEST(drained__a_marker_refused_not_waited_for)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -301,7 +301,7 @@ static void drained__a_marker_refused_not_waited_for(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-static void drained__no_error_state_no_markers(void **state)
+FAKE_TEST(drained__no_error_state_no_markers)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -319,7 +319,7 @@ static void drained__no_error_state_no_markers(void **state)
 
 /* ------------------------------------------------------- order of death --- */
 
-static void death__objects_in_order_CLOSED_last(void **state)
+FAKE_TEST(death__objects_in_order_CLOSED_last)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -351,7 +351,7 @@ static void death__objects_in_order_CLOSED_last(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-static void sweep__what_comes_after_the_queue_pair_is_finished(void **state)
+FAKE_TEST(sweep__what_comes_after_the_queue_pair_is_finished)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -377,7 +377,7 @@ static void sweep__what_comes_after_the_queue_pair_is_finished(void **state)
 
 /* A CQ kept full by others never polls empty: as many polls as the CQ has
  * entries suffice, counted from the end of the queue pair. */
-static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
+FAKE_TEST(sweep__cq_never_empty_as_many_as_it_holds)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -405,7 +405,7 @@ static void sweep__cq_never_empty_as_many_as_it_holds(void **state)
 	fake_bury(f, &conn);
 }
 
-static void swept__completion_after_it_stale(void **state)
+FAKE_TEST(swept__completion_after_it_stale)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -437,7 +437,7 @@ static void swept__completion_after_it_stale(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-static void death__other_queues_ROUTE_CLOSED_once(void **state)
+FAKE_TEST(death__other_queues_ROUTE_CLOSED_once)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -461,7 +461,7 @@ static void death__other_queues_ROUTE_CLOSED_once(void **state)
 /* ------------------------------------------------- early, strange, dead --- */
 
 /* BIND lies in the inbox when the first completion, an error, is polled. */
-static void error__before_BIND_is_not_stale(void **state)
+FAKE_TEST(error__before_BIND_is_not_stale)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct fake *f = *state;
@@ -486,7 +486,7 @@ static void error__before_BIND_is_not_stale(void **state)
 	fake_bury(f, &other);
 }
 
-static void stale__counted_never_delivered(void **state)
+FAKE_TEST(stale__counted_never_delivered)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -520,7 +520,7 @@ static void stale__counted_never_delivered(void **state)
 	fake_bury(f, &conn);
 }
 
-static void dead_cq__its_connections_die_of_DEVICE(void **state)
+FAKE_TEST(dead_cq__its_connections_die_of_DEVICE)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -559,7 +559,7 @@ static int count_writable(struct fake *f)
 	return count;
 }
 
-static void writable__once_however_often_refused(void **state)
+FAKE_TEST(writable__once_however_often_refused)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -583,7 +583,7 @@ static void writable__once_however_often_refused(void **state)
 	fake_bury(f, &conn);
 }
 
-static void writable__each_side_its_own(void **state)
+FAKE_TEST(writable__each_side_its_own)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -601,7 +601,7 @@ static void writable__each_side_its_own(void **state)
 	fake_bury(f, &conn);
 }
 
-static void writable__not_when_it_died(void **state)
+FAKE_TEST(writable__not_when_it_died)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -628,7 +628,7 @@ static void fake_drain_marker(struct rpma_rt_conn *conn,
  * Work requests without a completion count too: nothing ends before the marker
  * came.
  */
-static void ask__closes_when_the_marker_came_LOCAL(void **state)
+FAKE_TEST(ask__closes_when_the_marker_came_LOCAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -659,7 +659,7 @@ static void ask__closes_when_the_marker_came_LOCAL(void **state)
 }
 
 /* The marker itself fails first: the peer is gone. */
-static void ask__marker_fails_ERROR(void **state)
+FAKE_TEST(ask__marker_fails_ERROR)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -672,7 +672,7 @@ static void ask__marker_fails_ERROR(void **state)
 	fake_bury(f, &conn);
 }
 
-static void ask__marker_refused_FAILED(void **state)
+FAKE_TEST(ask__marker_refused_FAILED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -688,7 +688,7 @@ static void ask__marker_refused_FAILED(void **state)
 /*
  * A close in the middle: outstanding work requests and the marker are flushed.
  */
-static void ask__then_closed_AT_ONCE(void **state)
+FAKE_TEST(ask__then_closed_AT_ONCE)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -713,37 +713,4 @@ static void ask__then_closed_AT_ONCE(void **state)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(ask__closes_when_the_marker_came_LOCAL),
-		fake_test(ask__marker_fails_ERROR),
-		fake_test(ask__marker_refused_FAILED),
-		fake_test(ask__then_closed_AT_ONCE),
-		fake_test(round__success_delivered_with_all_fields),
-		fake_test(round__on_error_only_success_swallowed),
-		fake_test(error__kept_until_handover_then_in_order),
-		fake_test(error__markers_posted_around_the_flush),
-		fake_test(kept__success_behind_an_error_of_the_other_side),
-		fake_test(kept__more_than_was_posted_stale),
-		fake_test(finish__on_error_only_inferred_before_own_after),
-		fake_test(finish__on_error_only_success_swallowed),
-		fake_test(marker__infers_unsignaled_of_its_side_only),
-		fake_test(drained__a_marker_missing_deadline),
-		fake_test(drained__a_marker_refused_not_waited_for),
-		fake_test(drained__no_error_state_no_markers),
-		fake_test(death__objects_in_order_CLOSED_last),
-		fake_test(sweep__what_comes_after_the_queue_pair_is_finished),
-		fake_test(sweep__cq_never_empty_as_many_as_it_holds),
-		fake_test(swept__completion_after_it_stale),
-		fake_test(death__other_queues_ROUTE_CLOSED_once),
-		fake_test(error__before_BIND_is_not_stale),
-		fake_test(stale__counted_never_delivered),
-		fake_test(dead_cq__its_connections_die_of_DEVICE),
-		fake_test(writable__once_however_often_refused),
-		fake_test(writable__each_side_its_own),
-		fake_test(writable__not_when_it_died),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -49,7 +49,7 @@ static void expect(const char *where, const char *words)
 		fail_msg("not there: %s\n%s", words, where);
 }
 
-static void dump__invalid_INVAL(void **state)
+FAKE_TEST(dump__invalid_INVAL)
 {
 	struct fake *f = *state;
 
@@ -63,7 +63,7 @@ static void dump__invalid_INVAL(void **state)
 			 RPMA_E_INVAL);
 }
 
-static void dump__after_fork_FORKED(void **state)
+FAKE_TEST(dump__after_fork_FORKED)
 {
 	struct fake *f = *state;
 
@@ -74,7 +74,7 @@ static void dump__after_fork_FORKED(void **state)
 }
 
 /* Every allocation fails once: of the lists, of findings, of the text. */
-static void dump__no_memory_NOMEM(void **state)
+FAKE_TEST(dump__no_memory_NOMEM)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -99,7 +99,7 @@ static void dump__no_memory_NOMEM(void **state)
 	fake_bury(f, &conn);
 }
 
-static void dump__list_being_changed_for_long_BUSY(void **state)
+FAKE_TEST(dump__list_being_changed_for_long_BUSY)
 {
 	struct fake *f = *state;
 
@@ -108,7 +108,7 @@ static void dump__list_being_changed_for_long_BUSY(void **state)
 			 RPMA_RT_E_BUSY);
 }
 
-static void dump__fd_takes_nothing_PROVIDER(void **state)
+FAKE_TEST(dump__fd_takes_nothing_PROVIDER)
 {
 	struct fake *f = *state;
 	int fds[2];
@@ -144,7 +144,7 @@ static void expect_each(const struct rt_dump_object *object)
 		expect(text, object->fields[i].name);
 }
 
-static void dump__every_counter_in_every_form(void **state)
+FAKE_TEST(dump__every_counter_in_every_form)
 {
 	struct fake *f = *state;
 	enum rpma_rt_dump_format format;
@@ -158,9 +158,8 @@ static void dump__every_counter_in_every_form(void **state)
 }
 
 /* No counter of the statistics was forgotten. */
-static void dump__as_many_counters_as_there_are(void **state)
+TEST(dump__as_many_counters_as_there_are)
 {
-	(void)state;
 	assert_int_equal(stats("pollers")->count * sizeof(uint64_t),
 			 sizeof(struct rpma_rt_poller_stats));
 	assert_int_equal(stats("queues")->count * sizeof(uint64_t) +
@@ -214,7 +213,7 @@ static int count(const char *in, const char *words)
 }
 
 /* Templates and labels name existing fields; each metric is printed. */
-static void dump__table_agrees_with_itself(void **state)
+FAKE_TEST(dump__table_agrees_with_itself)
 {
 	struct fake *f = *state;
 	int metrics = 0;
@@ -231,7 +230,7 @@ static void does_nothing(const struct rpma_rt_completion *item, void *arg)
 	(void)arg;
 }
 
-static void dump__destination_of_each_wr(void **state)
+FAKE_TEST(dump__destination_of_each_wr)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -269,7 +268,7 @@ static void dump__destination_of_each_wr(void **state)
 	ok(rpma_rt_queue_delete(&aside));
 }
 
-static void dump__only_the_oldest(void **state)
+FAKE_TEST(dump__only_the_oldest)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -291,7 +290,7 @@ static void dump__only_the_oldest(void **state)
 /*
  * Retired work requests are not outstanding, though no poster has reaped them.
  */
-static void dump__retired_ones_not_outstanding(void **state)
+FAKE_TEST(dump__retired_ones_not_outstanding)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -306,7 +305,7 @@ static void dump__retired_ones_not_outstanding(void **state)
 	fake_bury(f, &conn);
 }
 
-static void dump__age_since_the_pollers_last_look(void **state)
+FAKE_TEST(dump__age_since_the_pollers_last_look)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -340,7 +339,7 @@ static void post_two_and_dump(void *arg)
 }
 
 /* A thread is inside the verb: the dump does not wait, and counts the line. */
-static void dump__beside_a_poster_COUNTED(void **state)
+FAKE_TEST(dump__beside_a_poster_COUNTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -357,7 +356,7 @@ static void dump__beside_a_poster_COUNTED(void **state)
 }
 
 /* The number is known, and goes down. */
-static void dump__dying_COUNTED(void **state)
+FAKE_TEST(dump__dying_COUNTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -382,7 +381,7 @@ static void dump__dying_COUNTED(void **state)
 }
 
 /* The program has freed its copy of the name. */
-static void dump__queues_by_name(void **state)
+FAKE_TEST(dump__queues_by_name)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	char name[] = "a \"b\" \\c";
@@ -416,7 +415,7 @@ static void dump__queues_by_name(void **state)
 	ok(rpma_rt_queue_delete(&queue));
 }
 
-static void dump__refused_poster_SHOWN(void **state)
+FAKE_TEST(dump__refused_poster_SHOWN)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -433,7 +432,7 @@ static void dump__refused_poster_SHOWN(void **state)
 	fake_bury(f, &conn);
 }
 
-static void dump__cq_room_and_events(void **state)
+FAKE_TEST(dump__cq_room_and_events)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -456,27 +455,4 @@ static void dump__cq_room_and_events(void **state)
 	fake_bury(f, &conn);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(dump__invalid_INVAL),
-		fake_test(dump__after_fork_FORKED),
-		fake_test(dump__no_memory_NOMEM),
-		fake_test(dump__list_being_changed_for_long_BUSY),
-		fake_test(dump__fd_takes_nothing_PROVIDER),
-		fake_test(dump__every_counter_in_every_form),
-		cmocka_unit_test(dump__as_many_counters_as_there_are),
-		fake_test(dump__table_agrees_with_itself),
-		fake_test(dump__destination_of_each_wr),
-		fake_test(dump__only_the_oldest),
-		fake_test(dump__retired_ones_not_outstanding),
-		fake_test(dump__age_since_the_pollers_last_look),
-		fake_test(dump__beside_a_poster_COUNTED),
-		fake_test(dump__dying_COUNTED),
-		fake_test(dump__queues_by_name),
-		fake_test(dump__refused_poster_SHOWN),
-		fake_test(dump__cq_room_and_events),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -29,9 +29,8 @@ static int teardown(void **state)
 	return fake_failed() ? 0 : -1;
 }
 
-static void get__counted(void **state)
+TEST_WITH(get__counted, setup, teardown)
 {
-	(void)state;
 	ok(rt_events_ref(NULL));
 	rt_events_unref();
 }
@@ -65,13 +64,12 @@ static void remove_source(struct rt_source *source)
 	rt_events_call(mute, source);
 }
 
-static void source__ready_until_removed(void **state)
+TEST_WITH(source__ready_until_removed, setup, teardown)
 {
 	struct counter counter = {.source = {.ready = counter_ready}};
 	struct pollfd fd = {.events = POLLIN};
 	uint64_t one = 1;
 
-	(void)state;
 	counter.source.fd = eventfd(0, EFD_CLOEXEC);
 	counter.answer = eventfd(0, EFD_CLOEXEC);
 	ok(rt_events_add(&counter.source));
@@ -131,12 +129,11 @@ static int nothing(void *arg)
 }
 
 /* What it could not take is not lost. */
-static void rest__goes_on_later(void **state)
+TEST_WITH(rest__goes_on_later, setup, teardown)
 {
 	struct pollfd fd = {.events = POLLIN};
 	struct poor poor;
 
-	(void)state;
 	poor_init(&poor, GIVEN_UP + 4);
 	fd.fd = poor.answer;
 	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
@@ -148,12 +145,11 @@ static void rest__goes_on_later(void **state)
 
 /* However often the thread is woken for other things meanwhile, it is not
  * called every time: a few times in hundreds of rounds. */
-static void rest__not_in_every_round(void **state)
+TEST_WITH(rest__not_in_every_round, setup, teardown)
 {
 	struct poor poor;
 	int rounds;
 
-	(void)state;
 	poor_init(&poor, INT_MAX);
 	for (rounds = 0; rounds < 1000; rounds++)
 		ok(rt_events_call(nothing, NULL));
@@ -182,12 +178,11 @@ static void broken_ready(struct rt_source *source)
 }
 
 /* It is given up. */
-static void failed__not_for_ever(void **state)
+TEST_WITH(failed__not_for_ever, setup, teardown)
 {
 	struct broken broken = {.source.ready = broken_ready};
 	int i;
 
-	(void)state;
 	assert_int_equal(sem_init(&broken.called, 0, 0), 0);
 	broken.source.fd = eventfd(1, EFD_CLOEXEC); /* readable for ever */
 	ok(rt_events_add(&broken.source));
@@ -204,14 +199,4 @@ static void failed__not_for_ever(void **state)
 	sem_destroy(&broken.called);
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(get__counted),	    TEST(source__ready_until_removed),
-		TEST(rest__goes_on_later),  TEST(rest__not_in_every_round),
-		TEST(failed__not_for_ever),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -128,13 +128,12 @@ static int read_page(void)
 	return rows;
 }
 
-static void reason__each_step_and_errno_AS_THE_PAGE_SAYS(void **state)
+TEST(reason__each_step_and_errno_AS_THE_PAGE_SAYS)
 {
 	enum rpma_rt_reason reason;
 	int step;
 	int err;
 
-	(void)state;
 	assert_true(read_page() > 5);
 	for (step = 1; step < RT_STEPS; step++) {
 		for (err = 0; err <= ERRNO_MAX; err++) {
@@ -155,13 +154,12 @@ static void reason__each_step_and_errno_AS_THE_PAGE_SAYS(void **state)
 
 /* ------------------------------------------------------------ the words --- */
 
-static void words__each_step_and_errno_COMPLETE(void **state)
+TEST(words__each_step_and_errno_COMPLETE)
 {
 	char words[RT_FAILURE_WORDS];
 	int step;
 	int err;
 
-	(void)state;
 	for (step = 1; step < RT_STEPS; step++) {
 		for (err = RT_ERRNO_UNKNOWN; err <= ERRNO_MAX; err++) {
 			assert_ptr_equal(
@@ -176,11 +174,10 @@ static void words__each_step_and_errno_COMPLETE(void **state)
 	}
 }
 
-static void words__an_example(void **state)
+TEST(words__an_example)
 {
 	char words[RT_FAILURE_WORDS];
 
-	(void)state;
 	assert_string_equal(
 		rt_failure_2str(RT_STEP_QP, ENODEV, words),
 		"making the queue pair failed: No such device: the device is "
@@ -191,9 +188,8 @@ static void words__an_example(void **state)
 
 /* --------------------------------------------------------------- errnos --- */
 
-static void errno__of_an_error(void **state)
+TEST(errno__of_an_error)
 {
-	(void)state;
 	errno = EMFILE;
 	assert_int_equal(rt_failure_errno(RPMA_E_PROVIDER), EMFILE);
 	assert_int_equal(rt_failure_errno(RPMA_E_NOMEM), ENOMEM);
@@ -202,23 +198,11 @@ static void errno__of_an_error(void **state)
 	assert_int_equal(rt_failure_errno(RPMA_RT_E_CLOSED), 0);
 }
 
-static void answer__an_errno_or_beside_it(void **state)
+TEST(answer__an_errno_or_beside_it)
 {
-	(void)state;
 	errno = EMFILE;
 	assert_int_equal(rt_failure_answer(EACCES), EACCES);
 	assert_int_equal(rt_failure_answer(-1), EMFILE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reason__each_step_and_errno_AS_THE_PAGE_SAYS),
-		cmocka_unit_test(words__each_step_and_errno_COMPLETE),
-		cmocka_unit_test(words__an_example),
-		cmocka_unit_test(errno__of_an_error),
-		cmocka_unit_test(answer__an_errno_or_beside_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

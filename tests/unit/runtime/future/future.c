@@ -76,7 +76,7 @@ static void left(struct fake *f, uint64_t context)
 
 /* ------------------------------------------------------------- results --- */
 
-static void poll__result_after_the_batch(void **state)
+FAKE_TEST(poll__result_after_the_batch)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -101,7 +101,7 @@ static void poll__result_after_the_batch(void **state)
 }
 
 /* More than a batch of the poller's has room for. */
-static void poll__many_at_once(void **state)
+FAKE_TEST(poll__many_at_once)
 {
 	struct fake *f = *state;
 	struct rpma_rt_future *futures = calloc(LARGE, sizeof(*futures));
@@ -128,7 +128,7 @@ static void poll__many_at_once(void **state)
 	free(futures);
 }
 
-static void link__the_error_of_a_part(void **state)
+FAKE_TEST(link__the_error_of_a_part)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -183,13 +183,13 @@ static void cancel_beside_a_message(struct fake *f, bool early)
 	fake_bury(f, &conn);
 }
 
-static void cancel__message_to_the_queue(void **state)
+FAKE_TEST(cancel__message_to_the_queue)
 {
 	cancel_beside_a_message(*state, true);
 	cancel_beside_a_message(*state, false);
 }
 
-static void cancel__of_a_send_nothing_in_the_queue(void **state)
+FAKE_TEST(cancel__of_a_send_nothing_in_the_queue)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -207,7 +207,7 @@ static void cancel__of_a_send_nothing_in_the_queue(void **state)
 }
 
 /* The message comes to the queue, whenever the drop happens. */
-static void drop__message_to_the_queue(void **state)
+FAKE_TEST(drop__message_to_the_queue)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -232,7 +232,7 @@ static void drop__message_to_the_queue(void **state)
 }
 
 /* A flushed receive is no message. */
-static void drop__of_a_failure_nothing_in_the_queue(void **state)
+FAKE_TEST(drop__of_a_failure_nothing_in_the_queue)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -258,7 +258,7 @@ static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 		assert_int_equal(rpma_rt_future_drop(future), 1);
 }
 
-static void then__called_once(void **state)
+FAKE_TEST(then__called_once)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -286,7 +286,7 @@ static void then__called_once(void **state)
 }
 
 /* A drop that forbids the function, before and after the result. */
-static void then__dropped_never(void **state)
+FAKE_TEST(then__dropped_never)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -311,7 +311,7 @@ static void then__dropped_never(void **state)
 	fake_bury(f, &conn);
 }
 
-static void then__cancelled_never(void **state)
+FAKE_TEST(then__cancelled_never)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -331,7 +331,7 @@ static void then__cancelled_never(void **state)
 	fake_bury(f, &conn);
 }
 
-static void then__to_the_queue_also_a_failure(void **state)
+FAKE_TEST(then__to_the_queue_also_a_failure)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -348,7 +348,7 @@ static void then__to_the_queue_also_a_failure(void **state)
 }
 
 /* A result led to the queue is not taken back: the result comes there. */
-static void then__to_the_queue_then_cancelled_DONE(void **state)
+FAKE_TEST(then__to_the_queue_then_cancelled_DONE)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -376,7 +376,7 @@ static void then__to_the_queue_then_cancelled_DONE(void **state)
 /* ---------------------------------------------------------------- ends --- */
 
 /* Results without a completion are made up, and CLOSED comes afterwards. */
-static void death__completes_all(void **state)
+FAKE_TEST(death__completes_all)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -403,7 +403,7 @@ static void death__completes_all(void **state)
 }
 
 /* A message in a slot whose connection has closed stays there. */
-static void death__a_result_stays(void **state)
+FAKE_TEST(death__a_result_stays)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -491,7 +491,7 @@ static void cancel_at_the_end(struct fake *f, int which)
 	run(f);
 }
 
-static void cancel__carried_out_after_CLOSED(void **state)
+FAKE_TEST(cancel__carried_out_after_CLOSED)
 {
 	is_stopped = false;
 	cancel_at_the_end(*state, 0);
@@ -499,7 +499,7 @@ static void cancel__carried_out_after_CLOSED(void **state)
 	cancel_at_the_end(*state, 3);
 }
 
-static void cancel__carried_out_by_the_stop(void **state)
+FAKE_TEST(cancel__carried_out_by_the_stop)
 {
 	is_stopped = true;
 	cancel_at_the_end(*state, 0);
@@ -511,7 +511,7 @@ static void cancel__carried_out_by_the_stop(void **state)
 
 #ifdef RT_POISONS
 /* A free slot is never read. */
-static void drop__slot_is_poisoned(void **state)
+FAKE_TEST(drop__slot_is_poisoned)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -534,7 +534,7 @@ static void drop__slot_is_poisoned(void **state)
 #endif
 
 /* The slots of a refused post are free again. */
-static void post__refused_slots_come_back(void **state)
+FAKE_TEST(post__refused_slots_come_back)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
@@ -562,7 +562,7 @@ static void post__refused_slots_come_back(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post__refused_by_the_device_NOT_POSTED(void **state)
+FAKE_TEST(post__refused_by_the_device_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
@@ -580,7 +580,7 @@ static void post__refused_by_the_device_NOT_POSTED(void **state)
 }
 
 /* The poller frees a slot: a refused poster gets WRITABLE. */
-static void post__WRITABLE_for_a_slot_of_the_poller(void **state)
+FAKE_TEST(post__WRITABLE_for_a_slot_of_the_poller)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
@@ -609,7 +609,7 @@ static void run_free(struct fake *f)
 }
 
 /* Blocks of past connections serve other connections. */
-static void block__used_again(void **state)
+FAKE_TEST(block__used_again)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -631,7 +631,7 @@ static void block__used_again(void **state)
 
 /* A connection has as many futures as its configuration says, also in the slots
  * of a past connection with more. */
-static void block__used_again_by_one_with_fewer(void **state)
+FAKE_TEST(block__used_again_by_one_with_fewer)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES + 4);
@@ -659,7 +659,7 @@ static void block__used_again_by_one_with_fewer(void **state)
 }
 
 /* As many blocks as are held stay, and no more. */
-static void block__held_by_many_others_used_again(void **state)
+FAKE_TEST(block__held_by_many_others_used_again)
 {
 	struct fake *f = *state;
 	struct rpma_rt_future held[LARGE / 4];
@@ -688,35 +688,4 @@ static void block__held_by_many_others_used_again(void **state)
 		assert_int_equal(rpma_rt_future_drop(&held[i]), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(poll__result_after_the_batch),
-		fake_test(poll__many_at_once),
-		fake_test(link__the_error_of_a_part),
-		fake_test(cancel__message_to_the_queue),
-		fake_test(cancel__of_a_send_nothing_in_the_queue),
-		fake_test(drop__message_to_the_queue),
-		fake_test(drop__of_a_failure_nothing_in_the_queue),
-		fake_test(then__called_once),
-		fake_test(then__dropped_never),
-		fake_test(then__cancelled_never),
-		fake_test(then__to_the_queue_then_cancelled_DONE),
-		fake_test(then__to_the_queue_also_a_failure),
-		fake_test(death__completes_all),
-		fake_test(death__a_result_stays),
-		fake_test(cancel__carried_out_after_CLOSED),
-		fake_test(cancel__carried_out_by_the_stop),
-#ifdef RT_POISONS
-		fake_test(drop__slot_is_poisoned),
-#endif
-		fake_test(post__refused_slots_come_back),
-		fake_test(post__refused_by_the_device_NOT_POSTED),
-		fake_test(post__WRITABLE_for_a_slot_of_the_poller),
-		fake_test(block__used_again),
-		fake_test(block__used_again_by_one_with_fewer),
-		fake_test(block__held_by_many_others_used_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -29,7 +29,7 @@ static uint32_t way_down(const struct rt_heap_node *node)
 	return length;
 }
 
-static void take__in_order_whatever_the_order_of_insert(void **state)
+TEST(take__in_order_whatever_the_order_of_insert)
 {
 	static const char *const orders[] = {"up", "down", "equal", "random"};
 	struct rt_heap heap;
@@ -39,7 +39,6 @@ static void take__in_order_whatever_the_order_of_insert(void **state)
 	size_t order;
 	uint32_t i;
 
-	(void)state;
 	for (order = 0; order < sizeof(orders) / sizeof(orders[0]); order++) {
 		memset(nodes, 0, sizeof(nodes));
 		memset(&heap, 0, sizeof(heap));
@@ -63,7 +62,7 @@ static void take__in_order_whatever_the_order_of_insert(void **state)
 	}
 }
 
-static void remove__any_the_others_stay(void **state)
+TEST(remove__any_the_others_stay)
 {
 	struct rt_heap heap = {0};
 	uint32_t random = 2;
@@ -71,7 +70,6 @@ static void remove__any_the_others_stay(void **state)
 	uint32_t left = 0;
 	uint32_t i;
 
-	(void)state;
 	memset(nodes, 0, sizeof(nodes));
 	for (i = 0; i < NODES; i++)
 		rt_heap_insert(&heap, &nodes[i], next_random(&random));
@@ -92,13 +90,12 @@ static void remove__any_the_others_stay(void **state)
 	assert_int_equal(left, (NODES + 2) / 3);
 }
 
-static void insert__again_after_removal(void **state)
+TEST(insert__again_after_removal)
 {
 	struct rt_heap heap = {0};
 	struct rt_heap_node a = {0};
 	struct rt_heap_node b = {0};
 
-	(void)state;
 	assert_false(rt_heap_has(&heap, &a));
 	rt_heap_insert(&heap, &a, 5);
 	rt_heap_insert(&heap, &b, 6);
@@ -109,13 +106,4 @@ static void insert__again_after_removal(void **state)
 	assert_ptr_equal(heap.first, &a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(take__in_order_whatever_the_order_of_insert),
-		cmocka_unit_test(remove__any_the_others_stay),
-		cmocka_unit_test(insert__again_after_removal),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

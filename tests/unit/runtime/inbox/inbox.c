@@ -3,14 +3,9 @@
 
 /* The inbox: order, messages that free or push themselves, the ring. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "../../../cases.h"
 #include "base/inbox.h"
 #include "rt_stub.h"
 
@@ -69,7 +64,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void run__empty_NONE(void **state)
+TEST_WITH(run__empty_NONE, setup, teardown)
 {
 	struct owner *owner = *state;
 
@@ -77,7 +72,7 @@ static void run__empty_NONE(void **state)
 	assert_int_equal(rt_inbox_run_owner(&owner->inbox, owner), 0);
 }
 
-static void run__several_IN_ORDER(void **state)
+TEST_WITH(run__several_IN_ORDER, setup, teardown)
 {
 	struct owner *owner = *state;
 	struct numbered messages[3];
@@ -94,7 +89,7 @@ static void run__several_IN_ORDER(void **state)
 	assert_true(rt_inbox_is_empty(&owner->inbox));
 }
 
-static void run__message_frees_itself_FINE(void **state)
+TEST_WITH(run__message_frees_itself_FINE, setup, teardown)
 {
 	struct owner *owner = *state;
 	struct numbered *message;
@@ -112,7 +107,7 @@ static void run__message_frees_itself_FINE(void **state)
 }
 
 /* one that always comes back does not keep its owner for ever */
-static void run__message_pushes_itself_NEXT_CALL(void **state)
+TEST_WITH(run__message_pushes_itself_NEXT_CALL, setup, teardown)
 {
 	struct owner *owner = *state;
 	struct numbered again = {.msg.fn = note_and_push_again, .id = 1};
@@ -129,7 +124,7 @@ static void run__message_pushes_itself_NEXT_CALL(void **state)
 	assert_int_equal(owner->log[2], 1);
 }
 
-static void push__owner_asleep_RINGS(void **state)
+TEST_WITH(push__owner_asleep_RINGS, setup, teardown)
 {
 	struct owner *owner = *state;
 	struct numbered message = {.msg.fn = note};
@@ -141,16 +136,4 @@ static void push__owner_asleep_RINGS(void **state)
 	assert_int_equal(rt_inbox_run_owner(&owner->inbox, owner), 1);
 }
 
-int main(void)
-{
-#define ON_OWNER(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		ON_OWNER(run__empty_NONE),
-		ON_OWNER(run__several_IN_ORDER),
-		ON_OWNER(run__message_frees_itself_FINE),
-		ON_OWNER(run__message_pushes_itself_NEXT_CALL),
-		ON_OWNER(push__owner_asleep_RINGS),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -54,7 +54,7 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn)
 	ok(rpma_rt_conn_unref(conn));
 }
 
-static void off__nothing(void **state)
+FAKE_TEST(off__nothing)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -64,7 +64,7 @@ static void off__nothing(void **state)
 	fake_bury(f, &conn);
 }
 
-static void room__one_more(void **state)
+FAKE_TEST(room__one_more)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -78,7 +78,7 @@ static void room__one_more(void **state)
 	fake_bury(f, &conn);
 }
 
-static void idle__one_under_way_at_most(void **state)
+FAKE_TEST(idle__one_under_way_at_most)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
@@ -105,7 +105,7 @@ static void idle__one_under_way_at_most(void **state)
 	fake_bury(f, &conn);
 }
 
-static void busy__none(void **state)
+FAKE_TEST(busy__none)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
@@ -122,7 +122,7 @@ static void busy__none(void **state)
 	fake_bury(f, &conn);
 }
 
-static void failed__ERROR(void **state)
+FAKE_TEST(failed__ERROR)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
@@ -134,7 +134,7 @@ static void failed__ERROR(void **state)
 }
 
 /* Closed while one is under way: it is flushed, behind the marker. */
-static void closed__flushed_one_means_nothing(void **state)
+FAKE_TEST(closed__flushed_one_means_nothing)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
@@ -156,7 +156,7 @@ static void closed__flushed_one_means_nothing(void **state)
 }
 
 /* The device refuses it: again after a period, and the connection lives. */
-static void refused__again_later(void **state)
+FAKE_TEST(refused__again_later)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
@@ -172,7 +172,7 @@ static void refused__again_later(void **state)
 }
 
 /* Each its own; they end in any order. */
-static void several__each_its_own(void **state)
+FAKE_TEST(several__each_its_own)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conns[3];
@@ -191,7 +191,7 @@ static void several__each_its_own(void **state)
 }
 
 /* By hand the fd becomes readable when it is due. */
-static void manual__the_fd_wakes(void **state)
+FAKE_TEST(manual__the_fd_wakes)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -210,7 +210,7 @@ static void manual__the_fd_wakes(void **state)
 	fake_bury(f, &conn);
 }
 
-static void manual__the_backstop_too(void **state)
+FAKE_TEST(manual__the_backstop_too)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -232,20 +232,4 @@ static void manual__the_backstop_too(void **state)
 	fake_bury(f, &conn);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(off__nothing),
-		fake_test(room__one_more),
-		fake_test(idle__one_under_way_at_most),
-		fake_test(busy__none),
-		fake_test(failed__ERROR),
-		fake_test(closed__flushed_one_means_nothing),
-		fake_test(refused__again_later),
-		fake_test(several__each_its_own),
-		fake_test(manual__the_fd_wakes),
-		fake_test(manual__the_backstop_too),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

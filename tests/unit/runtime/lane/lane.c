@@ -6,14 +6,9 @@
  * flag, which bell is rung when.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "../../../cases.h"
 #include "queue/lane.h"
 #include "rt_stub.h"
 
@@ -113,7 +108,7 @@ static void expect_empty(struct world *world)
 			 0);
 }
 
-static void write__first_and_second_TRUE_ONCE(void **state)
+TEST_WITH(write__first_and_second_TRUE_ONCE, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
@@ -125,7 +120,7 @@ static void write__first_and_second_TRUE_ONCE(void **state)
 	rt_lane_publish_poller(world->lane);
 }
 
-static void write__not_published_NOT_SEEN(void **state)
+TEST_WITH(write__not_published_NOT_SEEN, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
@@ -137,7 +132,7 @@ static void write__not_published_NOT_SEEN(void **state)
 }
 
 /* more than the ring has room for: the rest waits in the spill */
-static void write__more_than_fit_RING_FULL_AT_PUBLISH(void **state)
+TEST_WITH(write__more_than_fit_RING_FULL_AT_PUBLISH, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion item;
@@ -156,7 +151,7 @@ static void write__more_than_fit_RING_FULL_AT_PUBLISH(void **state)
 	expect_taken(world, SIZE, 1);
 }
 
-static void publish__every_field_COPIED(void **state)
+TEST_WITH(publish__every_field_COPIED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion item = {
@@ -181,7 +176,7 @@ static void publish__every_field_COPIED(void **state)
 /*
  * batches that do not divide the size meet the end of the ring at every offset
  */
-static void publish__round_the_ring_IN_ORDER(void **state)
+TEST_WITH(publish__round_the_ring_IN_ORDER, setup, teardown)
 {
 	struct world *world = *state;
 	uint64_t next = 0;
@@ -193,7 +188,7 @@ static void publish__round_the_ring_IN_ORDER(void **state)
 	}
 }
 
-static void publish__index_wraps_IN_ORDER(void **state)
+TEST_WITH(publish__index_wraps_IN_ORDER, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = world->lane;
@@ -212,7 +207,7 @@ static void publish__index_wraps_IN_ORDER(void **state)
 	expect_taken(world, SIZE, 3);
 }
 
-static void take__more_than_max_REST_STAYS(void **state)
+TEST_WITH(take__more_than_max_REST_STAYS, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -223,7 +218,7 @@ static void take__more_than_max_REST_STAYS(void **state)
 	expect_empty(world);
 }
 
-static void publish__ring_full_SPILLS(void **state)
+TEST_WITH(publish__ring_full_SPILLS, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -235,7 +230,7 @@ static void publish__ring_full_SPILLS(void **state)
 }
 
 /* items that do not fit go to the spill, although the first part went direct */
-static void publish__fits_in_part_IN_ORDER(void **state)
+TEST_WITH(publish__fits_in_part_IN_ORDER, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -248,7 +243,7 @@ static void publish__fits_in_part_IN_ORDER(void **state)
 }
 
 /* room in the ring does not let the new overtake the spilled */
-static void publish__room_but_spilling_BEHIND(void **state)
+TEST_WITH(publish__room_but_spilling_BEHIND, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -261,7 +256,7 @@ static void publish__room_but_spilling_BEHIND(void **state)
 	assert_false(rt_lane_is_spilling_poller(world->lane));
 }
 
-static void retry__no_room_NONE(void **state)
+TEST_WITH(retry__no_room_NONE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -270,7 +265,7 @@ static void retry__no_room_NONE(void **state)
 	assert_true(rt_lane_is_spilling_poller(world->lane));
 }
 
-static void retry__room_for_some_IN_ORDER(void **state)
+TEST_WITH(retry__room_for_some_IN_ORDER, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -284,7 +279,7 @@ static void retry__room_for_some_IN_ORDER(void **state)
 }
 
 /* the ring of the spill wraps around too */
-static void retry__spill_goes_round_IN_ORDER(void **state)
+TEST_WITH(retry__spill_goes_round_IN_ORDER, setup, teardown)
 {
 	struct world *world = *state;
 	uint64_t in = 0;
@@ -301,7 +296,7 @@ static void retry__spill_goes_round_IN_ORDER(void **state)
 	}
 }
 
-static void backlogged__at_limit_SET_CLEARED_AT_HALF(void **state)
+TEST_WITH(backlogged__at_limit_SET_CLEARED_AT_HALF, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = world->lane;
@@ -324,7 +319,7 @@ static void backlogged__at_limit_SET_CLEARED_AT_HALF(void **state)
 }
 
 /* the credits given back between the two may not be used: flagged before */
-static void write__spill_reaches_limit_BACKLOGGED_NOT_SEEN(void **state)
+TEST_WITH(write__spill_reaches_limit_BACKLOGGED_NOT_SEEN, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion item;
@@ -343,14 +338,14 @@ static void write__spill_reaches_limit_BACKLOGGED_NOT_SEEN(void **state)
 	expect_taken(world, SIZE, 4);
 }
 
-static void arm__not_spilling_FALSE(void **state)
+TEST_WITH(arm__not_spilling_FALSE, setup, teardown)
 {
 	struct world *world = *state;
 
 	assert_false(rt_lane_arm_spill_poller(world->lane));
 }
 
-static void has_room__half_free_TRUE(void **state)
+TEST_WITH(has_room__half_free_TRUE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -363,7 +358,7 @@ static void has_room__half_free_TRUE(void **state)
 }
 
 /* the poller sleeps; the taker that frees half of the ring rings */
-static void take__poller_sleeps_on_spill_RINGS_AT_HALF(void **state)
+TEST_WITH(take__poller_sleeps_on_spill_RINGS_AT_HALF, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -379,7 +374,7 @@ static void take__poller_sleeps_on_spill_RINGS_AT_HALF(void **state)
 
 /* the taker freed the room just before the poller armed: the last look, after
  * the fence, rings */
-static void ring_poller__armed_after_take_RINGS(void **state)
+TEST_WITH(ring_poller__armed_after_take_RINGS, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -393,7 +388,7 @@ static void ring_poller__armed_after_take_RINGS(void **state)
 	rt_bell_cancel(world->bell);
 }
 
-static void ring_poller__spill_emptied_QUIET(void **state)
+TEST_WITH(ring_poller__spill_emptied_QUIET, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -407,7 +402,7 @@ static void ring_poller__spill_emptied_QUIET(void **state)
 	rt_bell_cancel(world->bell);
 }
 
-static void swap_spill__content_MOVED(void **state)
+TEST_WITH(swap_spill__content_MOVED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_spill *bigger = rt_spill_new(2 * SPILL);
@@ -426,7 +421,7 @@ static void swap_spill__content_MOVED(void **state)
 }
 
 /* two openers may cross: the smaller request does not shrink the spill */
-static void swap_spill__smaller_COMES_BACK(void **state)
+TEST_WITH(swap_spill__smaller_COMES_BACK, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_spill *smaller = rt_spill_new(SPILL - 1);
@@ -437,7 +432,7 @@ static void swap_spill__smaller_COMES_BACK(void **state)
 	rt_spill_delete(smaller);
 }
 
-static void drain__ring_and_spill_IN_ORDER_NO_RING(void **state)
+TEST_WITH(drain__ring_and_spill_IN_ORDER_NO_RING, setup, teardown)
 {
 	struct world *world = *state;
 	uint32_t i;
@@ -456,7 +451,7 @@ static void drain__ring_and_spill_IN_ORDER_NO_RING(void **state)
 			 0);
 }
 
-static void init__no_memory_NOMEM(void **state)
+TEST_WITH(init__no_memory_NOMEM, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = aligned_alloc(RT_APART, sizeof(*lane));
@@ -473,43 +468,10 @@ static void init__no_memory_NOMEM(void **state)
 	free(lane);
 }
 
-static void spill_new__no_memory_NULL(void **state)
+TEST(spill_new__no_memory_NULL)
 {
-	(void)state;
 	fail_after = 0;
 	assert_null(rt_spill_new(1));
 }
 
-int main(void)
-{
-#define ON_LANE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		ON_LANE(write__first_and_second_TRUE_ONCE),
-		ON_LANE(write__not_published_NOT_SEEN),
-		ON_LANE(write__more_than_fit_RING_FULL_AT_PUBLISH),
-		ON_LANE(publish__every_field_COPIED),
-		ON_LANE(publish__round_the_ring_IN_ORDER),
-		ON_LANE(publish__index_wraps_IN_ORDER),
-		ON_LANE(take__more_than_max_REST_STAYS),
-		ON_LANE(publish__ring_full_SPILLS),
-		ON_LANE(publish__fits_in_part_IN_ORDER),
-		ON_LANE(publish__room_but_spilling_BEHIND),
-		ON_LANE(retry__no_room_NONE),
-		ON_LANE(retry__room_for_some_IN_ORDER),
-		ON_LANE(retry__spill_goes_round_IN_ORDER),
-		ON_LANE(backlogged__at_limit_SET_CLEARED_AT_HALF),
-		ON_LANE(write__spill_reaches_limit_BACKLOGGED_NOT_SEEN),
-		ON_LANE(arm__not_spilling_FALSE),
-		ON_LANE(has_room__half_free_TRUE),
-		ON_LANE(take__poller_sleeps_on_spill_RINGS_AT_HALF),
-		ON_LANE(ring_poller__armed_after_take_RINGS),
-		ON_LANE(ring_poller__spill_emptied_QUIET),
-		ON_LANE(swap_spill__content_MOVED),
-		ON_LANE(swap_spill__smaller_COMES_BACK),
-		ON_LANE(drain__ring_and_spill_IN_ORDER_NO_RING),
-		ON_LANE(init__no_memory_NOMEM),
-		cmocka_unit_test(spill_new__no_memory_NULL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -87,20 +87,18 @@ static void finish(uint64_t wr_id, bool success)
 	assert_true(entry->wr_id == wr_id);
 }
 
-static void init__depth_0_has_no_room(void **state)
+TEST_WITH(init__depth_0_has_no_room, setup, teardown)
 {
 	struct rt_ledger other;
 
-	(void)state;
 	make(&other, 0);
 	assert_int_equal(rt_ledger_room(&other), 0);
 	assert_null(rt_ledger_take_unfinished(&other));
 	free(other.entries);
 }
 
-static void room__never_beyond_depth(void **state)
+TEST_WITH(room__never_beyond_depth, setup, teardown)
 {
-	(void)state;
 	append(0, "SSSSS");
 	assert_int_equal(rt_ledger_room(&ledger), 1);
 	append(5, "S");
@@ -115,11 +113,10 @@ static void expect_group(uint32_t *retired, uint32_t count)
 	rt_ledger_reap(&ledger, *retired);
 }
 
-static void reap__unsignaled_before_a_retired_one(void **state)
+TEST_WITH(reap__unsignaled_before_a_retired_one, setup, teardown)
 {
 	uint32_t retired = 0;
 
-	(void)state;
 	append(0, "uuSuS");
 	expect_group(&retired, 3);
 	assert_int_equal(rt_ledger_room(&ledger), DEPTH - 2);
@@ -134,12 +131,11 @@ static void reap__unsignaled_before_a_retired_one(void **state)
 	assert_int_equal(ledger.head, ledger.tail);
 }
 
-static void reap__counts_wrap(void **state)
+TEST_WITH(reap__counts_wrap, setup, teardown)
 {
 	uint32_t retired = UINT32_MAX - 2;
 	uint32_t i;
 
-	(void)state;
 	ledger.head = ledger.tail = retired;
 	for (i = 0; i < 8; i++) {
 		append(i, "uS");
@@ -150,13 +146,12 @@ static void reap__counts_wrap(void **state)
 }
 
 /* In every mixture, a full ledger holds a signaled work request. */
-static void must_signal__full_ledger_has_one(void **state)
+TEST_WITH(must_signal__full_ledger_has_one, setup, teardown)
 {
 	uint32_t depth;
 	uint32_t signaled;
 	uint32_t i;
 
-	(void)state;
 	for (depth = 1; depth < 20; depth++) {
 		struct rt_ledger other;
 
@@ -173,9 +168,8 @@ static void must_signal__full_ledger_has_one(void **state)
 	}
 }
 
-static void finish__in_order(void **state)
+TEST_WITH(finish__in_order, setup, teardown)
 {
-	(void)state;
 	append(0, "SSS");
 	finish(0, true);
 	finish(1, false);
@@ -183,9 +177,8 @@ static void finish__in_order(void **state)
 	expect_nothing_unfinished();
 }
 
-static void finish__unknown_NULL(void **state)
+TEST_WITH(finish__unknown_NULL, setup, teardown)
 {
-	(void)state;
 	assert_null(rt_ledger_finish(&ledger, 0, true));
 	append(0, "S");
 	assert_null(rt_ledger_finish(&ledger, 1, true));
@@ -195,11 +188,10 @@ static void finish__unknown_NULL(void **state)
 }
 
 /* Work requests with the same wr_id: each completion takes the oldest left. */
-static void finish__same_wr_id_oldest_first(void **state)
+TEST_WITH(finish__same_wr_id_oldest_first, setup, teardown)
 {
 	const struct rt_ledger_entry *first;
 
-	(void)state;
 	append_one(&ledger, 9, IBV_WC_SEND, true);
 	append_one(&ledger, 9, IBV_WC_RDMA_READ, true);
 	first = rt_ledger_finish(&ledger, 9, false);
@@ -209,9 +201,8 @@ static void finish__same_wr_id_oldest_first(void **state)
 	expect_nothing_unfinished();
 }
 
-static void finish__success_infers_unsignaled_before(void **state)
+TEST_WITH(finish__success_infers_unsignaled_before, setup, teardown)
 {
-	(void)state;
 	append(0, "uuSu");
 	finish(2, true);
 	expect_unfinished(3);
@@ -220,9 +211,8 @@ static void finish__success_infers_unsignaled_before(void **state)
 
 /* The first error implies that earlier work requests are done; later nothing
  * can be inferred. */
-static void finish__first_error_infers_later_do_not(void **state)
+TEST_WITH(finish__first_error_infers_later_do_not, setup, teardown)
 {
-	(void)state;
 	append(0, "uSuS");
 	finish(1, false);
 	assert_int_equal(ledger.head, 2);
@@ -231,9 +221,8 @@ static void finish__first_error_infers_later_do_not(void **state)
 	expect_nothing_unfinished();
 }
 
-static void finish__failed_unsignaled_has_its_own(void **state)
+TEST_WITH(finish__failed_unsignaled_has_its_own, setup, teardown)
 {
-	(void)state;
 	append(0, "uuS");
 	finish(0, false);
 	finish(1, false);
@@ -241,18 +230,16 @@ static void finish__failed_unsignaled_has_its_own(void **state)
 	expect_nothing_unfinished();
 }
 
-static void marker__finishes_what_wanted_errors_only(void **state)
+TEST_WITH(marker__finishes_what_wanted_errors_only, setup, teardown)
 {
-	(void)state;
 	append(0, "oSoe");
 	rt_ledger_finish_marker(&ledger);
 	expect_unfinished(1); /* owed, marker or not */
 	expect_nothing_unfinished();
 }
 
-static void marker__after_error_the_same(void **state)
+TEST_WITH(marker__after_error_the_same, setup, teardown)
 {
-	(void)state;
 	append(0, "SooS");
 	finish(0, false);
 	rt_ledger_finish_marker(&ledger);
@@ -261,11 +248,10 @@ static void marker__after_error_the_same(void **state)
 }
 
 /* two silent successes, a failure, a flush; equal ids */
-static void marker__equal_wr_ids_two_completions(void **state)
+TEST_WITH(marker__equal_wr_ids_two_completions, setup, teardown)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		append(7, "o");
 	assert_non_null(rt_ledger_finish(&ledger, 7 | RT_ON_ERROR_ONLY, false));
@@ -277,11 +263,10 @@ static void marker__equal_wr_ids_two_completions(void **state)
 /*
  * a success belongs to a signaled work request, whatever has the same id before
  */
-static void finish__success_of_the_signaled_one(void **state)
+TEST_WITH(finish__success_of_the_signaled_one, setup, teardown)
 {
 	const struct rt_ledger_entry *entry;
 
-	(void)state;
 	append(7, "o");
 	append(7, "o");
 	append(7, "e");
@@ -291,9 +276,8 @@ static void finish__success_of_the_signaled_one(void **state)
 	expect_nothing_unfinished();
 }
 
-static void take_unfinished__in_order_across_the_wrap(void **state)
+TEST_WITH(take_unfinished__in_order_across_the_wrap, setup, teardown)
 {
-	(void)state;
 	append(0, "SSSSS");
 	rt_ledger_reap(&ledger, 5);
 	append(5, "SSSSSS");
@@ -352,11 +336,10 @@ static void play(uint32_t count, uint32_t parts, uint32_t fails, uint32_t known,
 		seen[entry->wr_id & ~RT_ON_ERROR_ONLY]++;
 }
 
-static void link__one_outcome_whatever_fails(void **state)
+TEST_WITH(link__one_outcome_whatever_fails, setup, teardown)
 {
 	uint32_t count, parts, fails, known, i;
 
-	(void)state;
 	for (count = 2; count <= LINK; count++)
 		for (parts = 0; parts < 1u << (count - 1); parts++)
 			for (fails = 0; fails <= count; fails++)
@@ -377,13 +360,12 @@ static void link__one_outcome_whatever_fails(void **state)
 
 /* The device refused the rest of a link: a failed part completes nothing; the
  * last completes once, at the end. */
-static void link__cut_off_completes_at_the_end(void **state)
+TEST_WITH(link__cut_off_completes_at_the_end, setup, teardown)
 {
 	const struct rt_ledger_entry *entry;
 	uint32_t taken;
 	uint32_t i;
 
-	(void)state;
 	for (taken = 0; taken < 3; taken++) {
 		append_link(3, 3);
 		rt_ledger_refuse(&ledger, 3 - taken);
@@ -406,12 +388,11 @@ static void link__cut_off_completes_at_the_end(void **state)
 }
 
 /* Has no completion of the device, and completes at the end, silent or not. */
-static void refuse__completes_at_the_end_alone(void **state)
+TEST_WITH(refuse__completes_at_the_end_alone, setup, teardown)
 {
 	const struct rt_ledger_entry *entry;
 	int i;
 
-	(void)state;
 	append(0, "Suo");
 	append(0, "So");
 	rt_ledger_refuse(&ledger, 2);
@@ -430,11 +411,10 @@ static void refuse__completes_at_the_end_alone(void **state)
 }
 
 /* The device has entries in front of the refused ones: unknown, not refused. */
-static void refuse__those_in_front_are_posted(void **state)
+TEST_WITH(refuse__those_in_front_are_posted, setup, teardown)
 {
 	const struct rt_ledger_entry *entry;
 
-	(void)state;
 	append(0, "SS");
 	rt_ledger_refuse(&ledger, 1);
 	entry = rt_ledger_take_unfinished(&ledger);
@@ -446,31 +426,4 @@ static void refuse__those_in_front_are_posted(void **state)
 	expect_nothing_unfinished();
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(init__depth_0_has_no_room),
-		TEST(room__never_beyond_depth),
-		TEST(reap__unsignaled_before_a_retired_one),
-		TEST(reap__counts_wrap),
-		TEST(must_signal__full_ledger_has_one),
-		TEST(finish__in_order),
-		TEST(finish__unknown_NULL),
-		TEST(finish__same_wr_id_oldest_first),
-		TEST(finish__success_infers_unsignaled_before),
-		TEST(finish__first_error_infers_later_do_not),
-		TEST(finish__failed_unsignaled_has_its_own),
-		TEST(marker__finishes_what_wanted_errors_only),
-		TEST(marker__after_error_the_same),
-		TEST(marker__equal_wr_ids_two_completions),
-		TEST(finish__success_of_the_signaled_one),
-		TEST(take_unfinished__in_order_across_the_wrap),
-		TEST(link__one_outcome_whatever_fails),
-		TEST(link__cut_off_completes_at_the_end),
-		TEST(refuse__completes_at_the_end_alone),
-		TEST(refuse__those_in_front_are_posted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

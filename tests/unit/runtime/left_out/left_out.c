@@ -6,14 +6,9 @@
  * long the ring is due, and which bell is rung in the end.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "../../../cases.h"
 #include "base/self.h"
 #include "queue/impl.h"
 #include "queue/lane.h"
@@ -78,7 +73,7 @@ static void publish(struct world *world, uint32_t count)
 	rt_left_out_add_poller(&world->list, world->lane, world->self);
 }
 
-static void may__armed_by_the_runner_ONLY(void **state)
+TEST_WITH(may__armed_by_the_runner_ONLY, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -92,7 +87,7 @@ static void may__armed_by_the_runner_ONLY(void **state)
 	rt_bell_take_back(&world->queue->bell, RT_BELL_ON_FUTEX);
 }
 
-static void may__never_armed_FALSE(void **state)
+TEST_WITH(may__never_armed_FALSE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -100,7 +95,7 @@ static void may__never_armed_FALSE(void **state)
 	assert_false(rt_left_out_may(world->lane, world->self));
 }
 
-static void may__shared_FALSE(void **state)
+TEST_WITH(may__shared_FALSE, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
@@ -116,7 +111,7 @@ static void may__shared_FALSE(void **state)
 	assert_int_equal(rpma_rt_queue_delete(&queue), 0);
 }
 
-static void due__until_all_is_taken(void **state)
+TEST_WITH(due__until_all_is_taken, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -131,7 +126,7 @@ static void due__until_all_is_taken(void **state)
 	assert_false(stub_is_readable(world->fd));
 }
 
-static void due__listed_twice_ONCE(void **state)
+TEST_WITH(due__listed_twice_ONCE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -144,7 +139,7 @@ static void due__listed_twice_ONCE(void **state)
 }
 
 /* another thread took the queue over, and armed it */
-static void due__armed_by_another_RUNG(void **state)
+TEST_WITH(due__armed_by_another_RUNG, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -156,7 +151,7 @@ static void due__armed_by_another_RUNG(void **state)
 	take(world);
 }
 
-static void ring__poller_goes_to_another_RUNG(void **state)
+TEST_WITH(ring__poller_goes_to_another_RUNG, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -167,7 +162,7 @@ static void ring__poller_goes_to_another_RUNG(void **state)
 	take(world);
 }
 
-static void ring__all_was_taken_QUIET(void **state)
+TEST_WITH(ring__all_was_taken_QUIET, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -178,7 +173,7 @@ static void ring__all_was_taken_QUIET(void **state)
 	assert_true(rt_left_out_is_empty(&world->list));
 }
 
-static void delete__queue_of_the_list_FORGOTTEN(void **state)
+TEST_WITH(delete__queue_of_the_list_FORGOTTEN, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -189,20 +184,4 @@ static void delete__queue_of_the_list_FORGOTTEN(void **state)
 	assert_false(rt_left_out_is_due_poller(&world->list, world->self));
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(may__armed_by_the_runner_ONLY),
-		TEST(may__never_armed_FALSE),
-		TEST(may__shared_FALSE),
-		TEST(due__until_all_is_taken),
-		TEST(due__listed_twice_ONCE),
-		TEST(due__armed_by_another_RUNG),
-		TEST(ring__poller_goes_to_another_RUNG),
-		TEST(ring__all_was_taken_QUIET),
-		TEST(delete__queue_of_the_list_FORGOTTEN),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -9,15 +9,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdatomic.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "../../../cases.h"
 #include "base/log.h"
 #include "rpma_rt.h"
 
@@ -72,14 +68,13 @@ say(uint64_t now_ns, const struct rt_log_place *place, const char *format, ...)
 	va_end(args);
 }
 
-static void pass__ten_a_second_THEN_A_COUNT(void **state)
+TEST(pass__ten_a_second_THEN_A_COUNT)
 {
 	static const char file[] = "a.c";
 	uint32_t left_out = 7;
 	bool is_last = true;
 	int i;
 
-	(void)state;
 	for (i = 1; i <= 10; i++) {
 		assert_true(rt_limit_pass(5 * SECOND + (uint64_t)i, file, 1,
 					  &left_out, &is_last));
@@ -94,13 +89,12 @@ static void pass__ten_a_second_THEN_A_COUNT(void **state)
 	assert_int_equal(left_out, 0); /* said once */
 }
 
-static void pass__places_EACH_FOR_ITSELF(void **state)
+TEST(pass__places_EACH_FOR_ITSELF)
 {
 	static const char file[] = "b.c";
 	static const char other[] = "c.c";
 	int i;
 
-	(void)state;
 	for (i = 0; i < 10; i++)
 		assert_true(pass(SECOND, file, 1));
 	assert_false(pass(SECOND, file, 1));
@@ -111,12 +105,11 @@ static void pass__places_EACH_FOR_ITSELF(void **state)
 }
 
 /* A thread that read the clock, and was late. */
-static void pass__clock_of_before_COUNTS_NOW(void **state)
+TEST(pass__clock_of_before_COUNTS_NOW)
 {
 	static const char file[] = "d.c";
 	int i;
 
-	(void)state;
 	for (i = 0; i < 10; i++)
 		assert_true(pass(3 * SECOND - (uint64_t)(i % 2), file, 1));
 	/* the first was in the second before: not a second ten of it */
@@ -140,14 +133,13 @@ static void *log_much(void *arg)
 	return NULL;
 }
 
-static void pass__threads_TEN_TOGETHER(void **state)
+TEST(pass__threads_TEN_TOGETHER)
 {
 	pthread_t threads[THREADS];
 	uint32_t left_out;
 	bool is_last;
 	int i;
 
-	(void)state;
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, log_much, NULL), 0);
@@ -161,12 +153,11 @@ static void pass__threads_TEN_TOGETHER(void **state)
 	assert_int_equal(left_out, THREADS * EACH - 10);
 }
 
-static void log__count_IN_THE_NEXT_MESSAGE(void **state)
+TEST(log__count_IN_THE_NEXT_MESSAGE)
 {
 	const struct rt_log_place *place = RT_LOG_HERE;
 	int i;
 
-	(void)state;
 	count_said = 0;
 	for (i = 1; i <= 12; i++)
 		say(SECOND, place, "number %d", i);
@@ -179,12 +170,11 @@ static void log__count_IN_THE_NEXT_MESSAGE(void **state)
 	assert_int_equal(level_said, RPMA_LOG_LEVEL_ERROR);
 }
 
-static void log__below_the_threshold_NOT_COUNTED(void **state)
+TEST(log__below_the_threshold_NOT_COUNTED)
 {
 	const struct rt_log_place *place = RT_LOG_HERE;
 	int i;
 
-	(void)state;
 	threshold = RPMA_LOG_DISABLED;
 	count_said = 0;
 	for (i = 0; i < 30; i++)
@@ -197,9 +187,8 @@ static void log__below_the_threshold_NOT_COUNTED(void **state)
 
 /* ------------------------------------------------------------- reasons --- */
 
-static void refuse__LEVEL_OF_ITS_ERROR(void **state)
+TEST(refuse__LEVEL_OF_ITS_ERROR)
 {
-	(void)state;
 	threshold = RPMA_LOG_LEVEL_INFO;
 	assert_int_equal(RT_REFUSE(RPMA_E_INVAL, "a %d", 1), RPMA_E_INVAL);
 	assert_int_equal(level_said, RPMA_LOG_LEVEL_ERROR);
@@ -211,13 +200,12 @@ static void refuse__LEVEL_OF_ITS_ERROR(void **state)
 	threshold = RPMA_LOG_LEVEL_WARNING;
 }
 
-static void refuse_null__NAMES_THE_FIRST(void **state)
+TEST(refuse_null__NAMES_THE_FIRST)
 {
 	const char *one = "";
 	const char *two = NULL;
 	const char *three = NULL;
 
-	(void)state;
 	assert_int_equal(RT_REFUSE_NULL(one), 0);
 	assert_int_equal(RT_REFUSE_NULL(one, two, three), RPMA_E_INVAL);
 	assert_string_equal(said, "two is NULL");
@@ -226,9 +214,8 @@ static void refuse_null__NAMES_THE_FIRST(void **state)
 }
 
 /* Noted under a lock, logged without, once. */
-static void later__SAID_AT_THE_END(void **state)
+TEST(later__SAID_AT_THE_END)
 {
-	(void)state;
 	count_said = 0;
 	assert_int_equal(rt_refuse_later(RPMA_E_INVAL, "it is %ld", 5),
 			 RPMA_E_INVAL);
@@ -246,9 +233,8 @@ static void later__SAID_AT_THE_END(void **state)
 			    "none: eventfd() failed: Too many open files");
 }
 
-static void later__of_another_error_DROPPED(void **state)
+TEST(later__of_another_error_DROPPED)
 {
-	(void)state;
 	count_said = 0;
 	rt_refuse_later(RPMA_E_INVAL, "it is %ld", 5);
 	assert_int_equal(RT_REFUSED(RPMA_E_NOMEM, "none"), RPMA_E_NOMEM);
@@ -261,20 +247,4 @@ static void later__of_another_error_DROPPED(void **state)
 	assert_int_equal(RT_REFUSED(0, "none"), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pass__ten_a_second_THEN_A_COUNT),
-		cmocka_unit_test(pass__places_EACH_FOR_ITSELF),
-		cmocka_unit_test(pass__clock_of_before_COUNTS_NOW),
-		cmocka_unit_test(pass__threads_TEN_TOGETHER),
-		cmocka_unit_test(log__count_IN_THE_NEXT_MESSAGE),
-		cmocka_unit_test(log__below_the_threshold_NOT_COUNTED),
-		cmocka_unit_test(refuse__LEVEL_OF_ITS_ERROR),
-		cmocka_unit_test(refuse_null__NAMES_THE_FIRST),
-		cmocka_unit_test(later__SAID_AT_THE_END),
-		cmocka_unit_test(later__of_another_error_DROPPED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -68,7 +68,7 @@ static void expect(const struct fake *f, int i, uint64_t context, uint8_t flags)
 
 /* ----------------------------------------------------------------- room --- */
 
-static void line__full_CREDIT_then_one_WRITABLE(void **state)
+FAKE_TEST(line__full_CREDIT_then_one_WRITABLE)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -95,7 +95,7 @@ static void line__full_CREDIT_then_one_WRITABLE(void **state)
 }
 
 /* The default is as many as the queue holds; NO_WAITING is the queue alone. */
-static void line__so_many_as_were_asked_for(void **state)
+FAKE_TEST(line__so_many_as_were_asked_for)
 {
 	const uint32_t waiting[] = {0, 1, FAKE_SQ, RPMA_RT_NO_WAITING};
 	const uint32_t places[] = {2 * FAKE_SQ, FAKE_SQ + 1, 2 * FAKE_SQ,
@@ -114,7 +114,7 @@ static void line__so_many_as_were_asked_for(void **state)
 }
 
 /* As many of a call as there are places, a link whole or not at all. */
-static void line__a_part_of_a_call(void **state)
+FAKE_TEST(line__a_part_of_a_call)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -138,7 +138,7 @@ static void line__a_part_of_a_call(void **state)
 }
 
 /* Receives likewise. */
-static void line__of_receives(void **state)
+FAKE_TEST(line__of_receives)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -161,7 +161,7 @@ static void line__of_receives(void **state)
 
 /* Enough silent work requests complete for the line to go on, where no thread
  * posts any more. */
-static void line__of_silent_ones_goes_on(void **state)
+FAKE_TEST(line__of_silent_ones_goes_on)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -198,7 +198,7 @@ static void fill_link(struct rpma_rt_wr *wrs, uint64_t context)
 
 /* Room for a part of a link is no room, and later posts stay behind the link,
  * though there is room for the later posts. */
-static void line__link_waits_whole_nothing_overtakes(void **state)
+FAKE_TEST(line__link_waits_whole_nothing_overtakes)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -220,7 +220,7 @@ static void line__link_waits_whole_nothing_overtakes(void **state)
 }
 
 /* The longest allowed link finds room behind silent work requests. */
-static void line__longest_link_behind_silent_ones(void **state)
+FAKE_TEST(line__longest_link_behind_silent_ones)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -249,7 +249,7 @@ static void line__longest_link_behind_silent_ones(void **state)
 
 /* A consumer falls behind while work requests for the consumer stand in line:
  * the line is posted all the same, later posts are refused. */
-static void line__ignores_a_backlog(void **state)
+FAKE_TEST(line__ignores_a_backlog)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct fake *f = *state;
@@ -327,7 +327,7 @@ static void expect_not_posted(const struct fake *f, int first)
 	assert_int_equal(f->got, first + 3 + 1); /* and CLOSED */
 }
 
-static void line__closed_NOT_POSTED(void **state)
+FAKE_TEST(line__closed_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = with_line(f);
@@ -342,7 +342,7 @@ static void line__closed_NOT_POSTED(void **state)
 }
 
 /* A failure: nothing of the line is posted. */
-static void line__broken_NOT_POSTED(void **state)
+FAKE_TEST(line__broken_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = with_line(f);
@@ -357,7 +357,7 @@ static void line__broken_NOT_POSTED(void **state)
 }
 
 /* The device refuses the front of the line: the device has the rest. */
-static void line__front_refused_NOT_POSTED(void **state)
+FAKE_TEST(line__front_refused_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = with_line(f);
@@ -384,7 +384,7 @@ static void marker(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		conn->qp_num);
 }
 
-static void line__drained_before_the_marker(void **state)
+FAKE_TEST(line__drained_before_the_marker)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -416,7 +416,7 @@ static void line__drained_before_the_marker(void **state)
 }
 
 /* A drain with a line, cut short by a close or a failure. */
-static void line__drain_cut_short_NOT_POSTED(void **state)
+FAKE_TEST(line__drain_cut_short_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -440,7 +440,7 @@ static void line__drain_cut_short_NOT_POSTED(void **state)
 
 /* The route is closed while its work requests stand in line: the completions
  * are owed, and come to the queue that the route leads to now. */
-static void line__route_closed_OWED(void **state)
+FAKE_TEST(line__route_closed_OWED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -478,7 +478,7 @@ static void line__route_closed_OWED(void **state)
 }
 
 /* The connection gets another queue: the line goes there. */
-static void line__set_queue_GOES_ALONG(void **state)
+FAKE_TEST(line__set_queue_GOES_ALONG)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
@@ -501,25 +501,4 @@ static void line__set_queue_GOES_ALONG(void **state)
 	fake_bury(f, &conn);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(line__full_CREDIT_then_one_WRITABLE),
-		fake_test(line__so_many_as_were_asked_for),
-		fake_test(line__a_part_of_a_call),
-		fake_test(line__of_receives),
-		fake_test(line__of_silent_ones_goes_on),
-		fake_test(line__link_waits_whole_nothing_overtakes),
-		fake_test(line__longest_link_behind_silent_ones),
-		fake_test(line__ignores_a_backlog),
-		fake_test(line__closed_NOT_POSTED),
-		fake_test(line__broken_NOT_POSTED),
-		fake_test(line__front_refused_NOT_POSTED),
-		fake_test(line__drained_before_the_marker),
-		fake_test(line__drain_cut_short_NOT_POSTED),
-		fake_test(line__route_closed_OWED),
-		fake_test(line__set_queue_GOES_ALONG),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -51,7 +51,7 @@ static void unlisten(struct fake *f, struct rpma_rt_queue *queue,
 	expect_listener_closed(f, queue, former, RPMA_RT_REASON_LOCAL);
 }
 
-static void listen__invalid_INVAL(void **state)
+FAKE_TEST(listen__invalid_INVAL)
 {
 	struct rpma_rt_queue *queues[1] = {NULL};
 	struct rpma_rt_listener *listener = NULL;
@@ -96,7 +96,7 @@ static void listen__invalid_INVAL(void **state)
 }
 
 /* Limits that no client could have. */
-static void listen__beyond_the_device_INVAL(void **state)
+FAKE_TEST(listen__beyond_the_device_INVAL)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -134,7 +134,7 @@ static void listen__beyond_the_device_INVAL(void **state)
 	assert_string_equal(fake_trace(), ""); /* never on the network */
 }
 
-static void listen__device_fails_while_asked(void **state)
+FAKE_TEST(listen__device_fails_while_asked)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -154,7 +154,7 @@ static void listen__device_fails_while_asked(void **state)
 	assert_null(listener);
 }
 
-static void listen__atomics_beyond_the_device_INVAL(void **state)
+FAKE_TEST(listen__atomics_beyond_the_device_INVAL)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -178,7 +178,7 @@ static void listen__atomics_beyond_the_device_INVAL(void **state)
 	ok(rpma_conn_cfg_delete(&more));
 }
 
-static void listen__each_failure_nothing_left(void **state)
+FAKE_TEST(listen__each_failure_nothing_left)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -214,7 +214,7 @@ static void listen__each_failure_nothing_left(void **state)
 	/* and the queue is free again, as the teardown sees */
 }
 
-static void listen__closed_queue_or_stopping_CLOSED(void **state)
+FAKE_TEST(listen__closed_queue_or_stopping_CLOSED)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct rpma_rt_queue *closed;
@@ -231,7 +231,7 @@ static void listen__closed_queue_or_stopping_CLOSED(void **state)
 	assert_string_equal(fake_trace(), "");
 }
 
-static void listener__holds_its_queue_until_deleted(void **state)
+FAKE_TEST(listener__holds_its_queue_until_deleted)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -251,7 +251,7 @@ static void listener__holds_its_queue_until_deleted(void **state)
  * The control thread knows that the listener goes; the listener is still on the
  * network.
  */
-static void listener__request_while_it_is_deleted_refused(void **state)
+FAKE_TEST(listener__request_while_it_is_deleted_refused)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -268,7 +268,7 @@ static void listener__request_while_it_is_deleted_refused(void **state)
 			    "rdma_reject rdma_destroy_id ep_shutdown");
 }
 
-static void cm_ready__requests_become_connections(void **state)
+FAKE_TEST(cm_ready__requests_become_connections)
 {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn *conns[2];
@@ -297,7 +297,7 @@ static void cm_ready__requests_become_connections(void **state)
 }
 
 /* An event for a dead connection is only dropped. */
-static void cm_ready__late_event_of_a_dead_connection(void **state)
+FAKE_TEST(cm_ready__late_event_of_a_dead_connection)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -309,7 +309,7 @@ static void cm_ready__late_event_of_a_dead_connection(void **state)
 }
 
 /* The peer gives up before its request was read. */
-static void cm_ready__event_right_behind_its_request(void **state)
+FAKE_TEST(cm_ready__event_right_behind_its_request)
 {
 	struct rpma_rt_listener *listener;
 	struct rdma_cm_id ids[2] = {0};
@@ -346,7 +346,7 @@ static void cm_ready__event_right_behind_its_request(void **state)
  * The id lives on, and so does the record named by events of the id, until all
  * events are read.
  */
-static void delete__id_stays_record_stays(void **state)
+FAKE_TEST(delete__id_stays_record_stays)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -391,7 +391,7 @@ static struct rpma_rt_conn *request_of(const struct rpma_rt_completion *item)
  * LISTENER_CLOSED comes also where its queue is deleted right after, and where
  * the item is never taken.
  */
-static void closed__queue_deleted_BUSY_until_it_came(void **state)
+FAKE_TEST(closed__queue_deleted_BUSY_until_it_came)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -406,7 +406,7 @@ static void closed__queue_deleted_BUSY_until_it_came(void **state)
 	f->rt_cfg.queue = f->queue;
 }
 
-static void queues__one_of_each_poller(void **state)
+FAKE_TEST(queues__one_of_each_poller)
 {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_queue *queues[1];
@@ -442,7 +442,7 @@ static void fill(struct fake *f, bool on)
 	atomic_store_explicit(&lane->backlogged, on, memory_order_relaxed);
 }
 
-static void request__queue_over_its_limit_REFUSED_AND_COUNTED(void **state)
+FAKE_TEST(request__queue_over_its_limit_REFUSED_AND_COUNTED)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -470,7 +470,7 @@ static void request__queue_over_its_limit_REFUSED_AND_COUNTED(void **state)
 }
 
 /* The call that makes the listener may still fail. */
-static void request__before_it_is_listed_REFUSED(void **state)
+FAKE_TEST(request__before_it_is_listed_REFUSED)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -488,7 +488,7 @@ static void request__before_it_is_listed_REFUSED(void **state)
 }
 
 /* Every failure is counted, and each cause is in the log. */
-static void request__no_connection_of_it_COUNTED(void **state)
+FAKE_TEST(request__no_connection_of_it_COUNTED)
 {
 	static const char *const calls[] = {"malloc", "req_new", "req_get_qp"};
 	struct rpma_rt_listener *listener;
@@ -518,7 +518,7 @@ static void request__no_connection_of_it_COUNTED(void **state)
  * LISTENER_CLOSED has a place: the thread waiting for the end may be the
  * consumer.
  */
-static void closed__queue_over_its_limit_COMES(void **state)
+FAKE_TEST(closed__queue_over_its_limit_COMES)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -530,7 +530,7 @@ static void closed__queue_over_its_limit_COMES(void **state)
 }
 
 /* Items of past objects may have the places that are free by the count. */
-static void listen__queue_over_its_limit_BUSY(void **state)
+FAKE_TEST(listen__queue_over_its_limit_BUSY)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -544,7 +544,7 @@ static void listen__queue_over_its_limit_BUSY(void **state)
 	fill(f, false);
 }
 
-static void listener__a_place_in_the_lane_UNTIL_ITS_END(void **state)
+FAKE_TEST(listener__a_place_in_the_lane_UNTIL_ITS_END)
 {
 	struct rpma_rt_listener *listeners[2];
 	struct fake *f = *state;
@@ -565,7 +565,7 @@ static void listener__a_place_in_the_lane_UNTIL_ITS_END(void **state)
 	}
 }
 
-static void device__removed_DEVICE(void **state)
+FAKE_TEST(device__removed_DEVICE)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -586,7 +586,7 @@ static void device__removed_DEVICE(void **state)
 }
 
 /* Deleted first: the removal finds the listener ending already. */
-static void device__removed_while_it_is_deleted_ONCE(void **state)
+FAKE_TEST(device__removed_while_it_is_deleted_ONCE)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -602,7 +602,7 @@ static void device__removed_while_it_is_deleted_ONCE(void **state)
 	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
 }
 
-static void cm_ready__reading_fails_once_nothing_lost(void **state)
+FAKE_TEST(cm_ready__reading_fails_once_nothing_lost)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -638,7 +638,7 @@ static void fail_reading(struct fake *f, int count, int err)
 }
 
 /* Lack of memory passes, however long; so do rare errors. */
-static void cm_ready__no_memory_NEVER_GIVEN_UP(void **state)
+FAKE_TEST(cm_ready__no_memory_NEVER_GIVEN_UP)
 {
 	struct fake *f = *state;
 
@@ -652,7 +652,7 @@ static void cm_ready__no_memory_NEVER_GIVEN_UP(void **state)
 }
 
 /* The channel is broken: every user is told, and no new user comes. */
-static void cm_ready__given_up_ALL_ARE_TOLD(void **state)
+FAKE_TEST(cm_ready__given_up_ALL_ARE_TOLD)
 {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_listener *other;
@@ -706,7 +706,7 @@ static void fatal(struct fake *f)
 }
 
 /* No id is removed; the device reports its failure. */
-static void device__fatal_DEVICE(void **state)
+FAKE_TEST(device__fatal_DEVICE)
 {
 	struct rpma_rt_listener *listener;
 	struct fake *f = *state;
@@ -733,7 +733,7 @@ static void fail_device(void *arg)
 }
 
 /* Between the network and the list: the failure is found. */
-static void device__fatal_while_listening_PROVIDER(void **state)
+FAKE_TEST(device__fatal_while_listening_PROVIDER)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -747,7 +747,7 @@ static void device__fatal_while_listening_PROVIDER(void **state)
 }
 
 /* With and without a queue: no request goes to a poller whose SRQ failed. */
-static void request__SRQ_failed_NOT_THIS_POLLER(void **state)
+FAKE_TEST(request__SRQ_failed_NOT_THIS_POLLER)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -774,7 +774,7 @@ static void request__SRQ_failed_NOT_THIS_POLLER(void **state)
 	free(srq);
 }
 
-static void request__many_wait_REFUSED(void **state)
+FAKE_TEST(request__many_wait_REFUSED)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct fake *f = *state;
@@ -793,39 +793,4 @@ static void request__many_wait_REFUSED(void **state)
 	fake_finish_down(f);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(listen__invalid_INVAL),
-		fake_test(listen__beyond_the_device_INVAL),
-		fake_test(listen__device_fails_while_asked),
-		fake_test(listen__atomics_beyond_the_device_INVAL),
-		fake_test(listen__each_failure_nothing_left),
-		fake_test(listen__closed_queue_or_stopping_CLOSED),
-		fake_test(listener__holds_its_queue_until_deleted),
-		fake_test(listener__request_while_it_is_deleted_refused),
-		fake_test(cm_ready__requests_become_connections),
-		fake_test(cm_ready__late_event_of_a_dead_connection),
-		fake_test(cm_ready__event_right_behind_its_request),
-		fake_test(delete__id_stays_record_stays),
-		fake_test(closed__queue_deleted_BUSY_until_it_came),
-		fake_test(request__before_it_is_listed_REFUSED),
-		fake_test(closed__queue_over_its_limit_COMES),
-		fake_test(listen__queue_over_its_limit_BUSY),
-		fake_test(listener__a_place_in_the_lane_UNTIL_ITS_END),
-		fake_test(queues__one_of_each_poller),
-		fake_test(request__queue_over_its_limit_REFUSED_AND_COUNTED),
-		fake_test(request__no_connection_of_it_COUNTED),
-		fake_test(device__removed_DEVICE),
-		fake_test(device__removed_while_it_is_deleted_ONCE),
-		fake_test(cm_ready__reading_fails_once_nothing_lost),
-		fake_test(cm_ready__no_memory_NEVER_GIVEN_UP),
-		fake_test(cm_ready__given_up_ALL_ARE_TOLD),
-		fake_test(device__fatal_DEVICE),
-		fake_test(device__fatal_while_listening_PROVIDER),
-		fake_test(request__SRQ_failed_NOT_THIS_POLLER),
-		fake_test(request__many_wait_REFUSED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -6,13 +6,7 @@
  * of an item that waits for long long enough.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "../../../cases.h"
 #include "base/clock.h"
 #include "base/stats.h"
 
@@ -24,22 +18,20 @@ static void write_item(struct rt_mark *mark, uint32_t number, uint32_t ms,
 		rt_mark_put(mark, number, ms, taken);
 }
 
-static void since__first_item_WHEN_WRITTEN(void **state)
+TEST(since__first_item_WHEN_WRITTEN)
 {
 	struct rt_mark mark;
 
-	(void)state;
 	rt_mark_init(&mark);
 	write_item(&mark, 0, 5000, 0);
 	assert_int_equal(rt_mark_since(&mark, 0), 5000);
 }
 
-static void since__others_follow_THE_OLDEST(void **state)
+TEST(since__others_follow_THE_OLDEST)
 {
 	struct rt_mark mark;
 	uint32_t i;
 
-	(void)state;
 	rt_mark_init(&mark);
 	for (i = 0; i < 100; i++)
 		write_item(&mark, i, 5000 + i * 500, 0);
@@ -47,13 +39,12 @@ static void since__others_follow_THE_OLDEST(void **state)
 }
 
 /* A consumer that keeps up is never behind by more than the last second. */
-static void since__all_taken_in_time_THE_LAST(void **state)
+TEST(since__all_taken_in_time_THE_LAST)
 {
 	struct rt_mark mark;
 	uint32_t ms;
 	uint32_t i;
 
-	(void)state;
 	rt_mark_init(&mark);
 	for (i = 0; i < 10000; i++) {
 		ms = 5000 + i * 37;
@@ -62,12 +53,11 @@ static void since__all_taken_in_time_THE_LAST(void **state)
 	}
 }
 
-static void since__long_backlog_half_taken_LATER_MARK(void **state)
+TEST(since__long_backlog_half_taken_LATER_MARK)
 {
 	struct rt_mark mark;
 	uint32_t i;
 
-	(void)state;
 	rt_mark_init(&mark);
 	for (i = 0; i < 100; i++)
 		write_item(&mark, i, 5000 + i * 500, 0);
@@ -79,11 +69,10 @@ static void since__long_backlog_half_taken_LATER_MARK(void **state)
 	assert_int_equal(rt_mark_since(&mark, 50), 60000);
 }
 
-static void since__after_an_idle_day_THE_NEW_ONE(void **state)
+TEST(since__after_an_idle_day_THE_NEW_ONE)
 {
 	struct rt_mark mark;
 
-	(void)state;
 	rt_mark_init(&mark);
 	write_item(&mark, 0, 5000, 0);
 	write_item(&mark, 1, 86405000, 1);
@@ -91,11 +80,10 @@ static void since__after_an_idle_day_THE_NEW_ONE(void **state)
 }
 
 /* Numbers and milliseconds are modulo 2^32. */
-static void since__wrapped_AS_BEFORE(void **state)
+TEST(since__wrapped_AS_BEFORE)
 {
 	struct rt_mark mark;
 
-	(void)state;
 	rt_mark_init(&mark);
 	/* relaxed: one thread. After billions of items */
 	atomic_store_explicit(&mark.word,
@@ -112,25 +100,11 @@ static void since__wrapped_AS_BEFORE(void **state)
 	assert_int_equal(rt_mark_since(&mark, 0), 9000);
 }
 
-static void between__then_is_ahead_NONE(void **state)
+TEST(between__then_is_ahead_NONE)
 {
-	(void)state;
 	assert_int_equal(rt_ms_between(5000, 7000), 2000);
 	assert_int_equal(rt_ms_between(7000, 6990), 0);
 	assert_int_equal(rt_ms_between(UINT32_MAX, 9), 10);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(since__first_item_WHEN_WRITTEN),
-		cmocka_unit_test(since__others_follow_THE_OLDEST),
-		cmocka_unit_test(since__all_taken_in_time_THE_LAST),
-		cmocka_unit_test(since__long_backlog_half_taken_LATER_MARK),
-		cmocka_unit_test(since__after_an_idle_day_THE_NEW_ONE),
-		cmocka_unit_test(since__wrapped_AS_BEFORE),
-		cmocka_unit_test(between__then_is_ahead_NONE),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -30,7 +30,7 @@ static void expect_in_dump(struct fake *f, enum rpma_rt_dump_format format,
 			 text);
 }
 
-static void set_name__invalid_INVAL(void **state)
+FAKE_TEST(set_name__invalid_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -51,7 +51,7 @@ static void set_name__invalid_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-static void get_name__none_given_a_number_each(void **state)
+FAKE_TEST(get_name__none_given_a_number_each)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -68,7 +68,7 @@ static void get_name__none_given_a_number_each(void **state)
 	fake_bury(f, &conn);
 }
 
-static void set_name__copied_and_kept_after_the_end(void **state)
+FAKE_TEST(set_name__copied_and_kept_after_the_end)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -85,7 +85,7 @@ static void set_name__copied_and_kept_after_the_end(void **state)
 	ok(rpma_rt_conn_unref(&held));
 }
 
-static void set_name__after_connect_INVAL(void **state)
+FAKE_TEST(set_name__after_connect_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -96,7 +96,7 @@ static void set_name__after_connect_INVAL(void **state)
 }
 
 /* In each form; what JSON and Prometheus end a text with is escaped. */
-static void dump__shows_names(void **state)
+FAKE_TEST(dump__shows_names)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -111,7 +111,7 @@ static void dump__shows_names(void **state)
 }
 
 /* A series for each connection would be more than a server keeps. */
-static void dump__prometheus_only_names_that_were_given(void **state)
+FAKE_TEST(dump__prometheus_only_names_that_were_given)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -122,7 +122,7 @@ static void dump__prometheus_only_names_that_were_given(void **state)
 	fake_bury(f, &conn);
 }
 
-static void log__says_which_closes(void **state)
+FAKE_TEST(log__says_which_closes)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -133,17 +133,4 @@ static void log__says_which_closes(void **state)
 	assert_int_equal(fake_logged(), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(set_name__invalid_INVAL),
-		fake_test(get_name__none_given_a_number_each),
-		fake_test(set_name__copied_and_kept_after_the_end),
-		fake_test(set_name__after_connect_INVAL),
-		fake_test(dump__shows_names),
-		fake_test(dump__prometheus_only_names_that_were_given),
-		fake_test(log__says_which_closes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

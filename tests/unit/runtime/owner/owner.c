@@ -94,13 +94,12 @@ static void other_begin(struct other *other, struct turns *turns, bool is_owner,
 
 /* --------------------------------------------------------------- tests --- */
 
-static void attach__the_caller_owns_it(void **state)
+TEST(attach__the_caller_owns_it)
 {
 	char name[RT_THREAD_NAME];
 	struct turns turns;
 	pid_t tid;
 
-	(void)state;
 	turns_init(&turns);
 	assert_false(rt_owner_is_self(&turns.owned));
 	attach(&turns);
@@ -113,11 +112,10 @@ static void attach__the_caller_owns_it(void **state)
 	assert_true(rt_owner_close(&turns.owned));
 }
 
-static void enter__nobody_owns_it(void **state)
+TEST(enter__nobody_owns_it)
 {
 	struct turns turns;
 
-	(void)state;
 	turns_init(&turns);
 	ok(enter_and_leave(&turns));
 	assert_false(rt_owner_is_self(&turns.owned));
@@ -127,7 +125,7 @@ static void enter__nobody_owns_it(void **state)
 }
 
 /* Whether the owner is inside or not. */
-static void enter__of_another_thread_BUSY(void **state)
+TEST(enter__of_another_thread_BUSY)
 {
 	char name[RT_THREAD_NAME];
 	struct turns turns;
@@ -135,7 +133,6 @@ static void enter__of_another_thread_BUSY(void **state)
 	pid_t tid;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		turns_init(&turns);
 		other_begin(&other, &turns, true, i == 1);
@@ -181,13 +178,12 @@ static bool sleeps_for_its_turn(struct turns *turns)
 
 /* The second thread waits for the end of the round of the first, and no longer;
  * a visit does not wait. */
-static void enter__somebody_inside_WAITS(void **state)
+TEST(enter__somebody_inside_WAITS)
 {
 	struct second seconds[2];
 	struct turns turns;
 	int i;
 
-	(void)state;
 	turns_init(&turns);
 	ok(rt_owner_enter(&turns.owned));
 	for (i = 0; i < 2; i++) {
@@ -220,12 +216,11 @@ static void *enter_busy(void *arg)
 	return NULL;
 }
 
-static void enter__attached_meanwhile_BUSY(void **state)
+TEST(enter__attached_meanwhile_BUSY)
 {
 	struct second second;
 	struct turns turns;
 
-	(void)state;
 	turns_init(&turns);
 	second.turns = &turns;
 	ok(rt_owner_enter(&turns.owned));
@@ -250,12 +245,11 @@ static void *enter_with_own(void *arg)
 	return NULL;
 }
 
-static void enter__waits_and_runs_its_own(void **state)
+TEST(enter__waits_and_runs_its_own)
 {
 	struct turns turns[2];
 	struct second second = {.turns = turns};
 
-	(void)state;
 	turns_init(&turns[0]);
 	turns_init(&turns[1]);
 	ok(rt_owner_enter(&turns[0].owned));
@@ -268,7 +262,7 @@ static void enter__waits_and_runs_its_own(void **state)
 	assert_true(rt_owner_close(&turns[1].owned));
 }
 
-static void thread__its_end_releases(void **state)
+TEST(thread__its_end_releases)
 {
 	char name[RT_THREAD_NAME];
 	struct turns turns[2];
@@ -276,7 +270,6 @@ static void thread__its_end_releases(void **state)
 	pid_t tid;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		turns_init(&turns[i]);
 		other_begin(&others[i], &turns[i], true, false);
@@ -290,12 +283,11 @@ static void thread__its_end_releases(void **state)
 	}
 }
 
-static void release__nobodys_and_visited(void **state)
+TEST(release__nobodys_and_visited)
 {
 	struct turns turns;
 	struct other other;
 
-	(void)state;
 	turns_init(&turns);
 	assert_true(rt_owner_visit(&turns.owned));
 	assert_int_equal(rounds_of(&turns), 1);
@@ -318,12 +310,11 @@ static void release__nobodys_and_visited(void **state)
 	assert_int_equal(rounds_of(&turns), 2);
 }
 
-static void run_all__each_once(void **state)
+TEST(run_all__each_once)
 {
 	struct turns turns[3];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		turns_init(&turns[i]);
 		attach(&turns[i]);
@@ -340,11 +331,10 @@ static void run_all__each_once(void **state)
 }
 
 /* The thread of a child is not the parent's owner. */
-static void forked__owns_nothing(void **state)
+TEST(forked__owns_nothing)
 {
 	struct turns turns;
 
-	(void)state;
 	turns_init(&turns);
 	attach(&turns);
 	rt_owner_forked();
@@ -353,20 +343,4 @@ static void forked__owns_nothing(void **state)
 	assert_int_equal(rounds_of(&turns), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(enter__nobody_owns_it),
-		cmocka_unit_test(attach__the_caller_owns_it),
-		cmocka_unit_test(enter__of_another_thread_BUSY),
-		cmocka_unit_test(enter__somebody_inside_WAITS),
-		cmocka_unit_test(enter__attached_meanwhile_BUSY),
-		cmocka_unit_test(enter__waits_and_runs_its_own),
-		cmocka_unit_test(thread__its_end_releases),
-		cmocka_unit_test(release__nobodys_and_visited),
-		cmocka_unit_test(run_all__each_once),
-		cmocka_unit_test(forked__owns_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

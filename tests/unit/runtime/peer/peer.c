@@ -22,7 +22,7 @@ static void set_peer(const void *addr, size_t size)
 	memcpy(&fake_id.route.addr.dst_storage, addr, size);
 }
 
-static void get_peer_addr__invalid_INVAL(void **state)
+FAKE_TEST(get_peer_addr__invalid_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -42,7 +42,7 @@ static void get_peer_addr__invalid_INVAL(void **state)
 }
 
 /* Not known while it resolves; len stays what it was. */
-static void get_peer_addr__before_ready_INVAL(void **state)
+FAKE_TEST(get_peer_addr__before_ready_INVAL)
 {
 	struct fake *f = *state;
 	struct sockaddr_storage addr;
@@ -67,7 +67,7 @@ static void get_peer_addr__before_ready_INVAL(void **state)
 }
 
 /* The id is gone with the connection, the address is not. */
-static void get_peer_addr__closed_still_known(void **state)
+FAKE_TEST(get_peer_addr__closed_still_known)
 {
 	struct sockaddr_in6 peer = {.sin6_family = AF_INET6,
 				    .sin6_port = 0x1234,
@@ -91,7 +91,7 @@ static void get_peer_addr__closed_still_known(void **state)
 }
 
 /* As getpeername(): cut, and told what it would take. */
-static void get_peer_addr__little_room_cut(void **state)
+FAKE_TEST(get_peer_addr__little_room_cut)
 {
 	struct fake *f = *state;
 	struct sockaddr_storage addr;
@@ -111,7 +111,7 @@ static void get_peer_addr__little_room_cut(void **state)
 
 /* An unknown family: the address is copied whole; the longest address of the
  * connection manager. */
-static void get_peer_addr__infiniband_whole(void **state)
+FAKE_TEST(get_peer_addr__infiniband_whole)
 {
 	struct sockaddr_storage peer = {.ss_family = AF_IB};
 	struct fake *f = *state;
@@ -162,7 +162,7 @@ static int flush(struct rpma_rt_conn *conn, enum rpma_flush_type type)
 	return fake_post_send(conn, &wr);
 }
 
-static void apply__invalid_INVAL(void **state)
+FAKE_TEST(apply__invalid_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -177,7 +177,7 @@ static void apply__invalid_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-static void flush__nothing_applied_NOSUPP(void **state)
+FAKE_TEST(flush__nothing_applied_NOSUPP)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -188,7 +188,7 @@ static void flush__nothing_applied_NOSUPP(void **state)
 	fake_bury(f, &conn);
 }
 
-static void flush__applied_posts(void **state)
+FAKE_TEST(flush__applied_posts)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -199,7 +199,7 @@ static void flush__applied_posts(void **state)
 }
 
 /* Told with the request, long before there is a connection of librpma. */
-static void flush__applied_before_connect_posts(void **state)
+FAKE_TEST(flush__applied_before_connect_posts)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -214,7 +214,7 @@ static void flush__applied_before_connect_posts(void **state)
 	fake_bury(f, &conn);
 }
 
-static void apply__again_replaces(void **state)
+FAKE_TEST(apply__again_replaces)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -230,7 +230,7 @@ static void apply__again_replaces(void **state)
 	fake_bury(f, &conn);
 }
 
-static void apply__no_memory_NOMEM(void **state)
+FAKE_TEST(apply__no_memory_NOMEM)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -248,7 +248,7 @@ static void apply__no_memory_NOMEM(void **state)
 }
 
 /* librpma refuses: so does the post, which keeps no place. */
-static void flush__cannot_be_applied_fails(void **state)
+FAKE_TEST(flush__cannot_be_applied_fails)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -263,22 +263,4 @@ static void flush__cannot_be_applied_fails(void **state)
 	fake_bury(f, &conn);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(get_peer_addr__invalid_INVAL),
-		fake_test(get_peer_addr__before_ready_INVAL),
-		fake_test(get_peer_addr__closed_still_known),
-		fake_test(get_peer_addr__little_room_cut),
-		fake_test(get_peer_addr__infiniband_whole),
-		fake_test(apply__invalid_INVAL),
-		fake_test(flush__nothing_applied_NOSUPP),
-		fake_test(flush__applied_posts),
-		fake_test(flush__applied_before_connect_posts),
-		fake_test(apply__again_replaces),
-		fake_test(apply__no_memory_NOMEM),
-		fake_test(flush__cannot_be_applied_fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

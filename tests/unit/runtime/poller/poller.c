@@ -55,7 +55,7 @@ static struct rpma_rt_conn *established_on_another_cq(struct fake *f)
 
 /* --------------------------------------------------------------- rounds --- */
 
-static void round__budget_kept(void **state)
+FAKE_TEST(round__budget_kept)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -71,7 +71,7 @@ static void round__budget_kept(void **state)
 }
 
 /* With any budget, every CQ has its turn. */
-static void round__each_cq_in_turn(void **state)
+FAKE_TEST(round__each_cq_in_turn)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -108,7 +108,7 @@ static void run_until_cqs_rest(struct fake *f)
 
 /* A CQ without completions costs little, and its next completion is found
  * within as many rounds as there are such CQs. */
-static void rest__one_poll_a_round_UNTIL_A_COMPLETION(void **state)
+FAKE_TEST(rest__one_poll_a_round_UNTIL_A_COMPLETION)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -133,7 +133,7 @@ static void rest__one_poll_a_round_UNTIL_A_COMPLETION(void **state)
 
 /* A CQ with completions at all times takes up each budget, but not the turn of
  * resting CQs. */
-static void rest__beside_a_busy_cq_FOUND(void **state)
+FAKE_TEST(rest__beside_a_busy_cq_FOUND)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *busy = fake_established(f);
@@ -153,7 +153,7 @@ static void rest__beside_a_busy_cq_FOUND(void **state)
 }
 
 /* Before the poller sleeps each CQ is polled, resting CQs too. */
-static void rest__polled_before_the_sleep(void **state)
+FAKE_TEST(rest__polled_before_the_sleep)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -178,7 +178,7 @@ static void take_out(struct rt_msg *msg, void *owner)
 
 /* A completion of an unknown route has the poller run the inbox in the middle
  * of a round, and a message there removes the CQ that would be polled next. */
-static void round__next_cq_taken_out_NOT_POLLED(void **state)
+FAKE_TEST(round__next_cq_taken_out_NOT_POLLED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -214,7 +214,7 @@ static void round__next_cq_taken_out_NOT_POLLED(void **state)
 }
 
 /* A resting CQ leaves like others. */
-static void rest__then_gone(void **state)
+FAKE_TEST(rest__then_gone)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -229,7 +229,7 @@ static void rest__then_gone(void **state)
 	fake_bury(f, &first);
 }
 
-static void round__one_batch_one_publication(void **state)
+FAKE_TEST(round__one_batch_one_publication)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -244,7 +244,7 @@ static void round__one_batch_one_publication(void **state)
 
 /* A single completion wakes a consumer asleep on its fd, and then brings
  * WRITABLE to the refused poster. */
-static void round__one_alone_RINGS_AND_ANSWERS(void **state)
+FAKE_TEST(round__one_alone_RINGS_AND_ANSWERS)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -275,7 +275,7 @@ static void round__one_alone_RINGS_AND_ANSWERS(void **state)
 
 /* A single completion is counted like a batch; a swallowed completion gives its
  * credit back all the same. */
-static void round__one_alone_COUNTED(void **state)
+FAKE_TEST(round__one_alone_COUNTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -303,7 +303,7 @@ static void round__one_alone_COUNTED(void **state)
 	fake_bury(f, &conn);
 }
 
-static void add_cq__no_memory_its_connections_die(void **state)
+FAKE_TEST(add_cq__no_memory_its_connections_die)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
 	struct fake *f = *state;
@@ -329,7 +329,7 @@ static void add_cq__no_memory_its_connections_die(void **state)
 
 /* ------------------------------------------------------------- sleeping --- */
 
-static void arm__every_cq_then_asleep(void **state)
+FAKE_TEST(arm__every_cq_then_asleep)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -352,7 +352,7 @@ static void arm__every_cq_then_asleep(void **state)
  * The completion came between the last poll and the arm of a CQ: no event will
  * follow.
  */
-static void arm__completion_before_its_arm_found(void **state)
+FAKE_TEST(arm__completion_before_its_arm_found)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -377,7 +377,7 @@ static void arm__completion_before_its_arm_found(void **state)
 	fake_bury(f, &first);
 }
 
-static void arm__message_in_the_inbox_awake(void **state)
+FAKE_TEST(arm__message_in_the_inbox_awake)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -403,7 +403,7 @@ static void arm__message_in_the_inbox_awake(void **state)
 	fake_bury(f, &conn);
 }
 
-static void arm__stopping_awake(void **state)
+FAKE_TEST(arm__stopping_awake)
 {
 	struct fake *f = *state;
 
@@ -412,7 +412,7 @@ static void arm__stopping_awake(void **state)
 	assert_int_equal(stats_of(f).sleeps, 0);
 }
 
-static void arm__refused_cq_dead(void **state)
+FAKE_TEST(arm__refused_cq_dead)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -428,7 +428,7 @@ static void arm__refused_cq_dead(void **state)
 }
 
 /* Counted by the round after a sleep ended only by time. */
-static void timed_out__a_completion_without_event_counted(void **state)
+FAKE_TEST(timed_out__a_completion_without_event_counted)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -449,7 +449,7 @@ static void timed_out__a_completion_without_event_counted(void **state)
 
 /* --------------------------------------------------------------- events --- */
 
-static void events__acknowledged_at_64(void **state)
+FAKE_TEST(events__acknowledged_at_64)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -471,7 +471,7 @@ static void events__acknowledged_at_64(void **state)
 	/* the end of the CQ acknowledges the last event, as the fake checks */
 }
 
-static void events__EINTR_read_again(void **state)
+FAKE_TEST(events__EINTR_read_again)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -483,7 +483,7 @@ static void events__EINTR_read_again(void **state)
 	fake_bury(f, &conn);
 }
 
-static void events__of_nobody_acknowledged_singly(void **state)
+FAKE_TEST(events__of_nobody_acknowledged_singly)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -496,7 +496,7 @@ static void events__of_nobody_acknowledged_singly(void **state)
 	fake_bury(f, &conn);
 }
 
-static void events__channel_broken_its_cqs_dead(void **state)
+FAKE_TEST(events__channel_broken_its_cqs_dead)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -577,7 +577,7 @@ static void narrow_delete(struct fake *f, struct narrow *n)
 	ok(rpma_rt_queue_delete(&n->queue));
 }
 
-static void spill__order_kept_backlog_refuses_one_writable(void **state)
+FAKE_TEST(spill__order_kept_backlog_refuses_one_writable)
 {
 	struct fake *f = *state;
 	struct narrow n;
@@ -615,7 +615,7 @@ static void spill__order_kept_backlog_refuses_one_writable(void **state)
 }
 
 /* A consumer behind by more than its limit gets no new connection. */
-static void spill__over_the_limit_BUSY(void **state)
+FAKE_TEST(spill__over_the_limit_BUSY)
 {
 	struct fake *f = *state;
 	struct rpma_rt_route *route = NULL;
@@ -667,7 +667,7 @@ static int take_of_all(struct fake *f, const struct narrow *lanes, int count)
 }
 
 /* One lane more than a round serves; the next round leaves no lane out. */
-static void spill__of_65_lanes_64_IN_A_ROUND(void **state)
+FAKE_TEST(spill__of_65_lanes_64_IN_A_ROUND)
 {
 	enum { LANES = 64 + 1 };
 	struct fake *f = *state;
@@ -692,7 +692,7 @@ static void spill__of_65_lanes_64_IN_A_ROUND(void **state)
  * A consumer that takes the last item of a spill does not find the queue held
  * by the spill.
  */
-static void spill__announced_before_its_last_item(void **state)
+FAKE_TEST(spill__announced_before_its_last_item)
 {
 	struct fake *f = *state;
 	struct narrow n;
@@ -714,7 +714,7 @@ static void spill__announced_before_its_last_item(void **state)
 	narrow_delete(f, &n);
 }
 
-static void spill__sleeps_on_it_and_the_consumer_rings(void **state)
+FAKE_TEST(spill__sleeps_on_it_and_the_consumer_rings)
 {
 	struct fake *f = *state;
 	struct narrow n;
@@ -732,7 +732,7 @@ static void spill__sleeps_on_it_and_the_consumer_rings(void **state)
 
 /* ----------------------------------------------------- making, entering --- */
 
-static void init__each_failure_nothing_left(void **state)
+FAKE_TEST(init__each_failure_nothing_left)
 {
 	static const struct {
 		const char *call;
@@ -761,7 +761,7 @@ static void init__each_failure_nothing_left(void **state)
 	free(poller);
 }
 
-static void start__no_thread_PROVIDER(void **state)
+FAKE_TEST(start__no_thread_PROVIDER)
 {
 	struct fake *f = *state;
 
@@ -769,7 +769,7 @@ static void start__no_thread_PROVIDER(void **state)
 	assert_int_equal(rt_poller_start(f->poller), RPMA_E_PROVIDER);
 }
 
-static void enter__the_caller_is_the_poller(void **state)
+FAKE_TEST(enter__the_caller_is_the_poller)
 {
 	struct fake *f = *state;
 
@@ -780,39 +780,4 @@ static void enter__the_caller_is_the_poller(void **state)
 	assert_null(rt_self_poller());
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(round__budget_kept),
-		fake_test(round__each_cq_in_turn),
-		fake_test(rest__one_poll_a_round_UNTIL_A_COMPLETION),
-		fake_test(rest__beside_a_busy_cq_FOUND),
-		fake_test(rest__polled_before_the_sleep),
-		fake_test(rest__then_gone),
-		fake_test(round__next_cq_taken_out_NOT_POLLED),
-		fake_test(round__one_batch_one_publication),
-		fake_test(round__one_alone_RINGS_AND_ANSWERS),
-		fake_test(round__one_alone_COUNTED),
-		fake_test(add_cq__no_memory_its_connections_die),
-		fake_test(arm__every_cq_then_asleep),
-		fake_test(arm__completion_before_its_arm_found),
-		fake_test(arm__message_in_the_inbox_awake),
-		fake_test(arm__stopping_awake),
-		fake_test(arm__refused_cq_dead),
-		fake_test(timed_out__a_completion_without_event_counted),
-		fake_test(events__acknowledged_at_64),
-		fake_test(events__EINTR_read_again),
-		fake_test(events__of_nobody_acknowledged_singly),
-		fake_test(events__channel_broken_its_cqs_dead),
-		fake_test(spill__order_kept_backlog_refuses_one_writable),
-		fake_test(spill__over_the_limit_BUSY),
-		fake_test(spill__of_65_lanes_64_IN_A_ROUND),
-		fake_test(spill__announced_before_its_last_item),
-		fake_test(spill__sleeps_on_it_and_the_consumer_rings),
-		fake_test(init__each_failure_nothing_left),
-		fake_test(start__no_thread_PROVIDER),
-		fake_test(enter__the_caller_is_the_poller),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -77,7 +77,7 @@ static void complete(const struct scene *s, struct rpma_rt_conn *conn,
 	assert_int_equal(fake_take(s->f, s->f->queue), 0);
 }
 
-static void send__slot_is_free_when_it_completes(void **state)
+FAKE_TEST(send__slot_is_free_when_it_completes)
 {
 	struct scene s;
 
@@ -95,7 +95,7 @@ static void send__slot_is_free_when_it_completes(void **state)
 }
 
 /* The completion brings the room of the send queue back, too. */
-static void send__more_than_the_queue_holds(void **state)
+FAKE_TEST(send__more_than_the_queue_holds)
 {
 	struct scene s;
 	uint32_t i;
@@ -112,7 +112,7 @@ static void send__more_than_the_queue_holds(void **state)
 
 /* In every order in which the caller and two sends let go, the last frees the
  * slot. */
-static void keep__free_after_the_last(void **state)
+FAKE_TEST(keep__free_after_the_last)
 {
 	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -141,7 +141,7 @@ static void keep__free_after_the_last(void **state)
 }
 
 /* The last send has the lease; earlier sends keep the slot as well. */
-static void keep__given_away_with_the_last(void **state)
+FAKE_TEST(keep__given_away_with_the_last)
 {
 	struct scene s;
 
@@ -156,7 +156,7 @@ static void keep__given_away_with_the_last(void **state)
 }
 
 /* The lease may be posted again, or given back. */
-static void refused__lease_stays(void **state)
+FAKE_TEST(refused__lease_stays)
 {
 	struct rpma_rt_wr wrs[FAKE_SQ + 1];
 	struct scene s;
@@ -191,7 +191,7 @@ static void refused__lease_stays(void **state)
 	end(&s);
 }
 
-static void inval__whatever_a_completion_is_for(void **state)
+FAKE_TEST(inval__whatever_a_completion_is_for)
 {
 	struct rpma_rt_future future;
 	struct rpma_rt_wr wr;
@@ -226,7 +226,7 @@ static void inval__whatever_a_completion_is_for(void **state)
 
 /* The send fails, a later send is flushed, the outcome of another is never
  * known: all slots are free before CLOSED, and no completion comes. */
-static void dies__free_before_CLOSED(void **state)
+FAKE_TEST(dies__free_before_CLOSED)
 {
 	struct scene s;
 
@@ -249,7 +249,7 @@ static void dies__free_before_CLOSED(void **state)
 
 /* The device refuses the last send of a lease: the connection closes, and the
  * slot is free before CLOSED. */
-static void not_posted__free_before_CLOSED(void **state)
+FAKE_TEST(not_posted__free_before_CLOSED)
 {
 	struct scene s;
 
@@ -265,18 +265,4 @@ static void not_posted__free_before_CLOSED(void **state)
 	end(&s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(send__slot_is_free_when_it_completes),
-		fake_test(send__more_than_the_queue_holds),
-		fake_test(keep__free_after_the_last),
-		fake_test(keep__given_away_with_the_last),
-		fake_test(refused__lease_stays),
-		fake_test(inval__whatever_a_completion_is_for),
-		fake_test(dies__free_before_CLOSED),
-		fake_test(not_posted__free_before_CLOSED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

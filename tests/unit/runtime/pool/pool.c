@@ -68,7 +68,7 @@ static void bury(struct fake *f, struct rpma_rt_conn **conn, uint32_t from)
 	ok(rpma_rt_conn_unref(conn));
 }
 
-static void new__refused(void **state)
+FAKE_TEST(new__refused)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
@@ -86,7 +86,7 @@ static void new__refused(void **state)
 	fake_logged();
 }
 
-static void take__each_slot_once_then_AGAIN(void **state)
+FAKE_TEST(take__each_slot_once_then_AGAIN)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 3);
@@ -120,7 +120,7 @@ static void take__each_slot_once_then_AGAIN(void **state)
 	pool_close(f, &pool);
 }
 
-static void generation__begins_anew(void **state)
+FAKE_TEST(generation__begins_anew)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 1);
@@ -152,7 +152,7 @@ static uint32_t count_free(struct rpma_rt_pool *pool)
 
 /* Receives take no slot reserved for sends, and sends take no slot for receives
  * as long as a receive queue wants slots. */
-static void sends__have_slots_of_their_own(void **state)
+FAKE_TEST(sends__have_slots_of_their_own)
 {
 	static const struct {
 		uint32_t given;
@@ -185,7 +185,7 @@ static void sends__have_slots_of_their_own(void **state)
 }
 
 /* The slot of a pool with a single slot is for receives. */
-static void sends__none_of_a_single_slot(void **state)
+FAKE_TEST(sends__none_of_a_single_slot)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open_for(f, 1, 0);
@@ -199,7 +199,7 @@ static void sends__none_of_a_single_slot(void **state)
 }
 
 /* srq_size 0: every slot for receives, and no more. */
-static void srq__as_large_as_the_pool(void **state)
+FAKE_TEST(srq__as_large_as_the_pool)
 {
 	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct fake *f = *state;
@@ -226,7 +226,7 @@ static void srq__as_large_as_the_pool(void **state)
 }
 
 /* Before REQUEST is in the queue; again at each batch's end. */
-static void conn__filled_before_the_program_hears(void **state)
+FAKE_TEST(conn__filled_before_the_program_hears)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2 * FAKE_RQ);
@@ -249,7 +249,7 @@ static void conn__filled_before_the_program_hears(void **state)
 
 /* Fewer than a quarter, and no slot: a single line in the log; the next lease
  * is posted at once, without a completion. */
-static void dry__next_lease_is_posted(void **state)
+FAKE_TEST(dry__next_lease_is_posted)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2);
@@ -282,7 +282,7 @@ static void dry__next_lease_is_posted(void **state)
 }
 
 /* A connection dies while waiting for slots, and is no longer told. */
-static void dry__dies(void **state)
+FAKE_TEST(dry__dies)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 1);
@@ -302,7 +302,7 @@ static void dry__dies(void **state)
 }
 
 /* Two waiting connections: each slot goes to the longest waiting. */
-static void dry__by_turns(void **state)
+FAKE_TEST(dry__by_turns)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2);
@@ -329,7 +329,7 @@ static void dry__by_turns(void **state)
  * The device takes some of a chain: the rest are free again, and the connection
  * closes.
  */
-static void device__refuses_CLOSES(void **state)
+FAKE_TEST(device__refuses_CLOSES)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2 * FAKE_RQ);
@@ -355,7 +355,7 @@ static void device__refuses_CLOSES(void **state)
  * A write with immediate data uses a receive; the slot has no bytes of the
  * write.
  */
-static void lease__of_a_write_len_0(void **state)
+FAKE_TEST(lease__of_a_write_len_0)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 1);
@@ -380,7 +380,7 @@ static void lease__of_a_write_len_0(void **state)
 	pool_close(f, &pool);
 }
 
-static void srq__filled_and_given_back(void **state)
+FAKE_TEST(srq__filled_and_given_back)
 {
 	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 3);
@@ -428,23 +428,4 @@ static void srq__filled_and_given_back(void **state)
 	pool_close(f, &pool);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(new__refused),
-		fake_test(take__each_slot_once_then_AGAIN),
-		fake_test(generation__begins_anew),
-		fake_test(sends__have_slots_of_their_own),
-		fake_test(sends__none_of_a_single_slot),
-		fake_test(srq__as_large_as_the_pool),
-		fake_test(conn__filled_before_the_program_hears),
-		fake_test(dry__next_lease_is_posted),
-		fake_test(dry__dies),
-		fake_test(dry__by_turns),
-		fake_test(device__refuses_CLOSES),
-		fake_test(lease__of_a_write_len_0),
-		fake_test(srq__filled_and_given_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -79,7 +79,7 @@ static void expect_piece(const struct ibv_sge *sge)
 	assert_int_equal(sge->lkey, FAKE_LKEY);
 }
 
-static void plain__as_the_verb_wants_it(void **state)
+FAKE_TEST(plain__as_the_verb_wants_it)
 {
 	static const struct {
 		enum rpma_rt_op op;
@@ -118,7 +118,7 @@ static void plain__as_the_verb_wants_it(void **state)
 }
 
 /* Now and then a silent send is signaled. */
-static void plain__silent_SIGNALED_AT_TIMES(void **state)
+FAKE_TEST(plain__silent_SIGNALED_AT_TIMES)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -137,7 +137,7 @@ static void plain__silent_SIGNALED_AT_TIMES(void **state)
 }
 
 /* As many as there is room for, as a chain holds, or one more. */
-static void plain__many_in_one_call(void **state)
+FAKE_TEST(plain__many_in_one_call)
 {
 	static const int counts[] = {2, RT_POST_CHUNK, RT_POST_CHUNK + 1,
 				     FAKE_SQ + 1};
@@ -173,7 +173,7 @@ static void plain__many_in_one_call(void **state)
 }
 
 /* A single wrong work request: nothing is posted. */
-static void plain__one_wrong_NONE_POSTED(void **state)
+FAKE_TEST(plain__one_wrong_NONE_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -189,7 +189,7 @@ static void plain__one_wrong_NONE_POSTED(void **state)
 
 /* The device refuses the third of four: two are posted, two complete as not
  * posted. */
-static void plain__refused_by_the_device_NOT_POSTED(void **state)
+FAKE_TEST(plain__refused_by_the_device_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -213,7 +213,7 @@ static void plain__refused_by_the_device_NOT_POSTED(void **state)
 	}
 }
 
-static void post_send__invalid_INVAL(void **state)
+FAKE_TEST(post_send__invalid_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -235,7 +235,7 @@ static void post_send__invalid_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post_recv__invalid_INVAL(void **state)
+FAKE_TEST(post_recv__invalid_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -257,7 +257,7 @@ static void expect_said(int ret, int error, const char *words)
 	assert_true(fake_said(words));
 }
 
-static void post__refused_call_LOGGED(void **state)
+FAKE_TEST(post__refused_call_LOGGED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -287,7 +287,7 @@ static void post__refused_call_LOGGED(void **state)
 }
 
 /* Faults known only to librpma, in a single post and among others. */
-static void post_send__refused_by_librpma_LOGGED_WITH_INDEX(void **state)
+FAKE_TEST(post_send__refused_by_librpma_LOGGED_WITH_INDEX)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -311,7 +311,7 @@ static void post_send__refused_by_librpma_LOGGED_WITH_INDEX(void **state)
 }
 
 /* A single post is refused like one of many. */
-static void post__one_alone_refused_NONE_POSTED(void **state)
+FAKE_TEST(post__one_alone_refused_NONE_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -326,7 +326,7 @@ static void post__one_alone_refused_NONE_POSTED(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post__route_of_another_side_or_connection_INVAL(void **state)
+FAKE_TEST(post__route_of_another_side_or_connection_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -354,7 +354,7 @@ static void expect_not_yet(int ret)
 
 /* Send: from ESTABLISHED on, and an early post gets a single WRITABLE, behind
  * ESTABLISHED; receive: from the request on; neither after CLOSED. */
-static void post__gates_AGAIN_open_CLOSED(void **state)
+FAKE_TEST(post__gates_AGAIN_open_CLOSED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -381,7 +381,7 @@ static void post__gates_AGAIN_open_CLOSED(void **state)
 /*
  * The connection dies before opening: CLOSED is the answer, and nothing else.
  */
-static void post__too_early_then_closed_NO_WRITABLE(void **state)
+FAKE_TEST(post__too_early_then_closed_NO_WRITABLE)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -392,7 +392,7 @@ static void post__too_early_then_closed_NO_WRITABLE(void **state)
 }
 
 /* Receives of the active side, before there is a queue pair. */
-static void post__before_READY_AGAIN_then_one_WRITABLE(void **state)
+FAKE_TEST(post__before_READY_AGAIN_then_one_WRITABLE)
 {
 	struct rpma_rt_conn *conn = NULL;
 	struct fake *f = *state;
@@ -411,7 +411,7 @@ static void post__before_READY_AGAIN_then_one_WRITABLE(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post__after_fork_FORKED(void **state)
+FAKE_TEST(post__after_fork_FORKED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -423,7 +423,7 @@ static void post__after_fork_FORKED(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post__none_0(void **state)
+FAKE_TEST(post__none_0)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -435,7 +435,7 @@ static void post__none_0(void **state)
 }
 
 /* At any index, also behind the first doorbell. */
-static void post__one_invalid_of_many_NONE_POSTED(void **state)
+FAKE_TEST(post__one_invalid_of_many_NONE_POSTED)
 {
 	const int bad[] = {0, 1, RT_POST_CHUNK - 1, RT_POST_CHUNK};
 	struct rpma_rt_recv_wr recvs[RT_POST_CHUNK + 1];
@@ -463,7 +463,7 @@ static void post__one_invalid_of_many_NONE_POSTED(void **state)
 }
 
 /* A fault known only to librpma: whether a region may be flushed. */
-static void post_send__one_not_supported_of_many_NONE_POSTED(void **state)
+FAKE_TEST(post_send__one_not_supported_of_many_NONE_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -515,7 +515,7 @@ static void expect_outcome(const struct fake *f, int i, uint64_t context,
 /* Work requests taken by the device have an outcome like others, refused work
  * requests are NOT_POSTED, all in order, also without a completion
  * otherwise. */
-static void post_send__device_takes_a_part_NOT_POSTED(void **state)
+FAKE_TEST(post_send__device_takes_a_part_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -534,7 +534,7 @@ static void post_send__device_takes_a_part_NOT_POSTED(void **state)
 }
 
 /* A full queue where there was room is no AGAIN: no WRITABLE would follow. */
-static void post_send__device_takes_none_NOT_POSTED(void **state)
+FAKE_TEST(post_send__device_takes_none_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -547,7 +547,7 @@ static void post_send__device_takes_none_NOT_POSTED(void **state)
 }
 
 /* Behind the work requests in the device, which end by their completions. */
-static void post_send__device_takes_no_more_IN_ORDER(void **state)
+FAKE_TEST(post_send__device_takes_no_more_IN_ORDER)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -565,7 +565,7 @@ static void post_send__device_takes_no_more_IN_ORDER(void **state)
 	expect_outcome(f, 2, 2, false);
 }
 
-static void post_recv__device_takes_a_part_NOT_POSTED(void **state)
+FAKE_TEST(post_recv__device_takes_a_part_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -580,7 +580,7 @@ static void post_recv__device_takes_a_part_NOT_POSTED(void **state)
 		expect_outcome(f, i, (uint64_t)i, i < 4);
 }
 
-static void post_recv__device_takes_none_NOT_POSTED(void **state)
+FAKE_TEST(post_recv__device_takes_none_NOT_POSTED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -591,7 +591,7 @@ static void post_recv__device_takes_none_NOT_POSTED(void **state)
 	expect_outcome(f, 0, 9, false);
 }
 
-static void post__beyond_credit_A_PART(void **state)
+FAKE_TEST(post__beyond_credit_A_PART)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -620,7 +620,7 @@ static void post__beyond_credit_A_PART(void **state)
 }
 
 /* The second look finds retired work requests: no WRITABLE is owed. */
-static void post__retired_meanwhile_no_AGAIN(void **state)
+FAKE_TEST(post__retired_meanwhile_no_AGAIN)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -635,7 +635,7 @@ static void post__retired_meanwhile_no_AGAIN(void **state)
 	fake_bury(f, &conn);
 }
 
-static void post__on_error_only_tagged(void **state)
+FAKE_TEST(post__on_error_only_tagged)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -651,7 +651,7 @@ static void post__on_error_only_tagged(void **state)
 }
 
 /* Each operation: the call of librpma, and the opcode of a reported failure. */
-static void post_send__each_operation(void **state)
+FAKE_TEST(post_send__each_operation)
 {
 	static const struct {
 		enum rpma_rt_op op;
@@ -709,7 +709,7 @@ static void fill_link(struct rpma_rt_wr *wrs, int count, uint32_t flags)
 					   : 10 + (uint64_t)i};
 }
 
-static void link__no_last_or_too_long_INVAL(void **state)
+FAKE_TEST(link__no_last_or_too_long_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -725,7 +725,7 @@ static void link__no_last_or_too_long_INVAL(void **state)
 }
 
 /* Room for a part of a link is no room. */
-static void link__all_or_none(void **state)
+FAKE_TEST(link__all_or_none)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -750,7 +750,7 @@ static void link__all_or_none(void **state)
 }
 
 /* However little may be ahead, room for the longest link comes. */
-static void link__longest_behind_silent_ones_WRITABLE(void **state)
+FAKE_TEST(link__longest_behind_silent_ones_WRITABLE)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -771,7 +771,7 @@ static void link__longest_behind_silent_ones_WRITABLE(void **state)
 }
 
 /* The parts fail and are flushed: a single completion, with the first error. */
-static void part__fails_one_completion(void **state)
+FAKE_TEST(part__fails_one_completion)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -789,7 +789,7 @@ static void part__fails_one_completion(void **state)
 	assert_int_equal(f->items[0].status, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void part__succeeds_one_completion(void **state)
+FAKE_TEST(part__succeeds_one_completion)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -805,7 +805,7 @@ static void part__succeeds_one_completion(void **state)
 	fake_bury(f, &conn);
 }
 
-static void part__what_it_may_not_have_INVAL(void **state)
+FAKE_TEST(part__what_it_may_not_have_INVAL)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -827,7 +827,7 @@ static void part__what_it_may_not_have_INVAL(void **state)
 	fake_bury(f, &conn);
 }
 
-static void one_each__as_in_a_batch(void **state)
+FAKE_TEST(one_each__as_in_a_batch)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -852,44 +852,4 @@ static void one_each__as_in_a_batch(void **state)
 	fake_bury(f, &conn);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(plain__as_the_verb_wants_it),
-		fake_test(plain__silent_SIGNALED_AT_TIMES),
-		fake_test(plain__many_in_one_call),
-		fake_test(plain__one_wrong_NONE_POSTED),
-		fake_test(plain__refused_by_the_device_NOT_POSTED),
-		fake_test(post_send__invalid_INVAL),
-		fake_test(post_recv__invalid_INVAL),
-		fake_test(post__refused_call_LOGGED),
-		fake_test(post_send__refused_by_librpma_LOGGED_WITH_INDEX),
-		fake_test(post__one_alone_refused_NONE_POSTED),
-		fake_test(post__route_of_another_side_or_connection_INVAL),
-		fake_test(post__gates_AGAIN_open_CLOSED),
-		fake_test(post__too_early_then_closed_NO_WRITABLE),
-		fake_test(post__before_READY_AGAIN_then_one_WRITABLE),
-		fake_test(post__after_fork_FORKED),
-		fake_test(post__none_0),
-		fake_test(post__one_invalid_of_many_NONE_POSTED),
-		fake_test(post_send__one_not_supported_of_many_NONE_POSTED),
-		fake_test(post_send__device_takes_a_part_NOT_POSTED),
-		fake_test(post_send__device_takes_none_NOT_POSTED),
-		fake_test(post_send__device_takes_no_more_IN_ORDER),
-		fake_test(post_recv__device_takes_a_part_NOT_POSTED),
-		fake_test(post_recv__device_takes_none_NOT_POSTED),
-		fake_test(post__beyond_credit_A_PART),
-		fake_test(post__retired_meanwhile_no_AGAIN),
-		fake_test(post__on_error_only_tagged),
-		fake_test(post_send__each_operation),
-		fake_test(one_each__as_in_a_batch),
-		fake_test(link__no_last_or_too_long_INVAL),
-		fake_test(link__all_or_none),
-		fake_test(link__longest_behind_silent_ones_WRITABLE),
-		fake_test(part__fails_one_completion),
-		fake_test(part__succeeds_one_completion),
-		fake_test(part__what_it_may_not_have_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -29,7 +29,7 @@ static void check_all(const struct rt_qp_table *table, const uint32_t *routes)
 		assert_int_equal(rt_qp_table_find(table, number(i)), routes[i]);
 }
 
-static void set_and_remove__as_an_array(void **state)
+TEST(set_and_remove__as_an_array)
 {
 	struct rt_qp_table *table = rt_qp_table_new(16);
 	uint32_t routes[QPS] = {0};
@@ -37,7 +37,6 @@ static void set_and_remove__as_an_array(void **state)
 	uint32_t change;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(rt_qp_table_room(table), 16);
 	for (change = 1; change <= CHANGES; change++) {
 		i = next_random(&seed) % QPS;
@@ -53,13 +52,12 @@ static void set_and_remove__as_an_array(void **state)
 	rt_qp_table_delete(table);
 }
 
-static void move__everything_is_found(void **state)
+TEST(move__everything_is_found)
 {
 	struct rt_qp_table *small = rt_qp_table_new(8);
 	struct rt_qp_table *large = rt_qp_table_new(9);
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(rt_qp_table_room(NULL), 0);
 	assert_int_equal(rt_qp_table_find(NULL, 1), 0);
 	rt_qp_table_move(large, NULL);
@@ -74,21 +72,11 @@ static void move__everything_is_found(void **state)
 	rt_qp_table_delete(large);
 }
 
-static void new__no_memory_NULL(void **state)
+TEST(new__no_memory_NULL)
 {
-	(void)state;
 	fake_fail("malloc", 1, 1);
 	assert_null(rt_qp_table_new(1));
 	assert_true(fake_failed());
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(set_and_remove__as_an_array),
-		cmocka_unit_test(move__everything_is_found),
-		cmocka_unit_test(new__no_memory_NULL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -10,18 +10,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../../../cases.h"
 #include "base/self.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
@@ -144,7 +139,7 @@ static bool bell(struct rt_lane *lane)
 	return rt_lane_bell_poller(lane);
 }
 
-static void new__invalid_INVAL(void **state)
+TEST_WITH(new__invalid_INVAL, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue *queue = NULL;
@@ -155,7 +150,7 @@ static void new__invalid_INVAL(void **state)
 	assert_null(queue);
 }
 
-static void new__no_memory_NOMEM(void **state)
+TEST_WITH(new__no_memory_NOMEM, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue *queue = NULL;
@@ -167,7 +162,7 @@ static void new__no_memory_NOMEM(void **state)
 	assert_int_equal(world->rt.queues, 1);
 }
 
-static void new__runtime_stopped_CLOSED(void **state)
+TEST_WITH(new__runtime_stopped_CLOSED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue *queue = NULL;
@@ -177,7 +172,7 @@ static void new__runtime_stopped_CLOSED(void **state)
 			 RPMA_RT_E_CLOSED);
 }
 
-static void any__after_fork_FORKED(void **state)
+TEST_WITH(any__after_fork_FORKED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue *queue = world->queue;
@@ -197,16 +192,15 @@ static void any__after_fork_FORKED(void **state)
 	world->rt.fork_generation--;
 }
 
-static void delete__null_INVAL_or_NOTHING(void **state)
+TEST_WITH(delete__null_INVAL_or_NOTHING, setup, teardown)
 {
 	struct rpma_rt_queue *none = NULL;
 
-	(void)state;
 	assert_int_equal(rpma_rt_queue_delete(NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_queue_delete(&none), 0);
 }
 
-static void delete__used_BUSY(void **state)
+TEST_WITH(delete__used_BUSY, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -218,7 +212,7 @@ static void delete__used_BUSY(void **state)
 	rt_queue_unref(world->queue);
 }
 
-static void delete__messages_left_FREED(void **state)
+TEST_WITH(delete__messages_left_FREED, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -228,7 +222,7 @@ static void delete__messages_left_FREED(void **state)
 }
 
 /* an item never taken may carry a handle, which only the drop gives back */
-static void delete__items_left_DROPPED(void **state)
+TEST_WITH(delete__items_left_DROPPED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -242,7 +236,7 @@ static void delete__items_left_DROPPED(void **state)
 }
 
 /* a spill holds the queue until its last item was rung for */
-static void delete__a_spill_holds_it_BUSY(void **state)
+TEST_WITH(delete__a_spill_holds_it_BUSY, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -264,7 +258,7 @@ static void *delete_main(void *arg)
 }
 
 /* the taker of the last item may delete: the poller is about to let go */
-static void delete__a_spill_that_leaves_WAITS(void **state)
+TEST_WITH(delete__a_spill_that_leaves_WAITS, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -279,7 +273,7 @@ static void delete__a_spill_that_leaves_WAITS(void **state)
 }
 
 /* there are more items after all, so the delete does not wait */
-static void delete__a_spill_that_stays_BUSY(void **state)
+TEST_WITH(delete__a_spill_that_stays_BUSY, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -319,7 +313,7 @@ static void await_deleter(struct world *world)
 }
 
 /* the last item of a user went to a spill, which is a user, too */
-static void delete__the_last_item_in_a_spill_BUSY(void **state)
+TEST_WITH(delete__the_last_item_in_a_spill_BUSY, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -338,7 +332,7 @@ static void delete__the_last_item_in_a_spill_BUSY(void **state)
 }
 
 /* ended pollers put nothing any more */
-static void finish__a_spill_holds_it_PUT(void **state)
+TEST_WITH(finish__a_spill_holds_it_PUT, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -347,7 +341,7 @@ static void finish__a_spill_holds_it_PUT(void **state)
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
 
-static void lane__same_poller_SAME_LANE(void **state)
+TEST_WITH(lane__same_poller_SAME_LANE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -355,7 +349,7 @@ static void lane__same_poller_SAME_LANE(void **state)
 	assert_ptr_not_equal(lane_of(world, 0), lane_of(world, 1));
 }
 
-static void lane__no_memory_NULL(void **state)
+TEST_WITH(lane__no_memory_NULL, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -364,7 +358,7 @@ static void lane__no_memory_NULL(void **state)
 	assert_non_null(lane_of(world, 0));
 }
 
-static void poll__invalid_INVAL(void **state)
+TEST_WITH(poll__invalid_INVAL, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion *taken = world->taken;
@@ -377,7 +371,7 @@ static void poll__invalid_INVAL(void **state)
 	assert_int_equal(rpma_rt_queue_wait(NULL, taken, 1, 0), RPMA_E_INVAL);
 }
 
-static void take__of_none_0(void **state)
+TEST_WITH(take__of_none_0, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -387,7 +381,7 @@ static void take__of_none_0(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
-static void poll__empty_NONE(void **state)
+TEST_WITH(poll__empty_NONE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -395,7 +389,7 @@ static void poll__empty_NONE(void **state)
 	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
-static void poll__more_than_max_REST_LATER(void **state)
+TEST_WITH(poll__more_than_max_REST_LATER, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -406,7 +400,7 @@ static void poll__more_than_max_REST_LATER(void **state)
 }
 
 /* a single poll collects from all lanes and the messages */
-static void poll__several_sources_ALL(void **state)
+TEST_WITH(poll__several_sources_ALL, setup, teardown)
 {
 	struct world *world = *state;
 	int i;
@@ -419,7 +413,7 @@ static void poll__several_sources_ALL(void **state)
 }
 
 /* a source that is always full does not keep the others out */
-static void poll__one_lane_always_full_OTHERS_COME(void **state)
+TEST_WITH(poll__one_lane_always_full_OTHERS_COME, setup, teardown)
 {
 	struct world *world = *state;
 	uint64_t seen = 0;
@@ -438,7 +432,7 @@ static void poll__one_lane_always_full_OTHERS_COME(void **state)
 }
 
 /* A few or many, in one piece or around the end of the ring. */
-static void poll__any_number_anywhere_in_the_ring_IN_ORDER(void **state)
+TEST_WITH(poll__any_number_anywhere_in_the_ring_IN_ORDER, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -456,7 +450,7 @@ static void poll__any_number_anywhere_in_the_ring_IN_ORDER(void **state)
 }
 
 /* A lane with items at all times does not hide messages. */
-static void poll__lane_and_messages_BOTH(void **state)
+TEST_WITH(poll__lane_and_messages_BOTH, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -471,7 +465,7 @@ static void poll__lane_and_messages_BOTH(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 0);
 }
 
-static void push__fields_ARRIVE(void **state)
+TEST_WITH(push__fields_ARRIVE, setup, teardown)
 {
 	struct world *world = *state;
 	const struct rpma_rt_completion expected = {
@@ -493,7 +487,7 @@ static void push__fields_ARRIVE(void **state)
 	assert_memory_equal(&world->taken[0], &expected, sizeof(expected));
 }
 
-static void push__several_IN_ORDER(void **state)
+TEST_WITH(push__several_IN_ORDER, setup, teardown)
 {
 	struct world *world = *state;
 	int i;
@@ -505,14 +499,13 @@ static void push__several_IN_ORDER(void **state)
 		assert_int_equal(world->taken[i].context, i);
 }
 
-static void push__null_INVAL(void **state)
+TEST_WITH(push__null_INVAL, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(push(NULL, 0), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_queue_close(NULL), RPMA_E_INVAL);
 }
 
-static void push__no_memory_NOMEM(void **state)
+TEST_WITH(push__no_memory_NOMEM, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -521,7 +514,7 @@ static void push__no_memory_NOMEM(void **state)
 	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
-static void wait__something_there_AT_ONCE(void **state)
+TEST_WITH(wait__something_there_AT_ONCE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -533,7 +526,7 @@ static void wait__something_there_AT_ONCE(void **state)
 
 /* The consumer had its CPU alone; the thread that it waits for has come to the
  * CPU since, and gets the CPU within the wait. */
-static void wait__spinning_gives_the_CPU_up(void **state)
+TEST_WITH(wait__spinning_gives_the_CPU_up, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -547,7 +540,7 @@ static void wait__spinning_gives_the_CPU_up(void **state)
 	rt_share_known = (struct rt_share_known){.times = 1};
 }
 
-static void wait__nothing_comes_NONE(void **state)
+TEST_WITH(wait__nothing_comes_NONE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -557,7 +550,7 @@ static void wait__nothing_comes_NONE(void **state)
 			 0);
 }
 
-static void close__empty_CLOSED(void **state)
+TEST_WITH(close__empty_CLOSED, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -569,7 +562,7 @@ static void close__empty_CLOSED(void **state)
 }
 
 /* As many as allowed; the next when one was taken. */
-static void push__too_many_BUSY(void **state)
+TEST_WITH(push__too_many_BUSY, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue *queue = world->queue;
@@ -607,7 +600,7 @@ static void pass_messages(struct world *world, int count)
 }
 
 /* Messages are used again: alone, and as bursts of any usual size. */
-static void push__steady_ALLOCATES_NOTHING(void **state)
+TEST_WITH(push__steady_ALLOCATES_NOTHING, setup, teardown)
 {
 	static const int bursts[] = {1, 7, 100, 900};
 	struct world *world = *state;
@@ -626,7 +619,7 @@ static void push__steady_ALLOCATES_NOTHING(void **state)
 
 /* Held messages stay, invisible; pushers of other queues see nothing of the
  * hold; the messages come in order after the hold, also after the end. */
-static void hold__messages_STAY(void **state)
+TEST_WITH(hold__messages_STAY, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue *queue = world->queue;
@@ -655,7 +648,7 @@ static void hold__messages_STAY(void **state)
 	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), RPMA_RT_E_CLOSED);
 }
 
-static void push__closed_CLOSED(void **state)
+TEST_WITH(push__closed_CLOSED, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -665,7 +658,7 @@ static void push__closed_CLOSED(void **state)
 }
 
 /* messages inside can still be taken */
-static void close__messages_inside_THEN_CLOSED(void **state)
+TEST_WITH(close__messages_inside_THEN_CLOSED, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -677,7 +670,7 @@ static void close__messages_inside_THEN_CLOSED(void **state)
 
 /* outstanding completions still arrive, so the queue is not over before its
  * users are gone */
-static void close__users_left_NONE(void **state)
+TEST_WITH(close__users_left_NONE, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -694,7 +687,7 @@ static void close__users_left_NONE(void **state)
 }
 
 /* a spill is on the way although no connection is left */
-static void close__spill_left_NOT_CLOSED(void **state)
+TEST_WITH(close__spill_left_NOT_CLOSED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -713,7 +706,7 @@ static void close__spill_left_NOT_CLOSED(void **state)
 }
 
 /* the runtime stopped: rings and spills are the consumer's, users or not */
-static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
+TEST_WITH(finish__ring_and_spill_left_ALL_THEN_CLOSED, setup, teardown)
 {
 	struct world *world = *state;
 	int sum = 0;
@@ -733,7 +726,7 @@ static void finish__ring_and_spill_left_ALL_THEN_CLOSED(void **state)
 	rt_queue_unref(world->queue);
 }
 
-static void get_fd__null_INVAL(void **state)
+TEST_WITH(get_fd__null_INVAL, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -743,7 +736,7 @@ static void get_fd__null_INVAL(void **state)
 			 RPMA_E_INVAL);
 }
 
-static void get_fd__twice_SAME(void **state)
+TEST_WITH(get_fd__twice_SAME, setup, teardown)
 {
 	struct world *world = *state;
 	int fd = -1;
@@ -755,7 +748,7 @@ static void get_fd__twice_SAME(void **state)
 }
 
 /* polling announces no sleep: no write, and no read */
-static void poll__empty_NOT_ARMED(void **state)
+TEST_WITH(poll__empty_NOT_ARMED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -769,7 +762,7 @@ static void poll__empty_NOT_ARMED(void **state)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-static void arm__no_fd_INVAL(void **state)
+TEST_WITH(arm__no_fd_INVAL, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -778,7 +771,7 @@ static void arm__no_fd_INVAL(void **state)
 }
 
 /* readable from a ring until an arm that returns 0 */
-static void arm__then_published_READABLE_UNTIL_ARMED(void **state)
+TEST_WITH(arm__then_published_READABLE_UNTIL_ARMED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -800,7 +793,7 @@ static void arm__then_published_READABLE_UNTIL_ARMED(void **state)
 	assert_false(stub_is_readable(fd));
 }
 
-static void arm__published_before_1(void **state)
+TEST_WITH(arm__published_before_1, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -819,7 +812,7 @@ static void arm__published_before_1(void **state)
 }
 
 /* later polls and waits leave the eventfd readable */
-static void arm__then_polled_and_waited_STILL_ARMED(void **state)
+TEST_WITH(arm__then_polled_and_waited_STILL_ARMED, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -835,7 +828,7 @@ static void arm__then_polled_and_waited_STILL_ARMED(void **state)
 }
 
 /* a consumer that stays away costs its pollers a single write */
-static void arm__published_twice_ONE_WRITE(void **state)
+TEST_WITH(arm__published_twice_ONE_WRITE, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -853,7 +846,7 @@ static void arm__published_twice_ONE_WRITE(void **state)
 	assert_int_equal(poll_up_to(world, MAX), 2);
 }
 
-static void arm__pushed_or_closed_READABLE(void **state)
+TEST_WITH(arm__pushed_or_closed_READABLE, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -873,7 +866,7 @@ static void arm__pushed_or_closed_READABLE(void **state)
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 }
 
-static void arm__last_user_left_READABLE(void **state)
+TEST_WITH(arm__last_user_left_READABLE, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -889,7 +882,7 @@ static void arm__last_user_left_READABLE(void **state)
 }
 
 /* closed, with a pusher inside: the message comes in a moment */
-static void arm__closed_with_pusher_inside_1(void **state)
+TEST_WITH(arm__closed_with_pusher_inside_1, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -906,7 +899,7 @@ static void arm__closed_with_pusher_inside_1(void **state)
 }
 
 /* the poller sleeps on a spill; arming an empty queue must wake the poller */
-static void arm__with_poller_asleep_on_spill_RINGS(void **state)
+TEST_WITH(arm__with_poller_asleep_on_spill_RINGS, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -928,7 +921,7 @@ static void arm__with_poller_asleep_on_spill_RINGS(void **state)
 }
 
 /* the poller armed after the empty poll, and nothing was taken since */
-static void poll__empty_twice_with_poller_asleep_LATER_RUNG(void **state)
+TEST_WITH(poll__empty_twice_with_poller_asleep_LATER_RUNG, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -947,7 +940,7 @@ static void poll__empty_twice_with_poller_asleep_LATER_RUNG(void **state)
 }
 
 /* the poller sleeps on a spill; an empty poll must wake the poller */
-static void poll__empty_with_poller_asleep_on_spill_RINGS(void **state)
+TEST_WITH(poll__empty_with_poller_asleep_on_spill_RINGS, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -988,7 +981,7 @@ static void publish_token(struct rt_lane *lane, const struct rt_joint *joint)
 
 /* an item of two lanes is behind the items of both, in any order of taking; a
  * batch with only a token is not taken for empty */
-static void take__item_of_two_lanes_LAST(void **state)
+TEST_WITH(take__item_of_two_lanes_LAST, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_joint *joint = joint_new(world, 2);
@@ -1011,7 +1004,7 @@ static void take__item_of_two_lanes_LAST(void **state)
 
 /* in a queue with a single lane, with an item before the token, behind the
  * token, or neither */
-static void take__token_in_the_one_lane_DROPPED(void **state)
+TEST_WITH(take__token_in_the_one_lane_DROPPED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
@@ -1036,7 +1029,7 @@ static void take__token_in_the_one_lane_DROPPED(void **state)
 }
 
 /* deleting a queue with tokens inside frees their joints */
-static void delete__token_inside_FREED(void **state)
+TEST_WITH(delete__token_inside_FREED, setup, teardown)
 {
 	struct world *world = *state;
 	struct rt_joint *joint = joint_new(world, 2);
@@ -1047,14 +1040,13 @@ static void delete__token_inside_FREED(void **state)
 	assert_int_equal(world->rt.drops, 1);
 }
 
-static void wake__null_INVAL(void **state)
+TEST_WITH(wake__null_INVAL, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(rpma_rt_queue_wake(NULL), RPMA_E_INVAL);
 }
 
 /* a wake before the wait is not lost, and is used up by the wait */
-static void wake__before_a_wait_THAT_ANSWERS_0(void **state)
+TEST_WITH(wake__before_a_wait_THAT_ANSWERS_0, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -1068,7 +1060,7 @@ static void wake__before_a_wait_THAT_ANSWERS_0(void **state)
 }
 
 /* an item comes first; a poll leaves the wake to a thread that would sleep */
-static void wake__with_an_item_THE_ITEM_THEN_0(void **state)
+TEST_WITH(wake__with_an_item_THE_ITEM_THEN_0, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -1089,7 +1081,7 @@ static void *wait_main(void *arg)
 	return NULL;
 }
 
-static void wake__while_one_waits_IT_ANSWERS_0(void **state)
+TEST_WITH(wake__while_one_waits_IT_ANSWERS_0, setup, teardown)
 {
 	struct world *world = *state;
 	pthread_t thread;
@@ -1111,7 +1103,7 @@ static void wake_in_handler(int number)
 	rpma_rt_queue_wake(to_wake);
 }
 
-static void wake__in_a_handler_of_the_waiting_thread_ANSWERS_0(void **state)
+TEST_WITH(wake__in_a_handler_of_the_waiting_thread_ANSWERS_0, setup, teardown)
 {
 	struct sigaction action = {.sa_handler = wake_in_handler,
 				   .sa_flags = SA_RESTART};
@@ -1136,7 +1128,7 @@ static void wake__in_a_handler_of_the_waiting_thread_ANSWERS_0(void **state)
 }
 
 /* closed, but users may still bring items: the waiter is woken */
-static void wake__closed_with_users_ANSWERS_0_THEN_CLOSED(void **state)
+TEST_WITH(wake__closed_with_users_ANSWERS_0_THEN_CLOSED, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -1151,7 +1143,7 @@ static void wake__closed_with_users_ANSWERS_0_THEN_CLOSED(void **state)
 			 RPMA_RT_E_CLOSED);
 }
 
-static void arm__woken_before_1_ONCE(void **state)
+TEST_WITH(arm__woken_before_1_ONCE, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -1163,7 +1155,7 @@ static void arm__woken_before_1_ONCE(void **state)
 	assert_false(stub_is_readable(fd));
 }
 
-static void arm__then_woken_READABLE_UNTIL_ARMED(void **state)
+TEST_WITH(arm__then_woken_READABLE_UNTIL_ARMED, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -1179,7 +1171,7 @@ static void arm__then_woken_READABLE_UNTIL_ARMED(void **state)
 }
 
 /* the woken thread deletes the queue before the waker has finished */
-static void delete__a_waker_inside_WAITS(void **state)
+TEST_WITH(delete__a_waker_inside_WAITS, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -1192,76 +1184,4 @@ static void delete__a_waker_inside_WAITS(void **state)
 	assert_null(world->queue);
 }
 
-int main(void)
-{
-#define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		ON_QUEUE(take__item_of_two_lanes_LAST),
-		ON_QUEUE(take__token_in_the_one_lane_DROPPED),
-		ON_QUEUE(delete__token_inside_FREED),
-		ON_QUEUE(wake__null_INVAL),
-		ON_QUEUE(wake__before_a_wait_THAT_ANSWERS_0),
-		ON_QUEUE(wake__with_an_item_THE_ITEM_THEN_0),
-		ON_QUEUE(wake__while_one_waits_IT_ANSWERS_0),
-		ON_QUEUE(wake__in_a_handler_of_the_waiting_thread_ANSWERS_0),
-		ON_QUEUE(wake__closed_with_users_ANSWERS_0_THEN_CLOSED),
-		ON_QUEUE(arm__woken_before_1_ONCE),
-		ON_QUEUE(arm__then_woken_READABLE_UNTIL_ARMED),
-		ON_QUEUE(delete__a_waker_inside_WAITS),
-		ON_QUEUE(new__invalid_INVAL),
-		ON_QUEUE(new__no_memory_NOMEM),
-		ON_QUEUE(new__runtime_stopped_CLOSED),
-		ON_QUEUE(any__after_fork_FORKED),
-		ON_QUEUE(delete__null_INVAL_or_NOTHING),
-		ON_QUEUE(delete__used_BUSY),
-		ON_QUEUE(delete__messages_left_FREED),
-		ON_QUEUE(delete__items_left_DROPPED),
-		ON_QUEUE(delete__a_spill_holds_it_BUSY),
-		ON_QUEUE(delete__a_spill_that_leaves_WAITS),
-		ON_QUEUE(delete__a_spill_that_stays_BUSY),
-		ON_QUEUE(delete__the_last_item_in_a_spill_BUSY),
-		ON_QUEUE(finish__a_spill_holds_it_PUT),
-		ON_QUEUE(lane__same_poller_SAME_LANE),
-		ON_QUEUE(lane__no_memory_NULL),
-		ON_QUEUE(poll__invalid_INVAL),
-		ON_QUEUE(take__of_none_0),
-		ON_QUEUE(poll__empty_NONE),
-		ON_QUEUE(poll__more_than_max_REST_LATER),
-		ON_QUEUE(poll__several_sources_ALL),
-		ON_QUEUE(poll__one_lane_always_full_OTHERS_COME),
-		ON_QUEUE(poll__any_number_anywhere_in_the_ring_IN_ORDER),
-		ON_QUEUE(poll__lane_and_messages_BOTH),
-		ON_QUEUE(push__fields_ARRIVE),
-		ON_QUEUE(push__several_IN_ORDER),
-		ON_QUEUE(push__null_INVAL),
-		ON_QUEUE(push__no_memory_NOMEM),
-		ON_QUEUE(wait__something_there_AT_ONCE),
-		ON_QUEUE(wait__spinning_gives_the_CPU_up),
-		ON_QUEUE(wait__nothing_comes_NONE),
-		ON_QUEUE(close__empty_CLOSED),
-		ON_QUEUE(push__too_many_BUSY),
-		ON_QUEUE(push__steady_ALLOCATES_NOTHING),
-		ON_QUEUE(hold__messages_STAY),
-		ON_QUEUE(push__closed_CLOSED),
-		ON_QUEUE(close__messages_inside_THEN_CLOSED),
-		ON_QUEUE(close__users_left_NONE),
-		ON_QUEUE(close__spill_left_NOT_CLOSED),
-		ON_QUEUE(finish__ring_and_spill_left_ALL_THEN_CLOSED),
-		ON_QUEUE(get_fd__null_INVAL),
-		ON_QUEUE(get_fd__twice_SAME),
-		ON_QUEUE(poll__empty_NOT_ARMED),
-		ON_QUEUE(arm__no_fd_INVAL),
-		ON_QUEUE(arm__then_published_READABLE_UNTIL_ARMED),
-		ON_QUEUE(arm__published_before_1),
-		ON_QUEUE(arm__then_polled_and_waited_STILL_ARMED),
-		ON_QUEUE(arm__published_twice_ONE_WRITE),
-		ON_QUEUE(arm__pushed_or_closed_READABLE),
-		ON_QUEUE(arm__last_user_left_READABLE),
-		ON_QUEUE(arm__closed_with_pusher_inside_1),
-		ON_QUEUE(arm__with_poller_asleep_on_spill_RINGS),
-		ON_QUEUE(poll__empty_twice_with_poller_asleep_LATER_RUNG),
-		ON_QUEUE(poll__empty_with_poller_asleep_on_spill_RINGS),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

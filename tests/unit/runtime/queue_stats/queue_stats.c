@@ -3,14 +3,9 @@
 
 /* The counters of a queue and, where clocks are read, its times. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "../../../cases.h"
 #include "base/clock.h"
 #include "queue/impl.h"
 #include "rt_stub.h"
@@ -92,7 +87,7 @@ static void ring(struct world *world)
 	rt_lane_bell_poller(world->lane);
 }
 
-static void get__null_INVAL(void **state)
+TEST_WITH(get__null_INVAL, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -103,7 +98,7 @@ static void get__null_INVAL(void **state)
 			 RPMA_E_INVAL);
 }
 
-static void calls__counted_by_what_they_found(void **state)
+TEST_WITH(calls__counted_by_what_they_found, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -128,7 +123,7 @@ static void calls__counted_by_what_they_found(void **state)
 
 /* A program of an earlier release, and one of a later: as much is written as
  * its struct has, zeros where this library counts nothing. */
-static void stats__of_another_size(void **state)
+TEST_WITH(stats__of_another_size, setup, teardown)
 {
 	struct world *world = *state;
 	struct {
@@ -149,7 +144,7 @@ static void stats__of_another_size(void **state)
 	assert_int_equal(stats.later, 0);
 }
 
-static void backlog__ring_spill_and_messages(void **state)
+TEST_WITH(backlog__ring_spill_and_messages, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -164,7 +159,7 @@ static void backlog__ring_spill_and_messages(void **state)
 	assert_int_equal(stats(world)->backlog, 0);
 }
 
-static void wakes__one_for_each_sleep(void **state)
+TEST_WITH(wakes__one_for_each_sleep, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -180,7 +175,7 @@ static void wakes__one_for_each_sleep(void **state)
 	assert_int_equal(counted(&stats(world)->wakeup), 0);
 }
 
-static void timing__wakeup_measured_once(void **state)
+TEST_WITH(timing__wakeup_measured_once, setup_timed, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -195,7 +190,7 @@ static void timing__wakeup_measured_once(void **state)
 	assert_true(world->stats.wakeup.sum_ns > 0);
 }
 
-static void timing__dispatch_until_the_last_item(void **state)
+TEST_WITH(timing__dispatch_until_the_last_item, setup_timed, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
@@ -220,7 +215,7 @@ static void timing__dispatch_until_the_last_item(void **state)
 	assert_int_equal(counted(&stats(world)->dispatch), 1);
 }
 
-static void timing__through_the_spill(void **state)
+TEST_WITH(timing__through_the_spill, setup_timed, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
@@ -238,12 +233,11 @@ static void timing__through_the_spill(void **state)
 	ring(world);
 }
 
-static void histogram__edges(void **state)
+TEST(histogram__edges)
 {
 	struct rt_histogram histogram = {{0}, 0};
 	struct rpma_rt_histogram out;
 
-	(void)state;
 	rt_histogram_add_mt(&histogram, 0);
 	rt_histogram_add_mt(&histogram, 1);
 	rt_histogram_add_mt(&histogram, 2);
@@ -258,21 +252,8 @@ static void histogram__edges(void **state)
 
 int main(void)
 {
-#define TEST(test)  cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define TIMED(test) cmocka_unit_test_setup_teardown(test, setup_timed, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(get__null_INVAL),
-		TEST(calls__counted_by_what_they_found),
-		TEST(stats__of_another_size),
-		TEST(backlog__ring_spill_and_messages),
-		TEST(wakes__one_for_each_sleep),
-		TIMED(timing__wakeup_measured_once),
-		TIMED(timing__dispatch_until_the_last_item),
-		TIMED(timing__through_the_spill),
-		cmocka_unit_test(histogram__edges),
-	};
 #undef TEST
 #undef TIMED
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -103,7 +103,7 @@ static uint32_t numbers_left(const struct rpma_rt_conn *conn)
 
 /* ---------------------------------------------------------- own queue --- */
 
-static void set_queue__what_is_owed_goes_along(void **state)
+FAKE_TEST(set_queue__what_is_owed_goes_along)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -139,7 +139,7 @@ static void set_queue__what_is_owed_goes_along(void **state)
 	ok(rpma_rt_queue_delete(&next));
 }
 
-static void set_queue__the_same_nothing(void **state)
+FAKE_TEST(set_queue__the_same_nothing)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -149,7 +149,7 @@ static void set_queue__the_same_nothing(void **state)
 	fake_bury(f, &conn);
 }
 
-static void set_queue__after_a_post_a_last_item(void **state)
+FAKE_TEST(set_queue__after_a_post_a_last_item)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
@@ -162,7 +162,7 @@ static void set_queue__after_a_post_a_last_item(void **state)
 	ok(rpma_rt_queue_delete(&next));
 }
 
-static void set_queue__no_memory_as_before(void **state)
+FAKE_TEST(set_queue__no_memory_as_before)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -189,7 +189,7 @@ static void set_queue__no_memory_as_before(void **state)
 }
 
 /* The last route leading there leaves ROUTE_CLOSED. */
-static void set_queue__another_route_leads_there(void **state)
+FAKE_TEST(set_queue__another_route_leads_there)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -233,7 +233,7 @@ static void take_all(struct fake *f, struct rpma_rt_queue *queue)
 }
 
 /* Refused for the former lane: told, because the route leads elsewhere now. */
-static void set_queue__who_was_refused_is_told(void **state)
+FAKE_TEST(set_queue__who_was_refused_is_told)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -261,7 +261,7 @@ static void set_queue__who_was_refused_is_told(void **state)
 }
 
 /* WRITABLE had to wait for the connection's own lane, which is another now. */
-static void set_queue__an_answer_put_off_comes(void **state)
+FAKE_TEST(set_queue__an_answer_put_off_comes)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -287,7 +287,7 @@ static void set_queue__an_answer_put_off_comes(void **state)
 	fake_bury(f, &conn);
 }
 
-static void close__who_was_refused_is_told(void **state)
+FAKE_TEST(close__who_was_refused_is_told)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -305,7 +305,7 @@ static void close__who_was_refused_is_told(void **state)
 }
 
 /* The owed completions would exceed the places of the lane. */
-static void close__the_other_is_behind_BUSY(void **state)
+FAKE_TEST(close__the_other_is_behind_BUSY)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -329,7 +329,7 @@ static void close__the_other_is_behind_BUSY(void **state)
 
 /* ------------------------------------------------------------ closing --- */
 
-static void close__what_is_owed_and_its_number(void **state)
+FAKE_TEST(close__what_is_owed_and_its_number)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -366,7 +366,7 @@ static void close__what_is_owed_and_its_number(void **state)
 }
 
 /* Until the next signaled send has retired, the silent send may still fail. */
-static void close__one_on_error_only_its_number_waits(void **state)
+FAKE_TEST(close__one_on_error_only_its_number_waits)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -387,7 +387,7 @@ static void close__one_on_error_only_its_number_waits(void **state)
 	fake_bury(f, &conn);
 }
 
-static void close__one_on_error_only_fails_later(void **state)
+FAKE_TEST(close__one_on_error_only_fails_later)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -411,7 +411,7 @@ static void close__one_on_error_only_fails_later(void **state)
 }
 
 /* Worker after worker is retired; completions owed by the first go along. */
-static void close__a_chain(void **state)
+FAKE_TEST(close__a_chain)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -449,7 +449,7 @@ static void close__a_chain(void **state)
 }
 
 /* Completions owed by several routes are merged, and led on together. */
-static void close__chains_that_meet(void **state)
+FAKE_TEST(close__chains_that_meet)
 {
 	enum { ROUTES = 6 };
 	struct fake *f = *state;
@@ -498,7 +498,7 @@ static void close__chains_that_meet(void **state)
 }
 
 /* The last item comes with the last of a connection's routes to the queue. */
-static void close__several_to_one_queue(void **state)
+FAKE_TEST(close__several_to_one_queue)
 {
 	enum { ROUTES = 3 };
 	struct fake *f = *state;
@@ -524,7 +524,7 @@ static void close__several_to_one_queue(void **state)
 	ok(rpma_rt_queue_delete(&other));
 }
 
-static void close__no_memory_as_before(void **state)
+FAKE_TEST(close__no_memory_as_before)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -543,7 +543,7 @@ static void close__no_memory_as_before(void **state)
 	fake_bury(f, &conn);
 }
 
-static void close__over_and_over_numbers_come_back(void **state)
+FAKE_TEST(close__over_and_over_numbers_come_back)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -606,7 +606,7 @@ static void ear_open(struct ear *ear, struct rpma_rt_conn *conn)
 				       &ear->route));
 }
 
-static void close__a_function_its_last_call(void **state)
+FAKE_TEST(close__a_function_its_last_call)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -628,7 +628,7 @@ static void close__a_function_its_last_call(void **state)
 	assert_int_equal(ear.ends, 1);
 }
 
-static void close__to_a_function(void **state)
+FAKE_TEST(close__to_a_function)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -683,7 +683,7 @@ static void close__refused_inside_told_in_the_queue(bool before, struct fake *f)
 	fake_bury(f, &conn);
 }
 
-static void close__refused_in_the_last_call(void **state)
+FAKE_TEST(close__refused_in_the_last_call)
 {
 	close__refused_inside_told_in_the_queue(true, *state);
 	close__refused_inside_told_in_the_queue(false, *state);
@@ -692,7 +692,7 @@ static void close__refused_in_the_last_call(void **state)
 /* ------------------------------------------------------------- deaths --- */
 
 /* The connection ends between the steps of a change. */
-static void close__dies_meanwhile(void **state)
+FAKE_TEST(close__dies_meanwhile)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -716,7 +716,7 @@ static void close__dies_meanwhile(void **state)
 	ok(rpma_rt_queue_delete(&queue));
 }
 
-static void change__of_a_dying_one_CLOSED(void **state)
+FAKE_TEST(change__of_a_dying_one_CLOSED)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -757,7 +757,7 @@ static bool dump_has(struct fake *f, const char *words)
 }
 
 /* Completions owed by a closed route are listed at their future queue. */
-static void dump__what_a_closed_one_owes(void **state)
+FAKE_TEST(dump__what_a_closed_one_owes)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct fake *f = *state;
@@ -786,33 +786,4 @@ static void dump__what_a_closed_one_owes(void **state)
 	ok(rpma_rt_queue_delete(&last));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(set_queue__what_is_owed_goes_along),
-		fake_test(set_queue__the_same_nothing),
-		fake_test(set_queue__after_a_post_a_last_item),
-		fake_test(set_queue__no_memory_as_before),
-		fake_test(set_queue__another_route_leads_there),
-		fake_test(set_queue__who_was_refused_is_told),
-		fake_test(set_queue__an_answer_put_off_comes),
-		fake_test(close__who_was_refused_is_told),
-		fake_test(close__the_other_is_behind_BUSY),
-		fake_test(close__what_is_owed_and_its_number),
-		fake_test(close__one_on_error_only_its_number_waits),
-		fake_test(close__one_on_error_only_fails_later),
-		fake_test(close__a_chain),
-		fake_test(close__chains_that_meet),
-		fake_test(close__several_to_one_queue),
-		fake_test(close__no_memory_as_before),
-		fake_test(close__over_and_over_numbers_come_back),
-		fake_test(close__a_function_its_last_call),
-		fake_test(close__to_a_function),
-		fake_test(close__refused_in_the_last_call),
-		fake_test(close__dies_meanwhile),
-		fake_test(change__of_a_dying_one_CLOSED),
-		fake_test(dump__what_a_closed_one_owes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -162,9 +162,8 @@ static int timeout_of(const struct rpma_rt_conn *conn)
 	return ms;
 }
 
-static void is_numeric__numbers_only(void **state)
+TEST_WITH(is_numeric__numbers_only, setup, teardown)
 {
-	(void)state;
 	assert_true(rt_resolve_is_numeric("127.0.0.1", "1"));
 	assert_true(rt_resolve_is_numeric("127.1", "1"));
 	assert_true(rt_resolve_is_numeric("0x7f000001", "1"));
@@ -182,7 +181,7 @@ static void is_numeric__numbers_only(void **state)
 		"1111:1111:1111:1111:1111:1111:1111:1111:1111:1111", "1"));
 }
 
-static void name__becomes_a_number(void **state)
+TEST_WITH(name__becomes_a_number, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
@@ -198,7 +197,7 @@ static void name__becomes_a_number(void **state)
 
 /* The server is silent; a connection made by numbers lives and ends. So does
  * the connection to the name, and the answer comes to nothing. */
-static void name__nobody_waits_for_it(void **state)
+TEST_WITH(name__nobody_waits_for_it, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = begun(f);
@@ -222,7 +221,7 @@ static void name__nobody_waits_for_it(void **state)
 	assert_null(strstr(fake_trace(), "req_new_async"));
 }
 
-static void name__closed_before_it_begins_NOBODY_IS_ASKED(void **state)
+TEST_WITH(name__closed_before_it_begins_NOBODY_IS_ASKED, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -233,7 +232,7 @@ static void name__closed_before_it_begins_NOBODY_IS_ASKED(void **state)
 	assert_int_equal(questions(), 0);
 }
 
-static void name__unknown_UNREACHABLE(void **state)
+TEST_WITH(name__unknown_UNREACHABLE, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
@@ -249,7 +248,7 @@ static void name__unknown_UNREACHABLE(void **state)
 }
 
 /* An error that says nothing about the name. */
-static void name__trouble_of_this_machine_FAILED(void **state)
+TEST_WITH(name__trouble_of_this_machine_FAILED, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
@@ -265,7 +264,7 @@ static void name__trouble_of_this_machine_FAILED(void **state)
 	expect_closed(f, &conn, RPMA_RT_REASON_FAILED, ENOMEM);
 }
 
-static void name__no_thread_FAILED(void **state)
+TEST_WITH(name__no_thread_FAILED, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -278,7 +277,7 @@ static void name__no_thread_FAILED(void **state)
 }
 
 /* Up to the look-up, which is the eighth piece. */
-static void name__no_memory_NOMEM(void **state)
+TEST_WITH(name__no_memory_NOMEM, setup, teardown)
 {
 	struct fake *f = *state;
 	int memory = fake_memory();
@@ -295,7 +294,7 @@ static void name__no_memory_NOMEM(void **state)
 	}
 }
 
-static void limit__passes_while_the_server_is_silent(void **state)
+TEST_WITH(limit__passes_while_the_server_is_silent, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -310,7 +309,7 @@ static void limit__passes_while_the_server_is_silent(void **state)
 	sem_post(&server.answer); /* the thread frees its data */
 }
 
-static void limit__the_answer_comes_NO_TIMER(void **state)
+TEST_WITH(limit__the_answer_comes_NO_TIMER, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
@@ -321,7 +320,7 @@ static void limit__the_answer_comes_NO_TIMER(void **state)
 	fake_bury(f, &conn);
 }
 
-static void addresses__each_is_tried_with_its_share(void **state)
+TEST_WITH(addresses__each_is_tried_with_its_share, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -353,7 +352,7 @@ static void addresses__each_is_tried_with_its_share(void **state)
 	fake_bury(f, &conn);
 }
 
-static void addresses__all_fail_the_LAST_is_the_reason(void **state)
+TEST_WITH(addresses__all_fail_the_LAST_is_the_reason, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -370,7 +369,7 @@ static void addresses__all_fail_the_LAST_is_the_reason(void **state)
 }
 
 /* Another address would not help. */
-static void addresses__device_fails_NO_NEXT(void **state)
+TEST_WITH(addresses__device_fails_NO_NEXT, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -383,7 +382,7 @@ static void addresses__device_fails_NO_NEXT(void **state)
 }
 
 /* An id not yet destroyed may still name the connection. */
-static void addresses__the_id_stays_THE_NEXT(void **state)
+TEST_WITH(addresses__the_id_stays_THE_NEXT, setup, teardown)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
@@ -407,28 +406,11 @@ static void *nothing(void *arg)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(is_numeric__numbers_only),
-		TEST(name__becomes_a_number),
-		TEST(name__nobody_waits_for_it),
-		TEST(name__closed_before_it_begins_NOBODY_IS_ASKED),
-		TEST(name__unknown_UNREACHABLE),
-		TEST(name__trouble_of_this_machine_FAILED),
-		TEST(name__no_thread_FAILED),
-		TEST(name__no_memory_NOMEM),
-		TEST(limit__passes_while_the_server_is_silent),
-		TEST(limit__the_answer_comes_NO_TIMER),
-		TEST(addresses__each_is_tried_with_its_share),
-		TEST(addresses__all_fail_the_LAST_is_the_reason),
-		TEST(addresses__device_fails_NO_NEXT),
-		TEST(addresses__the_id_stays_THE_NEXT),
-	};
 	pthread_t thread;
 
 	/* a sanitizer's own thread comes with the first of the program's */
 	assert_false(pthread_create(&thread, NULL, nothing, NULL));
 	pthread_join(thread, NULL);
 	threads_before = threads();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -6,11 +6,10 @@
 #include "rt_fake.h"
 #include "poller/route.h"
 
-static void wr_id__there_and_back(void **state)
+TEST(wr_id__there_and_back)
 {
 	uint64_t id = rt_wr_id(RT_ROUTE_MASK, RT_COOKIE_MASK);
 
-	(void)state;
 	assert_true(id == (UINT64_MAX & ~RT_ON_ERROR_ONLY));
 	assert_int_equal(rt_wr_id_route(id), RT_ROUTE_MASK);
 	assert_true(rt_wr_id_cookie(id) == RT_COOKIE_MASK);
@@ -20,32 +19,29 @@ static void wr_id__there_and_back(void **state)
 	assert_true(rt_wr_id_cookie(id) == 5);
 }
 
-static void wr_id__internal(void **state)
+TEST(wr_id__internal)
 {
 	uint64_t id = rt_wr_id_internal(RT_RQ_MARKER, 65535);
 
-	(void)state;
 	assert_int_equal(rt_wr_id_route(id), RT_ROUTE_INTERNAL);
 	assert_int_equal(rt_wr_id_cookie(id) >> RT_KIND_SHIFT, RT_RQ_MARKER);
 	assert_int_equal(rt_wr_id_cookie(id) & RT_SLOT_MASK, 65535);
 }
 
 /* A zeroed completion of a queue pair 0 finds no open entry. */
-static void qp_key__never_that_of_a_free_entry(void **state)
+TEST(qp_key__never_that_of_a_free_entry)
 {
-	(void)state;
 	assert_int_not_equal(rt_qp_key(0), RT_QP_KEY_NONE);
 	assert_int_not_equal(rt_qp_key(0xffffff), RT_QP_KEY_NONE);
 }
 
-static void numbers__every_one_once_then_NOMEM(void **state)
+TEST(numbers__every_one_once_then_NOMEM)
 {
 	static uint8_t taken[RT_ROUTE_COUNT];
 	struct rt_numbers numbers;
 	uint32_t number = 7;
 	uint32_t i;
 
-	(void)state;
 	rt_numbers_init(&numbers);
 	for (i = RT_ROUTE_FIRST; i < RT_ROUTE_COUNT; i++) {
 		ok(rt_numbers_take(&numbers, &number));
@@ -69,14 +65,13 @@ static void numbers__every_one_once_then_NOMEM(void **state)
 }
 
 /* Also later: those that are out can still be given back. */
-static void numbers_take__no_memory_NOMEM(void **state)
+TEST(numbers_take__no_memory_NOMEM)
 {
 	struct rt_numbers numbers;
 	uint32_t number;
 	uint32_t taken;
 	uint32_t i;
 
-	(void)state;
 	rt_numbers_init(&numbers);
 	fake_fail("malloc", 1, 1);
 	assert_int_equal(rt_numbers_take(&numbers, &number), RPMA_E_NOMEM);
@@ -93,12 +88,11 @@ static void numbers_take__no_memory_NOMEM(void **state)
 }
 
 /* A CQ with few routes has a small stack. */
-static void numbers__as_much_memory_as_were_out(void **state)
+TEST(numbers__as_much_memory_as_were_out)
 {
 	struct rt_numbers numbers;
 	uint32_t number;
 
-	(void)state;
 	rt_numbers_init(&numbers);
 	assert_null(numbers.returned);
 	ok(rt_numbers_take(&numbers, &number));
@@ -106,13 +100,12 @@ static void numbers__as_much_memory_as_were_out(void **state)
 	rt_numbers_fini(&numbers);
 }
 
-static void table_new__every_entry_free(void **state)
+TEST(table_new__every_entry_free)
 {
 	struct cds_hlist_head *by_lane;
 	struct rt_route_entry *table;
 	uint32_t i;
 
-	(void)state;
 	ok(rt_route_table_new(&table, &by_lane));
 	for (i = 0; i < RT_ROUTE_COUNT; i++) {
 		assert_int_equal(table[i].qp_key, RT_QP_KEY_NONE);
@@ -124,30 +117,15 @@ static void table_new__every_entry_free(void **state)
 	assert_int_equal(fake_memory(), 0);
 }
 
-static void table_new__no_memory_NOMEM(void **state)
+TEST(table_new__no_memory_NOMEM)
 {
 	struct cds_hlist_head *by_lane = NULL;
 	struct rt_route_entry *table = NULL;
 
-	(void)state;
 	fake_fail("malloc", 1, 1);
 	assert_int_equal(rt_route_table_new(&table, &by_lane), RPMA_E_NOMEM);
 	assert_null(table);
 	assert_null(by_lane);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wr_id__there_and_back),
-		cmocka_unit_test(wr_id__internal),
-		cmocka_unit_test(qp_key__never_that_of_a_free_entry),
-		cmocka_unit_test(numbers__every_one_once_then_NOMEM),
-		cmocka_unit_test(numbers_take__no_memory_NOMEM),
-		cmocka_unit_test(numbers__as_much_memory_as_were_out),
-		cmocka_unit_test(table_new__every_entry_free),
-		cmocka_unit_test(table_new__no_memory_NOMEM),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -62,9 +62,8 @@ static int fail_each(const char *call, int value, int expected)
 	return nth - 1;
 }
 
-static void new__each_failure_nothing_left(void **state)
+TEST_WITH(new__each_failure_nothing_left, setup, teardown)
 {
-	(void)state;
 	/* runtime, pollers, of each slots and the table of connections */
 	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 4);
 	assert_int_equal(fail_each("mmap", ENOMEM, RPMA_E_NOMEM), 2);
@@ -76,12 +75,11 @@ static void new__each_failure_nothing_left(void **state)
 			 3);
 }
 
-static void new__epoll_refuses_PROVIDER(void **state)
+TEST_WITH(new__epoll_refuses_PROVIDER, setup, teardown)
 {
 	struct rpma_rt *rt = NULL;
 	int nth;
 
-	(void)state;
 	/* the bells of the event thread and of two pollers; later removals may
 	 * fail silently */
 	for (nth = 1; nth <= 3; nth++) {
@@ -95,7 +93,7 @@ static void new__epoll_refuses_PROVIDER(void **state)
 }
 
 /* The first use of a device makes everything needed, or nothing. */
-static void device__each_failure_nothing_left(void **state)
+TEST_WITH(device__each_failure_nothing_left, setup, teardown)
 {
 	static const struct {
 		const char *call;
@@ -122,7 +120,6 @@ static void device__each_failure_nothing_left(void **state)
 	size_t i;
 	int nth;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	objects = fake_objects();
 	memory = fake_memory();
@@ -141,13 +138,12 @@ static void device__each_failure_nothing_left(void **state)
 	fake_forget_trace();
 }
 
-static void device__made_once(void **state)
+TEST_WITH(device__made_once, setup, teardown)
 {
 	struct ibv_context other = fake_ctx;
 	struct rt_device *devices[3];
 	struct rpma_rt *rt;
 
-	(void)state;
 	other.async_fd = eventfd(0, EFD_CLOEXEC);
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rt_device_get(rt, &fake_ctx, &devices[0]));
@@ -161,12 +157,11 @@ static void device__made_once(void **state)
 	fake_forget_trace();
 }
 
-static void new__invalid_INVAL(void **state)
+TEST_WITH(new__invalid_INVAL, setup, teardown)
 {
 	struct rpma_rt *rt = NULL;
 	int cpus[3] = {RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY};
 
-	(void)state;
 	assert_int_equal(rpma_rt_new(&cfg, NULL), RPMA_E_INVAL);
 	/* three CPUs for two pollers; an invalid CPU */
 	cfg.cpus = cpus;
@@ -179,12 +174,11 @@ static void new__invalid_INVAL(void **state)
 	assert_string_equal(fake_trace(), ""); /* nothing was begun */
 }
 
-static void new__defaults_and_the_event_thread_shared(void **state)
+TEST_WITH(new__defaults_and_the_event_thread_shared, setup, teardown)
 {
 	struct rpma_rt *first;
 	struct rpma_rt *second;
 
-	(void)state;
 	ok(rpma_rt_new(NULL, &first));
 	ok(rpma_rt_new(&cfg, &second));
 	ok(rpma_rt_delete(&first));
@@ -193,14 +187,13 @@ static void new__defaults_and_the_event_thread_shared(void **state)
 	fake_forget_trace();
 }
 
-static void delete__queues_held_BUSY(void **state)
+TEST_WITH(delete__queues_held_BUSY, setup, teardown)
 {
 	struct rpma_rt_completion item;
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_queue *late = NULL;
 	struct rpma_rt *rt;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
 	ok(rpma_rt_queue_push(queue,
@@ -223,11 +216,10 @@ static void delete__queues_held_BUSY(void **state)
 	fake_forget_trace();
 }
 
-static void stop__again_and_invalid(void **state)
+TEST_WITH(stop__again_and_invalid, setup, teardown)
 {
 	struct rpma_rt *rt;
 
-	(void)state;
 	assert_int_equal(rpma_rt_stop(NULL), RPMA_E_INVAL);
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_stop(rt));
@@ -243,14 +235,13 @@ static void *stop(void *arg)
 }
 
 /* Both calls return after the stop, not before. */
-static void stop__two_at_once(void **state)
+TEST_WITH(stop__two_at_once, setup, teardown)
 {
 	struct rpma_rt_completion item;
 	struct rpma_rt_queue *queue;
 	pthread_t thread;
 	struct rpma_rt *rt;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
 	ok(pthread_create(&thread, NULL, stop, rt));
@@ -293,13 +284,12 @@ static void not_told(struct rt_cq_user *user)
 
 /* The last message of the control thread sends the poller of the CQ a message
  * that lies in the CQ: the message is run before the CQ is freed. */
-static void stop__cq_fails_LAST_MESSAGE_RUN(void **state)
+TEST_WITH(stop__cq_fails_LAST_MESSAGE_RUN, setup, teardown)
 {
 	struct rt_cq_user user = {.failed = not_told, .room = 1};
 	struct late late = {.msg.fn = fail_late};
 	struct rpma_rt *rt;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rt_device_get(rt, &fake_ctx, &late.device));
 	pthread_mutex_lock(&rt->lock);
@@ -313,11 +303,10 @@ static void stop__cq_fails_LAST_MESSAGE_RUN(void **state)
 	fake_forget_trace();
 }
 
-static void any__of_before_a_fork_FORKED(void **state)
+TEST_WITH(any__of_before_a_fork_FORKED, setup, teardown)
 {
 	struct rpma_rt *rt;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	rt->fork_generation++;
 	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_FORKED);
@@ -329,12 +318,11 @@ static void any__of_before_a_fork_FORKED(void **state)
 	fake_forget_trace();
 }
 
-static void manual__only_in_that_mode_NOSUPP(void **state)
+TEST_WITH(manual__only_in_that_mode_NOSUPP, setup, teardown)
 {
 	struct rpma_rt *rt;
 	int value = 7;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_E_NOSUPP);
 	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_E_NOSUPP);
@@ -345,13 +333,12 @@ static void manual__only_in_that_mode_NOSUPP(void **state)
 	fake_forget_trace();
 }
 
-static void manual__run_by_its_owner_only(void **state)
+TEST_WITH(manual__run_by_its_owner_only, setup, teardown)
 {
 	static struct rt_owner other = {.tid = 4711, .name = "shard-1"};
 	struct rpma_rt *rt;
 	int fd;
 
-	(void)state;
 	cfg.mode = RPMA_RT_MODE_MANUAL;
 	ok(rpma_rt_new(&cfg, &rt));
 	assert_int_equal(rpma_rt_poller_run(rt, 0, 0), RPMA_E_INVAL);
@@ -382,11 +369,10 @@ static void manual__run_by_its_owner_only(void **state)
 }
 
 /* A stop from a round would wait for itself. */
-static void stop__from_a_poller_THREAD(void **state)
+TEST_WITH(stop__from_a_poller_THREAD, setup, teardown)
 {
 	struct rpma_rt *rt;
 
-	(void)state;
 	cfg.mode = RPMA_RT_MODE_MANUAL;
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rt_poller_enter(&rt->pollers[0]));
@@ -397,12 +383,11 @@ static void stop__from_a_poller_THREAD(void **state)
 	fake_forget_trace();
 }
 
-static void stats__invalid_INVAL(void **state)
+TEST_WITH(stats__invalid_INVAL, setup, teardown)
 {
 	struct rpma_rt_poller_stats stats;
 	struct rpma_rt *rt;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	assert_int_equal(
 		rpma_rt_poller_get_stats(NULL, 0, &stats, sizeof(stats)),
@@ -417,12 +402,11 @@ static void stats__invalid_INVAL(void **state)
 	fake_forget_trace();
 }
 
-static void place__round_robin_unless_named(void **state)
+TEST_WITH(place__round_robin_unless_named, setup, teardown)
 {
 	struct rpma_rt *rt;
 	int i;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	for (i = 0; i < 4; i++)
 		assert_int_equal(
@@ -433,12 +417,11 @@ static void place__round_robin_unless_named(void **state)
 	fake_forget_trace();
 }
 
-static void place__least_loaded(void **state)
+TEST_WITH(place__least_loaded, setup, teardown)
 {
 	struct rpma_rt *rt;
 	int i;
 
-	(void)state;
 	ok(rpma_rt_new(&cfg, &rt));
 	assert_false(rt_place_is_valid(rt, RPMA_RT_POLLER_LEAST - 1));
 	assert_true(rt_place_is_valid(rt, RPMA_RT_POLLER_LEAST));
@@ -461,28 +444,4 @@ static void place__least_loaded(void **state)
 	fake_forget_trace();
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(new__invalid_INVAL),
-		TEST(new__each_failure_nothing_left),
-		TEST(new__epoll_refuses_PROVIDER),
-		TEST(device__each_failure_nothing_left),
-		TEST(device__made_once),
-		TEST(new__defaults_and_the_event_thread_shared),
-		TEST(delete__queues_held_BUSY),
-		TEST(stop__again_and_invalid),
-		TEST(stop__two_at_once),
-		TEST(stop__cq_fails_LAST_MESSAGE_RUN),
-		TEST(any__of_before_a_fork_FORKED),
-		TEST(manual__only_in_that_mode_NOSUPP),
-		TEST(manual__run_by_its_owner_only),
-		TEST(stop__from_a_poller_THREAD),
-		TEST(stats__invalid_INVAL),
-		TEST(place__round_robin_unless_named),
-		TEST(place__least_loaded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -45,7 +45,7 @@ static struct rt_poller *begin(void **state)
 	return f->poller;
 }
 
-static void ready__oldest_first_so_many_a_round(void **state)
+FAKE_TEST(ready__oldest_first_so_many_a_round)
 {
 	struct rt_poller *poller = begin(state);
 	int i;
@@ -60,7 +60,7 @@ static void ready__oldest_first_so_many_a_round(void **state)
 		assert_int_equal(jobs[i].place, i);
 }
 
-static void ready__long_runs_end_the_round(void **state)
+FAKE_TEST(ready__long_runs_end_the_round)
 {
 	struct rt_poller *poller = begin(state);
 	int i;
@@ -76,7 +76,7 @@ static void ready__long_runs_end_the_round(void **state)
 	assert_int_equal(jobs[2].runs, 1);
 }
 
-static void ready__again_in_the_next_round_behind_the_others(void **state)
+FAKE_TEST(ready__again_in_the_next_round_behind_the_others)
 {
 	struct rt_poller *poller = begin(state);
 
@@ -95,7 +95,7 @@ static void ready__again_in_the_next_round_behind_the_others(void **state)
 	assert_true(rt_schedule_next_ns(poller) == UINT64_MAX);
 }
 
-static void timed__runs_when_due_or_made_ready(void **state)
+FAKE_TEST(timed__runs_when_due_or_made_ready)
 {
 	const uint64_t hour_ns = UINT64_C(3600000000000);
 	struct rt_poller *poller = begin(state);
@@ -119,7 +119,7 @@ static void timed__runs_when_due_or_made_ready(void **state)
 }
 
 /* A busy poller reads the clock now and then, an idle one in each round. */
-static void timed__in_busy_rounds_too(void **state)
+FAKE_TEST(timed__in_busy_rounds_too)
 {
 	struct rt_poller *poller = begin(state);
 	int rounds = 0;
@@ -132,7 +132,7 @@ static void timed__in_busy_rounds_too(void **state)
 	assert_int_equal(rt_schedule_run(poller, true), 1);
 }
 
-static void wait__list_at_once_with_or_without_deadline(void **state)
+FAKE_TEST(wait__list_at_once_with_or_without_deadline)
 {
 	struct rt_poller *poller = begin(state);
 	struct cds_list_head list;
@@ -160,16 +160,4 @@ static void wait__list_at_once_with_or_without_deadline(void **state)
 	assert_true(cds_list_empty(&list));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(ready__oldest_first_so_many_a_round),
-		fake_test(ready__long_runs_end_the_round),
-		fake_test(ready__again_in_the_next_round_behind_the_others),
-		fake_test(timed__runs_when_due_or_made_ready),
-		fake_test(timed__in_busy_rounds_too),
-		fake_test(wait__list_at_once_with_or_without_deadline),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -206,7 +206,7 @@ static struct rpma_rt_shard_stats stats_of(struct test *test, uint32_t index)
 
 /* -------------------------------------------------------- messages --- */
 
-static void post__comes_ONCE_IN_ORDER(void **state)
+TEST_WITH(post__comes_ONCE_IN_ORDER, setup, teardown)
 {
 	struct test *test = *state;
 	struct end *end = &test->ends[1];
@@ -228,7 +228,7 @@ static void post__comes_ONCE_IN_ORDER(void **state)
 	came(end, 2, RPMA_RT_SHARD_POST, 2, 20);
 }
 
-static void post__to_itself_COMES(void **state)
+TEST_WITH(post__to_itself_COMES, setup, teardown)
 {
 	struct test *test = *state;
 
@@ -241,7 +241,7 @@ static void post__to_itself_COMES(void **state)
 	came(&test->ends[0], 2, RPMA_RT_SHARD_ANSWER, 0, 2);
 }
 
-static void post__full_AGAIN_then_WRITABLE_once(void **state)
+TEST_WITH(post__full_AGAIN_then_WRITABLE_once, setup, teardown)
 {
 	struct test *test = *state;
 	int i;
@@ -263,7 +263,7 @@ static void post__full_AGAIN_then_WRITABLE_once(void **state)
 	assert_int_equal(stats_of(test, 0).refused, 3);
 }
 
-static void post__more_than_a_lane_COMES_round_it(void **state)
+TEST_WITH(post__more_than_a_lane_COMES_round_it, setup, teardown)
 {
 	struct test *test = *state;
 	struct end *end = &test->ends[1];
@@ -281,7 +281,7 @@ static void post__more_than_a_lane_COMES_round_it(void **state)
 }
 
 /* As many as are staged until the end of a turn; one more hands all over. */
-static void post__more_than_are_staged_COME_before_the_turn(void **state)
+TEST_WITH(post__more_than_are_staged_COME_before_the_turn, setup_wide, teardown)
 {
 	struct test *test = *state;
 	struct end *end = &test->ends[1];
@@ -300,7 +300,7 @@ static void post__more_than_are_staged_COME_before_the_turn(void **state)
 }
 
 /* Staged or not, a lane has its size, also when the numbers wrap. */
-static void post__full_with_some_staged_AGAIN(void **state)
+TEST_WITH(post__full_with_some_staged_AGAIN, setup_wide, teardown)
 {
 	struct test *test = *state;
 	int round;
@@ -325,7 +325,7 @@ static void post__full_with_some_staged_AGAIN(void **state)
 
 /* -------------------------------------------------------- requests --- */
 
-static void request__is_ANSWERED(void **state)
+TEST_WITH(request__is_ANSWERED, setup, teardown)
 {
 	struct test *test = *state;
 
@@ -341,7 +341,7 @@ static void request__is_ANSWERED(void **state)
 }
 
 /* Both lanes are full of requests: neither shard waits for the other. */
-static void request__both_full_are_ANSWERED(void **state)
+TEST_WITH(request__both_full_are_ANSWERED, setup, teardown)
 {
 	struct test *test = *state;
 	int i;
@@ -389,12 +389,12 @@ static void answers_behind_a_full_lane(struct test *test, int lane, int turns)
 	assert_int_equal(stats_of(test, 1).owed, 0);
 }
 
-static void answer__behind_a_full_lane_has_ROOM(void **state)
+TEST_WITH(answer__behind_a_full_lane_has_ROOM, setup, teardown)
 {
 	answers_behind_a_full_lane(*state, LANE, 2);
 }
 
-static void answer__more_than_are_staged_have_ROOM(void **state)
+TEST_WITH(answer__more_than_are_staged_have_ROOM, setup_wide, teardown)
 {
 	answers_behind_a_full_lane(*state, WIDE, 3);
 }
@@ -420,7 +420,7 @@ static void go_on(struct test *test, uint32_t from, uint32_t to,
 
 /* A shard that only sends answers: its numbers wrap, and its knowledge of the
  * room is from the beginning. */
-static void answer__very_many_the_lane_KEEPS_ITS_SIZE(void **state)
+TEST_WITH(answer__very_many_the_lane_KEEPS_ITS_SIZE, setup, teardown)
 {
 	static const uint32_t numbers[] = {1000, INT32_MAX,
 					   (uint32_t)INT32_MAX + LANE + 100,
@@ -447,7 +447,7 @@ static void answer__very_many_the_lane_KEEPS_ITS_SIZE(void **state)
 }
 
 /* Taken, but not answered: the lane is empty, the credits are out. */
-static void request__without_credit_AGAIN_then_WRITABLE(void **state)
+TEST_WITH(request__without_credit_AGAIN_then_WRITABLE, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_shard_message answer = message_of(7);
@@ -473,7 +473,7 @@ static void request__without_credit_AGAIN_then_WRITABLE(void **state)
 
 /* A credit is back when the slot of its answer is back, not before: requests
  * sent in the functions of answers. */
-static void request__in_a_function_of_an_answer_HAS_ROOM(void **state)
+TEST_WITH(request__in_a_function_of_an_answer_HAS_ROOM, setup, teardown)
 {
 	struct test *test = *state;
 	int i;
@@ -489,7 +489,7 @@ static void request__in_a_function_of_an_answer_HAS_ROOM(void **state)
 	assert_int_equal(stats_of(test, 0).unanswered, 0);
 }
 
-static void answer__twice_or_to_none_INVAL(void **state)
+TEST_WITH(answer__twice_or_to_none_INVAL, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_shard_message answer = message_of(7);
@@ -509,7 +509,7 @@ static void answer__twice_or_to_none_INVAL(void **state)
 
 /* ------------------------------------------------ queue and timers --- */
 
-static void item__of_the_queue_COMES(void **state)
+TEST_WITH(item__of_the_queue_COMES, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_queue *queue;
@@ -529,7 +529,7 @@ static void wait_ms(int ms)
 	nanosleep(&time, NULL);
 }
 
-static void timer__is_called_when_DUE(void **state)
+TEST_WITH(timer__is_called_when_DUE, setup, teardown)
 {
 	struct test *test = *state;
 	struct end *end = &test->ends[0];
@@ -555,7 +555,7 @@ static void timer__is_called_when_DUE(void **state)
 	assert_int_equal(end->timers, 2);
 }
 
-static void timer__cancelled_is_NOT_CALLED(void **state)
+TEST_WITH(timer__cancelled_is_NOT_CALLED, setup, teardown)
 {
 	struct test *test = *state;
 	struct end *end = &test->ends[0];
@@ -577,7 +577,7 @@ static void timer__cancelled_is_NOT_CALLED(void **state)
 }
 
 /* A timer that is always due does not keep the shard from other work. */
-static void timer__set_again_inside_is_BOUNDED(void **state)
+TEST_WITH(timer__set_again_inside_is_BOUNDED, setup, teardown)
 {
 	struct test *test = *state;
 	struct end *end = &test->ends[0];
@@ -593,7 +593,7 @@ static void timer__set_again_inside_is_BOUNDED(void **state)
 	(void)rpma_rt_timer_cancel(end->shard, &timer);
 }
 
-static void timer__wrong_INVAL(void **state)
+TEST_WITH(timer__wrong_INVAL, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_timer timer = {.fn = on_timer};
@@ -608,7 +608,7 @@ static void timer__wrong_INVAL(void **state)
 }
 
 /* A deleted set leaves its timers: a timer may be set on another shard. */
-static void delete__timers_SET_NOWHERE(void **state)
+TEST_WITH(delete__timers_SET_NOWHERE, setup, teardown)
 {
 	struct rpma_rt_timer timers[3] = {0};
 	struct test *test = *state;
@@ -639,7 +639,7 @@ static void delete__timers_SET_NOWHERE(void **state)
 
 /* An idle shard sleeps once, for the whole time of its run. On a busy machine
  * the time may be over before the shard sleeps. */
-static void run__idle_SLEEPS(void **state)
+TEST_WITH(run__idle_SLEEPS, setup, teardown)
 {
 	struct test *test = *state;
 
@@ -650,7 +650,7 @@ static void run__idle_SLEEPS(void **state)
 }
 
 /* A wake of the queue of the shard brings the run back, once. */
-static void run__queue_woken_RETURNS(void **state)
+TEST_WITH(run__queue_woken_RETURNS, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_queue *queue;
@@ -669,7 +669,7 @@ static void *run_of_another(void *arg)
 }
 
 /* The shard goes on to be that of the thread which runs it. */
-static void run__of_another_thread_REFUSED_and_nothing_else(void **state)
+TEST_WITH(run__of_another_thread_REFUSED_and_nothing_else, setup, teardown)
 {
 	struct test *test = *state;
 	pthread_t thread;
@@ -685,7 +685,7 @@ static void run__of_another_thread_REFUSED_and_nothing_else(void **state)
 }
 
 /* However long it may spin. The best of several: the machine may be busy. */
-static void run__woken_while_it_SPINS(void **state)
+TEST_WITH(run__woken_while_it_SPINS, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_shard *shard = test->ends[0].shard;
@@ -709,7 +709,7 @@ static void run__woken_while_it_SPINS(void **state)
 }
 
 /* The word says asleep, and the eventfd is written once per sleep. */
-static void ring__once_for_a_sleep(void **state)
+TEST_WITH(ring__once_for_a_sleep, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_shard *sleeper = test->ends[1].shard;
@@ -739,7 +739,7 @@ static void ring__once_for_a_sleep(void **state)
 
 /* A function may wait for the receiver of a message that was sent before the
  * run. */
-static void ring__before_any_FUNCTION(void **state)
+TEST_WITH(ring__before_any_FUNCTION, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_queue *queue;
@@ -760,7 +760,7 @@ static void ring__before_any_FUNCTION(void **state)
 }
 
 /* A sleeping sender is rung for room only if the sender wants room. */
-static void ring__for_room_only_if_WANTED(void **state)
+TEST_WITH(ring__for_room_only_if_WANTED, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_shard *sender = test->ends[0].shard;
@@ -789,7 +789,7 @@ static void ring__for_room_only_if_WANTED(void **state)
 
 /* ------------------------------------------------------------ stop --- */
 
-static void stop__delivers_what_was_SENT(void **state)
+TEST_WITH(stop__delivers_what_was_SENT, setup, teardown)
 {
 	struct test *test = *state;
 	int i;
@@ -809,7 +809,7 @@ static void stop__delivers_what_was_SENT(void **state)
 }
 
 /* No shard ends before all are through; then all do. */
-static void stop__ends_TOGETHER(void **state)
+TEST_WITH(stop__ends_TOGETHER, setup, teardown)
 {
 	struct test *test = *state;
 	uint32_t i;
@@ -834,7 +834,7 @@ static void stop__ends_TOGETHER(void **state)
  * A request kept by the receiver is answered while possible, and counted
  * otherwise.
  */
-static void stop__a_request_that_was_KEPT(void **state)
+TEST_WITH(stop__a_request_that_was_KEPT, setup, teardown)
 {
 	struct test *test = *state;
 	struct rpma_rt_shard_message answer = message_of(7);
@@ -863,7 +863,7 @@ static void stop__a_request_that_was_KEPT(void **state)
 }
 
 /* A stop of the runtime stops the shards. */
-static void stop__of_the_RUNTIME(void **state)
+TEST_WITH(stop__of_the_RUNTIME, setup, teardown)
 {
 	struct test *test = *state;
 	uint32_t i;
@@ -903,7 +903,7 @@ static void dumped(struct test *test, enum rpma_rt_dump_format format,
 }
 
 /* Shard 0 has filled the lane to shard 1, which sleeps, or seems to. */
-static void dump__says_what_WAITS(void **state)
+TEST_WITH(dump__says_what_WAITS, setup, teardown)
 {
 	struct test *test = *state;
 	struct end *end = &test->ends[0];
@@ -944,7 +944,7 @@ static void dump__says_what_WAITS(void **state)
 	dumped(test, RPMA_RT_DUMP_HUMAN, "to answer, stopping: sends nothing");
 }
 
-static void delete__says_what_was_NOT_DELIVERED(void **state)
+TEST_WITH(delete__says_what_was_NOT_DELIVERED, setup, teardown)
 {
 	struct test *test = *state;
 
@@ -956,46 +956,4 @@ static void delete__says_what_was_NOT_DELIVERED(void **state)
 	(void)fake_logged();
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_WIDE(name) \
-	cmocka_unit_test_setup_teardown(name, setup_wide, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(post__comes_ONCE_IN_ORDER),
-		TEST(post__to_itself_COMES),
-		TEST(post__full_AGAIN_then_WRITABLE_once),
-		TEST(post__more_than_a_lane_COMES_round_it),
-		TEST_WIDE(post__more_than_are_staged_COME_before_the_turn),
-		TEST_WIDE(post__full_with_some_staged_AGAIN),
-		TEST(request__is_ANSWERED),
-		TEST(request__both_full_are_ANSWERED),
-		TEST(answer__behind_a_full_lane_has_ROOM),
-		TEST_WIDE(answer__more_than_are_staged_have_ROOM),
-		TEST(answer__very_many_the_lane_KEEPS_ITS_SIZE),
-		TEST(request__without_credit_AGAIN_then_WRITABLE),
-		TEST(request__in_a_function_of_an_answer_HAS_ROOM),
-		TEST(answer__twice_or_to_none_INVAL),
-		TEST(item__of_the_queue_COMES),
-		TEST(timer__is_called_when_DUE),
-		TEST(timer__cancelled_is_NOT_CALLED),
-		TEST(timer__set_again_inside_is_BOUNDED),
-		TEST(timer__wrong_INVAL),
-		TEST(delete__timers_SET_NOWHERE),
-		TEST(run__idle_SLEEPS),
-		TEST(run__queue_woken_RETURNS),
-		TEST(run__of_another_thread_REFUSED_and_nothing_else),
-		TEST(run__woken_while_it_SPINS),
-		TEST(ring__once_for_a_sleep),
-		TEST(ring__before_any_FUNCTION),
-		TEST(ring__for_room_only_if_WANTED),
-		TEST(stop__delivers_what_was_SENT),
-		TEST(stop__ends_TOGETHER),
-		TEST(stop__a_request_that_was_KEPT),
-		TEST(stop__of_the_RUNTIME),
-		TEST(dump__says_what_WAITS),
-		TEST(delete__says_what_was_NOT_DELIVERED),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

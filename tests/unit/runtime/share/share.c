@@ -7,13 +7,9 @@
  */
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-#include <cmocka.h>
 
+#include "../../../cases.h"
 #include "base/self.h"
 
 #define US UINT64_C(1000)
@@ -76,9 +72,8 @@ static enum rt_share yield(uint64_t *now)
 	return rt_share_yield(now);
 }
 
-static void alone__a_yield_a_millisecond(void **unused)
+TEST(alone__a_yield_a_millisecond)
 {
-	(void)unused;
 	begin(US / 2);
 	assert_int_equal(spin(yield, 10 * MS), RT_SHARE_ALONE);
 	assert_in_range(yields, 9, 11);
@@ -87,27 +82,24 @@ static void alone__a_yield_a_millisecond(void **unused)
 	assert_in_range(yields, 9, 11);
 }
 
-static void some__yields_each_time(void **unused)
+TEST(some__yields_each_time)
 {
-	(void)unused;
 	begin(20 * US);
 	assert_int_equal(spin(yield, 10 * MS), RT_SHARE_SOME);
 	assert_in_range(yields, 470, 480);
 }
 
-static void some__asks_once_a_millisecond(void **unused)
+TEST(some__asks_once_a_millisecond)
 {
-	(void)unused;
 	begin(20 * US);
 	assert_int_equal(spin(ask, 10 * MS), RT_SHARE_SOME);
 	assert_in_range(yields, 9, 11);
 }
 
-static void some__a_yield_without_others_HOLDS(void **unused)
+TEST(some__a_yield_without_others_HOLDS)
 {
 	uint64_t now;
 
-	(void)unused;
 	begin(20 * US);
 	assert_int_equal(spin(yield, US), RT_SHARE_SOME);
 	away_ns = US / 2;
@@ -118,12 +110,11 @@ static void some__a_yield_without_others_HOLDS(void **unused)
 
 /* However long other threads compute, questions cost a small part of the time.
  */
-static void busy__a_small_part_of_the_time(void **unused)
+TEST(busy__a_small_part_of_the_time)
 {
 	uint64_t before;
 	uint64_t away;
 
-	(void)unused;
 	for (away = MS; away <= 16 * MS; away *= 4) {
 		begin(away);
 		before = now_ns;
@@ -134,9 +125,8 @@ static void busy__a_small_part_of_the_time(void **unused)
 }
 
 /* One long yield may be chance. */
-static void busy__once_SHORT(void **unused)
+TEST(busy__once_SHORT)
 {
-	(void)unused;
 	begin(20 * US);
 	assert_int_equal(spin(yield, MS), RT_SHARE_SOME);
 	away_ns = 3 * MS;
@@ -147,9 +137,8 @@ static void busy__once_SHORT(void **unused)
 	assert_true(yields > 40);
 }
 
-static void busy__ends_with_the_others(void **unused)
+TEST(busy__ends_with_the_others)
 {
-	(void)unused;
 	begin(3 * MS);
 	assert_int_equal(spin(yield, US), RT_SHARE_BUSY);
 	away_ns = US / 2;
@@ -158,17 +147,4 @@ static void busy__ends_with_the_others(void **unused)
 	assert_int_equal(spin(yield, 2 * MS), RT_SHARE_ALONE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alone__a_yield_a_millisecond),
-		cmocka_unit_test(some__yields_each_time),
-		cmocka_unit_test(some__asks_once_a_millisecond),
-		cmocka_unit_test(some__a_yield_without_others_HOLDS),
-		cmocka_unit_test(busy__a_small_part_of_the_time),
-		cmocka_unit_test(busy__once_SHORT),
-		cmocka_unit_test(busy__ends_with_the_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

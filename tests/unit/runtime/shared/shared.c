@@ -7,13 +7,7 @@
  * and a second consumer of a queue that is not shared.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../cases.h"
 #include "queue/impl.h"
 #include "rt_stub.h"
 
@@ -168,7 +163,7 @@ static int poll_up_to(struct world *world, int max)
 
 /* ---------------------------------------------------------------- tests --- */
 
-static void poll__items_IN_ORDER_THEN_NONE(void **state)
+TEST_WITH(poll__items_IN_ORDER_THEN_NONE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -180,7 +175,7 @@ static void poll__items_IN_ORDER_THEN_NONE(void **state)
 	assert_int_equal(consumers(world), 0);
 }
 
-static void wait__item_there_AT_ONCE(void **state)
+TEST_WITH(wait__item_there_AT_ONCE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -189,7 +184,7 @@ static void wait__item_there_AT_ONCE(void **state)
 		rpma_rt_queue_wait(world->queue, world->taken, MAX, -1), 1);
 }
 
-static void wait__nothing_comes_NONE(void **state)
+TEST_WITH(wait__nothing_comes_NONE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -198,7 +193,7 @@ static void wait__nothing_comes_NONE(void **state)
 	assert_int_equal(consumers(world), 0);
 }
 
-static void wait__one_published_ONE_WAKES(void **state)
+TEST_WITH(wait__one_published_ONE_WAKES, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -213,7 +208,7 @@ static void wait__one_published_ONE_WAKES(void **state)
 	join_all(world, WORKERS);
 }
 
-static void wait__more_left_than_taken_NEXT_WAKES(void **state)
+TEST_WITH(wait__more_left_than_taken_NEXT_WAKES, setup, teardown)
 {
 	struct world *world = *state;
 	int i;
@@ -227,7 +222,7 @@ static void wait__more_left_than_taken_NEXT_WAKES(void **state)
 	}
 }
 
-static void poll__leaves_some_while_one_waits_IT_WAKES(void **state)
+TEST_WITH(poll__leaves_some_while_one_waits_IT_WAKES, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -242,7 +237,7 @@ static void poll__leaves_some_while_one_waits_IT_WAKES(void **state)
 	assert_int_equal(world->workers[0].got, 2);
 }
 
-static void close__several_wait_ALL_TOLD(void **state)
+TEST_WITH(close__several_wait_ALL_TOLD, setup, teardown)
 {
 	struct world *world = *state;
 	int i;
@@ -255,7 +250,7 @@ static void close__several_wait_ALL_TOLD(void **state)
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 }
 
-static void finish__several_wait_ALL_TOLD(void **state)
+TEST_WITH(finish__several_wait_ALL_TOLD, setup, teardown)
 {
 	struct world *world = *state;
 	int i;
@@ -267,7 +262,7 @@ static void finish__several_wait_ALL_TOLD(void **state)
 		assert_int_equal(world->workers[i].got, RPMA_RT_E_CLOSED);
 }
 
-static void poll__another_inside_NONE(void **state)
+TEST_WITH(poll__another_inside_NONE, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -282,7 +277,7 @@ static void poll__another_inside_NONE(void **state)
 
 /* the worker inside may be off its CPU: the loop sleeps meanwhile, and the
  * worker looks for the loop */
-static void arm__another_inside_MARKED(void **state)
+TEST_WITH(arm__another_inside_MARKED, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -307,7 +302,7 @@ static void arm__another_inside_MARKED(void **state)
 /*
  * a polling worker finds the mark of an arming worker: remaining items are told
  */
-static void poll__marked_by_an_arm_READABLE(void **state)
+TEST_WITH(poll__marked_by_an_arm_READABLE, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -324,7 +319,7 @@ static void poll__marked_by_an_arm_READABLE(void **state)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-static void wait__another_inside_KEEPS_ITS_TIME(void **state)
+TEST_WITH(wait__another_inside_KEEPS_ITS_TIME, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -337,7 +332,7 @@ static void wait__another_inside_KEEPS_ITS_TIME(void **state)
 	set_shared(world, 0);
 }
 
-static void fd__items_left_READABLE_UNTIL_ARMED(void **state)
+TEST_WITH(fd__items_left_READABLE_UNTIL_ARMED, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -362,7 +357,7 @@ static void fd__items_left_READABLE_UNTIL_ARMED(void **state)
 }
 
 /* workers that poll and never arm: no write, no read */
-static void poll__never_armed_NO_RING(void **state)
+TEST_WITH(poll__never_armed_NO_RING, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -376,7 +371,7 @@ static void poll__never_armed_NO_RING(void **state)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-static void fd__closed_READABLE_FOR_THE_NEXT(void **state)
+TEST_WITH(fd__closed_READABLE_FOR_THE_NEXT, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -393,7 +388,7 @@ static void fd__closed_READABLE_FOR_THE_NEXT(void **state)
 	}
 }
 
-static void wake__several_wait_ONE_COMES_BACK(void **state)
+TEST_WITH(wake__several_wait_ONE_COMES_BACK, setup, teardown)
 {
 	struct world *world = *state;
 	int i;
@@ -411,7 +406,7 @@ static void wake__several_wait_ONE_COMES_BACK(void **state)
 }
 
 /* woken and kept out: the worker inside rings again when leaving */
-static void wake__another_inside_ONE_COMES_BACK(void **state)
+TEST_WITH(wake__another_inside_ONE_COMES_BACK, setup, teardown)
 {
 	struct world *world = *state;
 
@@ -426,7 +421,7 @@ static void wake__another_inside_ONE_COMES_BACK(void **state)
 	assert_int_equal(world->workers[0].got, 0);
 }
 
-static void fd__woken_READABLE_UNTIL_ARMED(void **state)
+TEST_WITH(fd__woken_READABLE_UNTIL_ARMED, setup, teardown)
 {
 	struct world *world = *state;
 	int fd;
@@ -441,7 +436,7 @@ static void fd__woken_READABLE_UNTIL_ARMED(void **state)
 	assert_false(stub_is_readable(fd));
 }
 
-static void wait__on_a_poller_THREAD(void **state)
+TEST_WITH(wait__on_a_poller_THREAD, setup, teardown)
 {
 	struct world *world = *state;
 	int ret;
@@ -458,7 +453,7 @@ static void wait__on_a_poller_THREAD(void **state)
 	assert_int_equal(ret, 1);
 }
 
-static void new__not_shared_SECOND_CONSUMER_ASSERTS(void **state)
+TEST_WITH(new__not_shared_SECOND_CONSUMER_ASSERTS, setup, teardown)
 {
 	struct world *world = *state;
 	struct rpma_rt_queue *alone = new_queue(&world->rt, false);
@@ -486,30 +481,7 @@ static void new__not_shared_SECOND_CONSUMER_ASSERTS(void **state)
 
 int main(void)
 {
-#define ON_QUEUE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		ON_QUEUE(poll__items_IN_ORDER_THEN_NONE),
-		ON_QUEUE(wake__several_wait_ONE_COMES_BACK),
-		ON_QUEUE(wake__another_inside_ONE_COMES_BACK),
-		ON_QUEUE(fd__woken_READABLE_UNTIL_ARMED),
-		ON_QUEUE(wait__item_there_AT_ONCE),
-		ON_QUEUE(wait__nothing_comes_NONE),
-		ON_QUEUE(wait__one_published_ONE_WAKES),
-		ON_QUEUE(wait__more_left_than_taken_NEXT_WAKES),
-		ON_QUEUE(poll__leaves_some_while_one_waits_IT_WAKES),
-		ON_QUEUE(close__several_wait_ALL_TOLD),
-		ON_QUEUE(finish__several_wait_ALL_TOLD),
-		ON_QUEUE(poll__another_inside_NONE),
-		ON_QUEUE(arm__another_inside_MARKED),
-		ON_QUEUE(poll__marked_by_an_arm_READABLE),
-		ON_QUEUE(wait__another_inside_KEEPS_ITS_TIME),
-		ON_QUEUE(fd__items_left_READABLE_UNTIL_ARMED),
-		ON_QUEUE(poll__never_armed_NO_RING),
-		ON_QUEUE(fd__closed_READABLE_FOR_THE_NEXT),
-		ON_QUEUE(wait__on_a_poller_THREAD),
-		ON_QUEUE(new__not_shared_SECOND_CONSUMER_ASSERTS),
-	};
 #undef ON_QUEUE
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

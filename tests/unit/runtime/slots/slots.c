@@ -77,7 +77,7 @@ static void leave_all(const struct fake *f, uint32_t count)
 
 /* ---------------------------------------------------------------- numbers */
 
-static void take__each_number_once_then_NOMEM(void **state)
+FAKE_TEST(take__each_number_once_then_NOMEM)
 {
 	static bool seen[RT_MAX_SLOTS];
 	struct fake *f = *state;
@@ -98,7 +98,7 @@ static void take__each_number_once_then_NOMEM(void **state)
 	assert_int_equal(rt_slots_take(f->poller, &slot), RPMA_E_NOMEM);
 }
 
-static void take__the_lowest_that_is_free(void **state)
+FAKE_TEST(take__the_lowest_that_is_free)
 {
 	static const uint32_t freed[] = {700, 3, 64, 63, 699};
 	static const uint32_t expected[] = {3, 63, 64, 699, 700, 1001};
@@ -117,7 +117,7 @@ static void take__the_lowest_that_is_free(void **state)
 
 /* ------------------------------------------------------------- the table */
 
-static void crowd__left_numbers_low_pages_given_back(void **state)
+FAKE_TEST(crowd__left_numbers_low_pages_given_back)
 {
 	struct fake *f = *state;
 	uint32_t slot;
@@ -133,7 +133,7 @@ static void crowd__left_numbers_low_pages_given_back(void **state)
 
 /* Pages go singly, each when its last connection does; what is on the others
  * stays. */
-static void crowd__some_stay_their_pages_too(void **state)
+FAKE_TEST(crowd__some_stay_their_pages_too)
 {
 	struct fake *f = *state;
 	uint32_t kept = CROWD - page_slots() - 1; /* of a page in the middle */
@@ -155,7 +155,7 @@ static void crowd__some_stay_their_pages_too(void **state)
 }
 
 /* A page that went back serves again. */
-static void crowd__comes_again(void **state)
+FAKE_TEST(crowd__comes_again)
 {
 	struct fake *f = *state;
 	uint32_t i;
@@ -172,7 +172,7 @@ static void crowd__comes_again(void **state)
 }
 
 /* The count is of connections, not of calls. */
-static void set__twice_the_same_counted_once(void **state)
+FAKE_TEST(set__twice_the_same_counted_once)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *conn = (struct rpma_rt_conn *)taken;
@@ -191,7 +191,7 @@ static void set__twice_the_same_counted_once(void **state)
 	fake_forget_trace();
 }
 
-static void few__no_system_call(void **state)
+FAKE_TEST(few__no_system_call)
 {
 	struct fake *f = *state;
 	int times;
@@ -204,7 +204,7 @@ static void few__no_system_call(void **state)
 }
 
 /* The system keeps the page: it is empty all the same. */
-static void madvise__refused_nothing_is_seen(void **state)
+FAKE_TEST(madvise__refused_nothing_is_seen)
 {
 	struct fake *f = *state;
 
@@ -219,18 +219,4 @@ static void madvise__refused_nothing_is_seen(void **state)
 	fake_forget_trace();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(take__each_number_once_then_NOMEM),
-		fake_test(take__the_lowest_that_is_free),
-		fake_test(crowd__left_numbers_low_pages_given_back),
-		fake_test(crowd__some_stay_their_pages_too),
-		fake_test(crowd__comes_again),
-		fake_test(set__twice_the_same_counted_once),
-		fake_test(few__no_system_call),
-		fake_test(madvise__refused_nothing_is_seen),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -165,7 +165,7 @@ static uint64_t last_wqe_missing(const struct fake *f)
  * The queue pair is not destroyed while the device may take receives for the
  * queue pair.
  */
-static void last_wqe__waited_for(void **state)
+FAKE_TEST(last_wqe__waited_for)
 {
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -191,7 +191,7 @@ static void last_wqe__waited_for(void **state)
 }
 
 /* Before the program's close, as when the queue pair fails by itself. */
-static void last_wqe__came_before_not_waited_for(void **state)
+FAKE_TEST(last_wqe__came_before_not_waited_for)
 {
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -214,7 +214,7 @@ static void last_wqe__came_before_not_waited_for(void **state)
 
 /* A device without the event: each connection is counted, and the second waits
  * for less time. */
-static void last_wqe__missing_counted_then_hardly_waited_for(void **state)
+FAKE_TEST(last_wqe__missing_counted_then_hardly_waited_for)
 {
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -243,7 +243,7 @@ static void last_wqe__missing_counted_then_hardly_waited_for(void **state)
 
 /* ------------------------------------------------------- the happy path --- */
 
-static void round__to_the_queue_of_who_took_it(void **state)
+FAKE_TEST(round__to_the_queue_of_who_took_it)
 {
 	struct rpma_rt_conn *conns[3];
 	struct scene s;
@@ -278,7 +278,7 @@ static void round__to_the_queue_of_who_took_it(void **state)
 	scene_close(&s);
 }
 
-static void post__credit_then_one_WRITABLE(void **state)
+FAKE_TEST(post__credit_then_one_WRITABLE)
 {
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -306,7 +306,7 @@ static void post__credit_then_one_WRITABLE(void **state)
 	scene_close(&s);
 }
 
-static void post__bad_input_keeps_no_place(void **state)
+FAKE_TEST(post__bad_input_keeps_no_place)
 {
 	struct rpma_rt_recv_wr wrs[4] = {
 		{.context = 1}, {.context = 2}, {.context = 3}, {.context = 4}};
@@ -334,7 +334,7 @@ static void post__bad_input_keeps_no_place(void **state)
 
 /* Receives taken by the device stay outstanding; the rest comes back, and
  * others may be posted. */
-static void post__refused_by_the_device_NOT_POSTED(void **state)
+FAKE_TEST(post__refused_by_the_device_NOT_POSTED)
 {
 	struct rpma_rt_recv_wr wrs[4] = {
 		{.context = 1}, {.context = 2}, {.context = 3}, {.context = 4}};
@@ -361,7 +361,7 @@ static void post__refused_by_the_device_NOT_POSTED(void **state)
 
 /* ------------------------------------------------------- exactly once --- */
 
-static void error__delivered_at_once_and_the_connection_dies(void **state)
+FAKE_TEST(error__delivered_at_once_and_the_connection_dies)
 {
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_conn *other;
@@ -403,7 +403,7 @@ static void error__delivered_at_once_and_the_connection_dies(void **state)
 	scene_close(&s);
 }
 
-static void stale__back_in_the_srqs_queue_marked_once(void **state)
+FAKE_TEST(stale__back_in_the_srqs_queue_marked_once)
 {
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -460,7 +460,7 @@ static struct rpma_rt_conn *use_number_again(struct scene *s,
 }
 
 /* A new queue pair gets the number of a queue pair not yet swept. */
-static void number_reused__waits_for_the_sweep(void **state)
+FAKE_TEST(number_reused__waits_for_the_sweep)
 {
 	struct rpma_rt_conn *old;
 	struct rpma_rt_conn *waiter;
@@ -494,7 +494,7 @@ static void number_reused__waits_for_the_sweep(void **state)
 }
 
 /* A connection dies while waiting for its number: REQUEST, then CLOSED. */
-static void number_reused__closed_while_it_waits(void **state)
+FAKE_TEST(number_reused__closed_while_it_waits)
 {
 	struct rpma_rt_conn *old;
 	struct rpma_rt_conn *waiter;
@@ -537,7 +537,7 @@ static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 	heard_at = refills;
 }
 
-static void route_open__takes_the_receives_over(void **state)
+FAKE_TEST(route_open__takes_the_receives_over)
 {
 	struct rpma_rt_route *route;
 	struct rpma_rt_queue *queue;
@@ -568,7 +568,7 @@ static void route_open__takes_the_receives_over(void **state)
 	scene_close(&s);
 }
 
-static void set_queue__the_receives_go_along(void **state)
+FAKE_TEST(set_queue__the_receives_go_along)
 {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_conn *conn;
@@ -611,7 +611,7 @@ static void expect_route_closed(struct scene *s, struct rpma_rt_queue *queue)
 
 /* On a living connection: a route used by receives ends, then the queue of the
  * connection changes. */
-static void route_close__the_receives_go_along(void **state)
+FAKE_TEST(route_close__the_receives_go_along)
 {
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_queue *next;
@@ -658,7 +658,7 @@ static void route_close__the_receives_go_along(void **state)
  * A consumer far behind stops posts; after catching up there is a single
  * WRITABLE.
  */
-static void backlog__holds_the_srq_until_it_clears(void **state)
+FAKE_TEST(backlog__holds_the_srq_until_it_clears)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *slow;
@@ -711,7 +711,7 @@ static void backlog__holds_the_srq_until_it_clears(void **state)
 }
 
 /* A lane filled by an earlier SRQ with the same number holds up nothing. */
-static void backlog__not_of_a_lane_that_it_never_filled(void **state)
+FAKE_TEST(backlog__not_of_a_lane_that_it_never_filled)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *slow;
@@ -801,7 +801,7 @@ static void scene_refill(struct scene *s, uint32_t limit, int posts)
 	assert_int_equal(refill_room, SIZE);
 }
 
-static void refill__below_the_limit_before_functions(void **state)
+FAKE_TEST(refill__below_the_limit_before_functions)
 {
 	struct rpma_rt_route *route;
 	struct rpma_rt_conn *conn;
@@ -842,7 +842,7 @@ static void expect_limit(const struct scene *s)
 	assert_int_equal(s->f->items[0].context, (uintptr_t)s->srq);
 }
 
-static void limit__told_once_and_again_when_as_many_were_posted(void **state)
+FAKE_TEST(limit__told_once_and_again_when_as_many_were_posted)
 {
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -913,7 +913,7 @@ static void at_post(struct scene *s, struct rpma_rt_conn *conn, uint32_t nth,
 	fake_srq_posted = poll_meanwhile;
 }
 
-static void limit__all_taken_before_the_post_returns(void **state)
+FAKE_TEST(limit__all_taken_before_the_post_returns)
 {
 	struct rpma_rt_recv_wr wrs[4] = {0};
 	struct rpma_rt_conn *conn;
@@ -934,7 +934,7 @@ static void limit__all_taken_before_the_post_returns(void **state)
 }
 
 /* A post counted by the poller, and then refused by the device. */
-static void limit__told_after_a_refused_post(void **state)
+FAKE_TEST(limit__told_after_a_refused_post)
 {
 	struct rpma_rt_recv_wr wrs[4] = {0};
 	struct scene s;
@@ -956,7 +956,7 @@ static void limit__told_after_a_refused_post(void **state)
 	scene_close(&s);
 }
 
-static void limit__event_calls_the_refill(void **state)
+FAKE_TEST(limit__event_calls_the_refill)
 {
 	struct scene s;
 
@@ -974,7 +974,7 @@ static void limit__event_calls_the_refill(void **state)
 
 /* A post hands everything over before returning: receives posted by the refill
  * function meanwhile are taken, and posted behind. */
-static void refill__beside_another_poster_TAKEN(void **state)
+FAKE_TEST(refill__beside_another_poster_TAKEN)
 {
 	struct rpma_rt_recv_wr wrs[SIZE] = {0};
 	struct rpma_rt_conn *conn;
@@ -1004,7 +1004,7 @@ static void post_in_a_function(const struct rpma_rt_completion *cmpl, void *arg)
 
 /* A function of a connection posts while another thread is inside the verb: the
  * function is not asked to try again. */
-static void post__in_a_function_beside_another_TAKEN(void **state)
+FAKE_TEST(post__in_a_function_beside_another_TAKEN)
 {
 	struct rpma_rt_recv_wr wrs[2] = {{.context = 1}, {.context = 2}};
 	struct rpma_rt_route *route;
@@ -1029,7 +1029,7 @@ static void post__in_a_function_beside_another_TAKEN(void **state)
 /*
  * The refill function in the middle of a post with several calls of the device.
  */
-static void refill__room_is_never_more_than_there_is(void **state)
+FAKE_TEST(refill__room_is_never_more_than_there_is)
 {
 	struct rpma_rt_recv_wr wrs[3 * RT_POST_CHUNK] = {0};
 	struct rpma_rt_conn *conn;
@@ -1056,7 +1056,7 @@ static void refill__room_is_never_more_than_there_is(void **state)
 	scene_close(&s);
 }
 
-static void refill__called_after_a_refused_post(void **state)
+FAKE_TEST(refill__called_after_a_refused_post)
 {
 	struct rpma_rt_recv_wr wrs[4] = {0};
 	struct rpma_rt_conn *conn;
@@ -1089,7 +1089,7 @@ static void refill__called_after_a_refused_post(void **state)
 
 /* -------------------------------------------------- the life of an SRQ --- */
 
-static void room__depth_once_in_each_cq(void **state)
+FAKE_TEST(room__depth_once_in_each_cq)
 {
 	struct rpma_rt_conn *conns[4];
 	struct rt_cq *cq;
@@ -1115,7 +1115,7 @@ static void room__depth_once_in_each_cq(void **state)
 	scene_close(&s);
 }
 
-static void cq_full__another_one_with_the_depth_again(void **state)
+FAKE_TEST(cq_full__another_one_with_the_depth_again)
 {
 	struct rpma_rt_conn *conns[7];
 	struct scene s;
@@ -1139,7 +1139,7 @@ static void cq_full__another_one_with_the_depth_again(void **state)
 	scene_close(&s);
 }
 
-static void numbers_exhausted__another_cq(void **state)
+FAKE_TEST(numbers_exhausted__another_cq)
 {
 	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
@@ -1156,7 +1156,7 @@ static void numbers_exhausted__another_cq(void **state)
 	fake_bury(f, &first);
 }
 
-static void delete__refused_while_used(void **state)
+FAKE_TEST(delete__refused_while_used)
 {
 	struct rpma_rt_conn *conn;
 	struct scene s;
@@ -1202,7 +1202,7 @@ static void expect_failed(const struct scene *s, int i)
 
 /* Users of the SRQ close, also a future user; the queue gets a single
  * SRQ_FAILED; the SRQ takes neither receives nor connections. */
-static void fail__users_close_NOBODY_NEW(void **state)
+FAKE_TEST(fail__users_close_NOBODY_NEW)
 {
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_conn *other;
@@ -1243,7 +1243,7 @@ static void fail_meanwhile(void *arg)
 	report_error(arg);
 }
 
-static void fail__while_a_connection_is_made(void **state)
+FAKE_TEST(fail__while_a_connection_is_made)
 {
 	struct rpma_rt_conn *conn = NULL;
 	struct scene s;
@@ -1266,7 +1266,7 @@ static void fail__while_a_connection_is_made(void **state)
 }
 
 /* The event comes while the SRQ is deleted: the SRQ has no users left. */
-static void fail__behind_a_delete(void **state)
+FAKE_TEST(fail__behind_a_delete)
 {
 	struct rt_async_object *async;
 	struct scene s;
@@ -1290,7 +1290,7 @@ static void take_first_part(void *arg)
 	assert_int_equal(fake_take(s->f, s->queue), END_ITEMS);
 }
 
-static void delete__much_is_out_in_parts(void **state)
+FAKE_TEST(delete__much_is_out_in_parts)
 {
 	struct scene s;
 
@@ -1304,7 +1304,7 @@ static void delete__much_is_out_in_parts(void **state)
 }
 
 /* The end of SRQs that the program never deleted. */
-static void finish_all__given_back_and_posts_CLOSED(void **state)
+FAKE_TEST(finish_all__given_back_and_posts_CLOSED)
 {
 	struct scene s;
 
@@ -1325,7 +1325,7 @@ static void finish_all__given_back_and_posts_CLOSED(void **state)
 	scene_close(&s);
 }
 
-static void new__max_sge_IS_PASSED_ON(void **state)
+FAKE_TEST(new__max_sge_IS_PASSED_ON)
 {
 	const uint32_t pieces[] = {0, 1, 32}; /* 0: as before the field was
 					       * added */
@@ -1343,7 +1343,7 @@ static void new__max_sge_IS_PASSED_ON(void **state)
 	scene_close(&s);
 }
 
-static void new__each_failure_nothing_is_left(void **state)
+FAKE_TEST(new__each_failure_nothing_is_left)
 {
 	static const char *const calls[] = {"malloc", "malloc", "malloc",
 					    "malloc", "srq_new"};
@@ -1369,7 +1369,7 @@ static void new__each_failure_nothing_is_left(void **state)
 	scene_close(&s);
 }
 
-static void new__bad_input(void **state)
+FAKE_TEST(new__bad_input)
 {
 	struct rpma_rt_srq *srq = NULL;
 	struct scene s;
@@ -1405,7 +1405,7 @@ static void new__bad_input(void **state)
 	scene_close(&s);
 }
 
-static void conn__srqs_that_cannot_be_INVAL(void **state)
+FAKE_TEST(conn__srqs_that_cannot_be_INVAL)
 {
 	struct rpma_rt_srq *twice[2];
 	struct rpma_peer stranger = fake_peer;
@@ -1438,48 +1438,4 @@ static void conn__srqs_that_cannot_be_INVAL(void **state)
 #undef REFUSED
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fake_test(last_wqe__waited_for),
-		fake_test(last_wqe__came_before_not_waited_for),
-		fake_test(last_wqe__missing_counted_then_hardly_waited_for),
-		fake_test(round__to_the_queue_of_who_took_it),
-		fake_test(post__credit_then_one_WRITABLE),
-		fake_test(post__bad_input_keeps_no_place),
-		fake_test(post__refused_by_the_device_NOT_POSTED),
-		fake_test(error__delivered_at_once_and_the_connection_dies),
-		fake_test(stale__back_in_the_srqs_queue_marked_once),
-		fake_test(number_reused__waits_for_the_sweep),
-		fake_test(number_reused__closed_while_it_waits),
-		fake_test(route_open__takes_the_receives_over),
-		fake_test(set_queue__the_receives_go_along),
-		fake_test(route_close__the_receives_go_along),
-		fake_test(backlog__holds_the_srq_until_it_clears),
-		fake_test(backlog__not_of_a_lane_that_it_never_filled),
-		fake_test(refill__below_the_limit_before_functions),
-		fake_test(refill__beside_another_poster_TAKEN),
-		fake_test(post__in_a_function_beside_another_TAKEN),
-		fake_test(limit__told_once_and_again_when_as_many_were_posted),
-		fake_test(limit__all_taken_before_the_post_returns),
-		fake_test(limit__told_after_a_refused_post),
-		fake_test(limit__event_calls_the_refill),
-		fake_test(refill__called_after_a_refused_post),
-		fake_test(refill__room_is_never_more_than_there_is),
-		fake_test(room__depth_once_in_each_cq),
-		fake_test(cq_full__another_one_with_the_depth_again),
-		fake_test(numbers_exhausted__another_cq),
-		fake_test(delete__refused_while_used),
-		fake_test(fail__users_close_NOBODY_NEW),
-		fake_test(fail__while_a_connection_is_made),
-		fake_test(fail__behind_a_delete),
-		fake_test(delete__much_is_out_in_parts),
-		fake_test(finish_all__given_back_and_posts_CLOSED),
-		fake_test(new__max_sge_IS_PASSED_ON),
-		fake_test(new__each_failure_nothing_is_left),
-		fake_test(new__bad_input),
-		fake_test(conn__srqs_that_cannot_be_INVAL),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -15,9 +15,8 @@
 static struct rpma_rt rt; /* not more of one than thread.c knows */
 static struct rt_thread thread;
 
-static void start__each_failure_nothing_left(void **state)
+TEST(start__each_failure_nothing_left)
 {
-	(void)state;
 	fake_fail("epoll_create1", 1, EMFILE);
 	assert_int_equal(rt_thread_start(&thread, &rt, "test"),
 			 RPMA_E_PROVIDER);
@@ -47,11 +46,10 @@ static int answer(void *arg)
 	return asked->answer;
 }
 
-static void call__runs_on_the_owner_and_answers(void **state)
+TEST(call__runs_on_the_owner_and_answers)
 {
 	struct asked asked = {.answer = -7};
 
-	(void)state;
 	ok(rt_thread_start(&thread, &rt, "test"));
 	assert_int_equal(rt_call_sync(&rt, &thread.inbox, answer, &asked), -7);
 	assert_true(pthread_equal(asked.thread, thread.thread));
@@ -70,13 +68,12 @@ static void count(struct rt_msg *msg, void *owner)
 }
 
 /* What was sent before the stop is done. */
-static void stop__the_inbox_is_run_first(void **state)
+TEST(stop__the_inbox_is_run_first)
 {
 	struct counted msgs[100];
 	int done = 0;
 	int i;
 
-	(void)state;
 	ok(rt_thread_start(&thread, &rt, "test"));
 	for (i = 0; i < 100; i++) {
 		msgs[i] = (struct counted){.msg.fn = count, .count = &done};
@@ -123,12 +120,11 @@ static void send_all(struct rt_msg *msg, void *owner)
 }
 
 /* However many may wait, any other waits for one of them at most. */
-static void messages__one_that_may_wait_then_all_others(void **state)
+TEST(messages__one_that_may_wait_then_all_others)
 {
 	struct rt_msg sender = {.fn = send_all};
 	int i;
 
-	(void)state;
 	first.msg.fn = noting;
 	second.msg.fn = noting;
 	for (i = 0; i < 3; i++) {
@@ -157,12 +153,11 @@ static void send_and_stop(void *arg)
 	sem_post(&last->sent);
 }
 
-static void stop__right_after_a_message(void **state)
+TEST(stop__right_after_a_message)
 {
 	int done = 0;
 	struct last last = {.msg.msg.fn = count, .msg.count = &done};
 
-	(void)state;
 	sem_init(&last.sent, 0, 0);
 	fake_when_empty(send_and_stop, &last);
 	ok(rt_thread_start(&thread, &rt, "test"));
@@ -172,7 +167,7 @@ static void stop__right_after_a_message(void **state)
 }
 
 /* The poller is nobody's: whoever waits for it runs it. */
-static void call__of_nobodys_poller_runs_it(void **state)
+FAKE_TEST(call__of_nobodys_poller_runs_it)
 {
 	struct fake *f = *state;
 	struct asked asked = {.answer = 4};
@@ -206,12 +201,11 @@ static void expect(struct rt_msg *msg, void *owner)
 
 /* The message that is expected comes at once, or when the thread has gone to
  * sleep without the message: it runs all the same. */
-static void expects__message_comes_at_once_or_late_runs(void **state)
+TEST(expects__message_comes_at_once_or_late_runs)
 {
 	struct expecting expecting = {.msg.fn = expect, .fd = -1};
 	int i;
 
-	(void)state;
 	sem_init(&expecting.ran, 0, 0);
 	ok(rt_thread_start(&thread, &rt, "test"));
 	for (i = 0; i < 200; i++) {
@@ -237,14 +231,13 @@ static void serve(struct rt_source *source)
 }
 
 /* A source that is ready does not wait for the message. */
-static void expects__source_is_served(void **state)
+TEST(expects__source_is_served)
 {
 	struct rt_source source = {.fd = eventfd(0, EFD_CLOEXEC),
 				   .ready = serve};
 	struct expecting expecting = {.msg.fn = expect, .fd = source.fd};
 	int i;
 
-	(void)state;
 	sem_init(&expecting.ran, 0, 0);
 	sem_init(&served, 0, 0);
 	ok(rt_thread_start(&thread, &rt, "test"));
@@ -260,18 +253,4 @@ static void expects__source_is_served(void **state)
 	close(source.fd);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(start__each_failure_nothing_left),
-		cmocka_unit_test(call__runs_on_the_owner_and_answers),
-		cmocka_unit_test(stop__the_inbox_is_run_first),
-		cmocka_unit_test(stop__right_after_a_message),
-		cmocka_unit_test(messages__one_that_may_wait_then_all_others),
-		cmocka_unit_test(expects__message_comes_at_once_or_late_runs),
-		cmocka_unit_test(expects__source_is_served),
-		fake_test(call__of_nobodys_poller_runs_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()

@@ -63,52 +63,13 @@ static void wait_for_rounds(struct rt_wait *wait, const struct turns *turns,
 	pthread_mutex_unlock(&lock);
 }
 
-/* Whatever it waits for. */
-static void step__runs_all_of_the_calling_thread(void **state)
-{
-	struct rt_wait wait = {0};
-	struct turns turns[3];
-	int i;
-
-	(void)state;
-	for (i = 0; i < 3; i++)
-		turns_open(&turns[i]);
-	own(&turns[0]);
-	own(&turns[1]);
-	wait_for_rounds(&wait, &turns[1], 5);
-	assert_true(turns[0].rounds >= 4);
-	assert_int_equal(turns[2].rounds, 0);
-	for (i = 0; i < 3; i++)
-		turns_close(&turns[i]);
-}
-
-/* Visits, among pollers without an owner, the awaited one; in a stop each. */
-static void step__visits_what_it_waits_for(void **state)
-{
-	struct turns turns[2];
-	struct rt_wait wait = {.pollers = &turns[0].owned,
-			       .which = RT_WAIT_ONE};
-	struct rt_wait all = {.pollers = &turns[0].owned, .which = RT_WAIT_ALL};
-
-	(void)state;
-	turns_open(&turns[0]);
-	turns_open(&turns[1]);
-	turns[0].owned.next = &turns[1].owned;
-	wait_for_rounds(&wait, &turns[0], 3);
-	assert_int_equal(turns[1].rounds, 0);
-	assert_false(rt_owner_is_self(&turns[0].owned));
-	wait_for_rounds(&all, &turns[1], 3);
-	turns_close(&turns[0]);
-	turns_close(&turns[1]);
-}
-
-/* A mask names the pollers: of these each one without an owner is run. */
-static void run__the_pollers_of_the_mask(void **state)
+/* A mask names the pollers: of these each one without an owner is run.
+ * The first case: the thread owns nothing. */
+TEST(run__the_pollers_of_the_mask)
 {
 	struct turns turns[4];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++) {
 		turns_open(&turns[i]);
 		turns[i].owned.next = i < 3 ? &turns[i + 1].owned : NULL;
@@ -121,6 +82,43 @@ static void run__the_pollers_of_the_mask(void **state)
 	assert_int_equal(turns[3].rounds, 1);
 	for (i = 0; i < 4; i++)
 		turns_close(&turns[i]);
+}
+
+/* Whatever it waits for. */
+TEST(step__runs_all_of_the_calling_thread)
+{
+	struct rt_wait wait = {0};
+	struct turns turns[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		turns_open(&turns[i]);
+	own(&turns[0]);
+	own(&turns[1]);
+	wait_for_rounds(&wait, &turns[1], 5);
+	assert_true(turns[0].rounds >= 4);
+	assert_int_equal(turns[2].rounds, 0);
+	for (i = 0; i < 3; i++)
+		turns_close(&turns[i]);
+}
+
+/* Visits, among pollers without an owner, the awaited one; in a stop each. */
+TEST(step__visits_what_it_waits_for)
+{
+	struct turns turns[2];
+	struct rt_wait wait = {.pollers = &turns[0].owned,
+			       .which = RT_WAIT_ONE};
+	struct rt_wait all = {.pollers = &turns[0].owned, .which = RT_WAIT_ALL};
+
+	turns_open(&turns[0]);
+	turns_open(&turns[1]);
+	turns[0].owned.next = &turns[1].owned;
+	wait_for_rounds(&wait, &turns[0], 3);
+	assert_int_equal(turns[1].rounds, 0);
+	assert_false(rt_owner_is_self(&turns[0].owned));
+	wait_for_rounds(&all, &turns[1], 3);
+	turns_close(&turns[0]);
+	turns_close(&turns[1]);
 }
 
 struct other {
@@ -176,14 +174,13 @@ static int wait_until_logged(struct rt_wait *wait)
 }
 
 /* It has something to do, and its thread does not run it: said once. */
-static void step__owner_does_not_run_it_LOGGED_ONCE(void **state)
+TEST(step__owner_does_not_run_it_LOGGED_ONCE)
 {
 	struct turns turns;
 	struct rt_wait wait = {.pollers = &turns.owned, .which = RT_WAIT_ONE};
 	struct rt_msg msg = {.fn = nothing};
 	struct other other;
 
-	(void)state;
 	turns_open(&turns);
 	other_begin(&other, &turns);
 	rt_inbox_push_mt(&turns.inbox, &msg);
@@ -195,13 +192,12 @@ static void step__owner_does_not_run_it_LOGGED_ONCE(void **state)
 }
 
 /* Nothing to do: its thread may sleep as long as it wants. */
-static void step__owner_asleep_NOTHING_SAID(void **state)
+TEST(step__owner_asleep_NOTHING_SAID)
 {
 	struct turns turns;
 	struct rt_wait wait = {.pollers = &turns.owned, .which = RT_WAIT_ALL};
 	struct other other;
 
-	(void)state;
 	turns_open(&turns);
 	other_begin(&other, &turns);
 	assert_int_equal(wait_a_second(&wait), 0);
@@ -210,13 +206,12 @@ static void step__owner_asleep_NOTHING_SAID(void **state)
 }
 
 /* The thread ends while another one waits for its poller: that one runs it. */
-static void step__owner_ends_RUN_BY_WHO_WAITS(void **state)
+TEST(step__owner_ends_RUN_BY_WHO_WAITS)
 {
 	struct turns turns;
 	struct rt_wait wait = {.pollers = &turns.owned, .which = RT_WAIT_ONE};
 	struct other other;
 
-	(void)state;
 	turns_open(&turns);
 	other_begin(&other, &turns);
 	pthread_mutex_lock(&lock);
@@ -243,15 +238,5 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		/* first: the thread owns nothing */
-		cmocka_unit_test(run__the_pollers_of_the_mask),
-		cmocka_unit_test(step__runs_all_of_the_calling_thread),
-		cmocka_unit_test(step__visits_what_it_waits_for),
-		cmocka_unit_test(step__owner_does_not_run_it_LOGGED_ONCE),
-		cmocka_unit_test(step__owner_asleep_NOTHING_SAID),
-		cmocka_unit_test(step__owner_ends_RUN_BY_WHO_WAITS),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return tests_run(setup, teardown);
 }

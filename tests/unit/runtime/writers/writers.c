@@ -9,12 +9,10 @@
  */
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "../../../cases.h"
 #include "rpma_rt.h"
 #include "note.h"
 #include "shard/shard.h"
@@ -206,27 +204,17 @@ static void run(bool is_control)
 	ok(rpma_rt_delete(&rt));
 }
 
-static void shards__write_no_line_TOGETHER(void **state)
+TEST(shards__write_no_line_TOGETHER)
 {
-	(void)state;
 	run(false);
 	assert_true(note_count() > MANY);
 	assert_int_equal(note_conflicts(), 0);
 }
 
-static void push__writes_lines_TOGETHER(void **state)
+TEST(push__writes_lines_TOGETHER)
 {
-	(void)state;
 	run(true);
 	assert_true(note_conflicts() > 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shards__write_no_line_TOGETHER),
-		cmocka_unit_test(push__writes_lines_TOGETHER),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN()
