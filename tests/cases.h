@@ -45,22 +45,34 @@ static inline int tests_run(CMFixtureFunction set_up,
 				       set_up, tear_down);
 }
 
-/* Begins a case between set_up and tear_down, each a function or NULL. */
-#define TEST_WITH(name, set_up, tear_down)                                  \
-	static void name(void **state);                                     \
-	__attribute__((constructor)) static void list_##name(void)          \
-	{                                                                   \
-		tests_list(&(struct CMUnitTest){#name, name, set_up,        \
-						tear_down, NULL});          \
-	}                                                                   \
+#define TEST_NAMED(title, name, set_up, tear_down)                   \
+	static void name(void **state);                              \
+	__attribute__((constructor)) static void list_##name(void)   \
+	{                                                            \
+		tests_list(&(struct CMUnitTest){title, name, set_up, \
+						tear_down, NULL});   \
+	}                                                            \
 	static void name(__attribute__((unused)) void **state)
+
+/* Begins a case between set_up and tear_down, each a function or NULL. */
+#define TEST_WITH(name, set_up, tear_down) \
+	TEST_NAMED(#name, name, set_up, tear_down)
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
+/* Begins a case with a parameter: what set_up has left in *state. */
+#define TEST_OF(parameter, name, set_up, tear_down)      \
+	static void name(parameter);                     \
+	TEST_NAMED(#name, run_##name, set_up, tear_down) \
+	{                                                \
+		name(*state);                            \
+	}                                                \
+	static void name(__attribute__((unused)) parameter)
+
 /* Makes main(), which runs the cases. */
-#define TEST_MAIN()                          \
-	int main(void)                       \
-	{                                    \
+#define TEST_MAIN()                           \
+	int main(void)                        \
+	{                                     \
 		return tests_run(NULL, NULL); \
 	}
 

@@ -25,7 +25,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-TEST_WITH(ticket_pack__extremes_COME_BACK, setup, teardown)
+#define ON_TALLY(name) TEST_OF(struct tally *tally, name, setup, teardown)
+
+ON_TALLY(ticket_pack__extremes_COME_BACK)
 {
 	const struct ticket tickets[] = {
 		{0, 0, 0, 0, 0},
@@ -46,10 +48,8 @@ TEST_WITH(ticket_pack__extremes_COME_BACK, setup, teardown)
 	}
 }
 
-TEST_WITH(tally_deliver__posted_ONCE, setup, teardown)
+ON_TALLY(tally_deliver__posted_ONCE)
 {
-	struct tally *tally = *state;
-
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		tally_post(tally, slot);
 	assert_int_equal(tally->out, SLOTS);
@@ -62,19 +62,15 @@ TEST_WITH(tally_deliver__posted_ONCE, setup, teardown)
 	}
 }
 
-TEST_WITH(tally_deliver__never_posted_FALSE, setup, teardown)
+ON_TALLY(tally_deliver__never_posted_FALSE)
 {
-	struct tally *tally = *state;
-
 	assert_false(tally_deliver(tally, 0, 0));
 	assert_false(tally_deliver(tally, SLOTS, 0));
 	assert_int_equal(tally->out, 0);
 }
 
-TEST_WITH(tally_deliver__turn_gone_by_FALSE, setup, teardown)
+ON_TALLY(tally_deliver__turn_gone_by_FALSE)
 {
-	struct tally *tally = *state;
-
 	tally_post(tally, 7);
 	assert_true(tally_deliver(tally, 7, 0));
 	tally_post(tally, 7);
@@ -84,10 +80,8 @@ TEST_WITH(tally_deliver__turn_gone_by_FALSE, setup, teardown)
 	assert_true(tally_deliver(tally, 7, 1));
 }
 
-TEST_WITH(tally_deliver__one_lost_one_doubled_BOTH_SHOW, setup, teardown)
+ON_TALLY(tally_deliver__one_lost_one_doubled_BOTH_SHOW)
 {
-	struct tally *tally = *state;
-
 	tally_post(tally, 1);
 	tally_post(tally, 2);
 	assert_true(tally_deliver(tally, 1, 0));
@@ -96,10 +90,8 @@ TEST_WITH(tally_deliver__one_lost_one_doubled_BOTH_SHOW, setup, teardown)
 	assert_int_equal(tally->out, 1);
 }
 
-TEST_WITH(tally_turn__wraps, setup, teardown)
+ON_TALLY(tally_turn__wraps)
 {
-	struct tally *tally = *state;
-
 	for (unsigned i = 0; i < TICKET_TURNS; i++) {
 		assert_int_equal(tally_turn(tally, 3), i);
 		tally_post(tally, 3);

@@ -64,7 +64,6 @@ FAKE_TEST(adopt__invalid_INVAL)
 {
 	struct rpma_rt_adopted *out = NULL;
 	struct rpma_srq srq = {0};
-	struct fake *f = *state;
 	struct plain p;
 
 	plain_open(&p);
@@ -106,7 +105,6 @@ FAKE_TEST(adopt__each_failure_nothing_left)
 		{"malloc", 2, 1, RPMA_E_NOMEM}, /* the lane */
 	};
 	struct rpma_rt_adopted *out = NULL;
-	struct fake *f = *state;
 	struct plain p;
 	int memory;
 	size_t i;
@@ -139,7 +137,6 @@ FAKE_TEST(adopt__no_place_on_its_poller_NOMEM)
 {
 	struct rpma_rt_adopted *a[2];
 	struct rpma_rt_adopted *out = NULL;
-	struct fake *f = *state;
 	struct plain p[3];
 	int memory;
 	int i;
@@ -174,7 +171,6 @@ FAKE_TEST(poll__raw)
 	static const uint64_t ids[] = {0, ~UINT64_C(0),
 				       UINT64_C(1) << RT_KIND_SHIFT | 1,
 				       UINT64_C(300) << RT_ROUTE_SHIFT | 7};
-	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
 	struct plain p;
 	int i;
@@ -211,7 +207,6 @@ FAKE_TEST(poll__raw)
  */
 FAKE_TEST(release__acknowledged_exactly_and_armed)
 {
-	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
 	struct plain p;
 	int flags;
@@ -247,7 +242,6 @@ FAKE_TEST(release__acknowledged_exactly_and_armed)
  */
 FAKE_TEST(arm__between_poll_and_arm_found)
 {
-	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
 	struct plain p;
 
@@ -270,7 +264,6 @@ FAKE_TEST(poll__backlogged_left_in_the_cq)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue;
-	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
 	struct plain p;
 	uint64_t i;
@@ -309,7 +302,6 @@ FAKE_TEST(poll__backlogged_left_in_the_cq)
 
 FAKE_TEST(poll__a_broken_cq_is_left_alone)
 {
-	struct fake *f = *state;
 	struct rpma_rt_adopted *a;
 	struct plain p;
 
@@ -330,7 +322,6 @@ FAKE_TEST(poll__a_broken_cq_is_left_alone)
 /* A budget of 1 serves both kinds of CQs. */
 FAKE_TEST(poll__small_budget_starves_nobody)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_adopted *a;
 	struct plain p;
@@ -361,7 +352,6 @@ FAKE_TEST(poll__small_budget_starves_nobody)
 FAKE_TEST(poll__small_budget_by_turns)
 {
 	struct rpma_rt_adopted *a[2];
-	struct fake *f = *state;
 	struct plain p[2];
 	bool seen[2][2] = {{false}};
 	uint64_t i;

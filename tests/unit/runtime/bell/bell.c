@@ -33,20 +33,18 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* an awake bell costs its ringers no system call */
-TEST_WITH(ring__awake_NOTHING, setup, teardown)
-{
-	struct rt_bell *bell = *state;
+#define ON_BELL(name) TEST_OF(struct rt_bell *bell, name, setup, teardown)
 
+/* an awake bell costs its ringers no system call */
+ON_BELL(ring__awake_NOTHING)
+{
 	rt_bell_ring(bell);
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 	assert_false(rt_bell_ring_fenced(bell));
 }
 
-TEST_WITH(ring__asleep_READABLE, setup, teardown)
+ON_BELL(ring__asleep_READABLE)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_prepare(bell);
 	assert_true(rt_bell_is_asleep(bell));
 	rt_bell_ring(bell);
@@ -55,9 +53,8 @@ TEST_WITH(ring__asleep_READABLE, setup, teardown)
 }
 
 /* many ringers, one sleep: one write */
-TEST_WITH(ring__twice_asleep_ONE_WRITE, setup, teardown)
+ON_BELL(ring__twice_asleep_ONE_WRITE)
 {
-	struct rt_bell *bell = *state;
 	uint64_t writes = 0;
 
 	rt_bell_prepare(bell);
@@ -68,10 +65,8 @@ TEST_WITH(ring__twice_asleep_ONE_WRITE, setup, teardown)
 	assert_int_equal(writes, 1);
 }
 
-TEST_WITH(cancel__rung_QUIET, setup, teardown)
+ON_BELL(cancel__rung_QUIET)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_prepare(bell);
 	rt_bell_ring(bell);
 	rt_bell_cancel(bell);
@@ -79,28 +74,23 @@ TEST_WITH(cancel__rung_QUIET, setup, teardown)
 	assert_int_equal(bell->owed, 0);
 }
 
-TEST_WITH(cancel__not_rung_AWAKE, setup, teardown)
+ON_BELL(cancel__not_rung_AWAKE)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_prepare(bell);
 	rt_bell_cancel(bell);
 	rt_bell_ring(bell);
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-TEST_WITH(cancel__not_prepared_NOTHING, setup, teardown)
+ON_BELL(cancel__not_prepared_NOTHING)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_cancel(bell);
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
 /* the ringer stopped between its exchange and its write */
-TEST_WITH(cancel__write_late_QUIET_AFTER_NEXT, setup, teardown)
+ON_BELL(cancel__write_late_QUIET_AFTER_NEXT)
 {
-	struct rt_bell *bell = *state;
 	const uint64_t one = 1;
 
 	rt_bell_prepare(bell);
@@ -120,9 +110,8 @@ TEST_WITH(cancel__write_late_QUIET_AFTER_NEXT, setup, teardown)
 }
 
 /* a late write and another ringer's in one read: both are accounted for */
-TEST_WITH(cancel__late_and_new_write_BOTH_COUNTED, setup, teardown)
+ON_BELL(cancel__late_and_new_write_BOTH_COUNTED)
 {
-	struct rt_bell *bell = *state;
 	const uint64_t one = 1;
 
 	rt_bell_prepare(bell);
@@ -140,20 +129,16 @@ TEST_WITH(cancel__late_and_new_write_BOTH_COUNTED, setup, teardown)
 /* ------------------------------------------------------- a queue's bell --- */
 
 /* rung between arm and sleep: the sleep does not begin */
-TEST_WITH(sleep_armed__rung_before_RETURNS, setup, teardown)
+ON_BELL(sleep_armed__rung_before_RETURNS)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
 	rt_bell_ring(bell);
 	rt_bell_sleep_armed(bell, -1);
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-TEST_WITH(sleep_armed__timeout_RETURNS, setup, teardown)
+ON_BELL(sleep_armed__timeout_RETURNS)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
 	rt_bell_sleep_armed(bell, 1000);
 	assert_int_equal(rt_bell_ways(bell), RT_BELL_ON_FUTEX);
@@ -168,9 +153,8 @@ static void *ring_it(void *arg)
 }
 
 /* whichever comes first, the ring or the sleep, it ends */
-TEST_WITH(sleep_armed__rung_by_another_RETURNS, setup, teardown)
+ON_BELL(sleep_armed__rung_by_another_RETURNS)
 {
-	struct rt_bell *bell = *state;
 	pthread_t ringer;
 
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
@@ -181,10 +165,8 @@ TEST_WITH(sleep_armed__rung_by_another_RETURNS, setup, teardown)
 }
 
 /* a wait that ends leaves the fd armed */
-TEST_WITH(take_back__one_way_THE_OTHER_STAYS, setup, teardown)
+ON_BELL(take_back__one_way_THE_OTHER_STAYS)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_arm(bell, RT_BELL_ON_FD);
 	rt_bell_arm(bell, RT_BELL_ON_FUTEX);
 	rt_bell_take_back(bell, RT_BELL_ON_FUTEX);
@@ -193,10 +175,8 @@ TEST_WITH(take_back__one_way_THE_OTHER_STAYS, setup, teardown)
 	assert_true(stub_is_readable(rt_bell_fd(bell)));
 }
 
-TEST_WITH(ring__both_ways_FD_TOO, setup, teardown)
+ON_BELL(ring__both_ways_FD_TOO)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_arm(bell, RT_BELL_ON_FD | RT_BELL_ON_FUTEX);
 	rt_bell_ring(bell);
 	assert_int_equal(rt_bell_ways(bell), RT_BELL_AWAKE);
@@ -207,9 +187,8 @@ TEST_WITH(ring__both_ways_FD_TOO, setup, teardown)
 
 /* the ringer stopped between its exchange and its write: readable once for
  * nothing, not for ever */
-TEST_WITH(read__write_late_QUIET_AFTER_NEXT, setup, teardown)
+ON_BELL(read__write_late_QUIET_AFTER_NEXT)
 {
-	struct rt_bell *bell = *state;
 	uint32_t taken_out;
 
 	rt_bell_arm(bell, RT_BELL_ON_FD);
@@ -222,10 +201,8 @@ TEST_WITH(read__write_late_QUIET_AFTER_NEXT, setup, teardown)
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-TEST_WITH(armed_by__that_thread_alone_on_the_fd, setup, teardown)
+ON_BELL(armed_by__that_thread_alone_on_the_fd)
 {
-	struct rt_bell *bell = *state;
-
 	rt_bell_set_armed_by(bell, 7);
 	assert_false(rt_bell_is_armed_by(bell, 7));
 	rt_bell_arm(bell, RT_BELL_ON_FD);
@@ -235,9 +212,8 @@ TEST_WITH(armed_by__that_thread_alone_on_the_fd, setup, teardown)
 	assert_false(rt_bell_is_armed_by(bell, 7));
 }
 
-TEST_WITH(add_fd__twice_SAME, setup, teardown)
+ON_BELL(add_fd__twice_SAME)
 {
-	struct rt_bell *bell = *state;
 	int fd = rt_bell_fd(bell);
 
 	assert_int_equal(rt_bell_add_fd(bell), 0);

@@ -30,18 +30,18 @@ struct meanwhile {
 	int ret;
 };
 
-static void begin_with(struct meanwhile *m, void **state, uint32_t waiting,
+static void begin_with(struct meanwhile *m, struct fake *f, uint32_t waiting,
 		       uint32_t futures)
 {
-	*m = (struct meanwhile){.f = *state};
+	*m = (struct meanwhile){.f = f};
 	m->f->rt_cfg.waiting = waiting;
 	m->f->rt_cfg.futures = futures;
 	m->conn = fake_established(m->f);
 }
 
-static void begin(struct meanwhile *m, void **state, uint32_t waiting)
+static void begin(struct meanwhile *m, struct fake *f, uint32_t waiting)
 {
-	begin_with(m, state, waiting, 0);
+	begin_with(m, f, waiting, 0);
 }
 
 static void expect_posted(const struct meanwhile *m, uint32_t index,
@@ -99,7 +99,7 @@ FAKE_TEST(verb__others_are_TAKEN_in_order)
 	struct meanwhile m;
 	uint32_t i;
 
-	begin(&m, state, WAITING);
+	begin(&m, f, WAITING);
 	m.count = 3;
 	fake_when_posting(post_some, &m);
 	ok(fake_send(m.conn, 0, ALWAYS));
@@ -127,7 +127,7 @@ FAKE_TEST(verb__receives_are_TAKEN_in_order)
 	struct meanwhile m;
 	uint32_t i;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	m.count = FAKE_RQ - 1;
 	fake_when_posting(recv_some, &m);
 	ok(fake_recv(m.conn, 0));
@@ -152,7 +152,7 @@ FAKE_TEST(verb__others_take_all_places)
 	struct meanwhile m;
 	uint32_t i;
 
-	begin(&m, state, WAITING);
+	begin(&m, f, WAITING);
 	fake_when_posting(post_all_places, &m);
 	ok(fake_send(m.conn, 0, ALWAYS));
 	assert_in_range(m.count, FAKE_SQ + WAITING - 1, FAKE_SQ + WAITING);
@@ -185,7 +185,7 @@ FAKE_TEST(verb__room_comes_back_meanwhile)
 	struct meanwhile m;
 	uint32_t i;
 
-	begin(&m, state, WAITING);
+	begin(&m, f, WAITING);
 	for (i = 0; i < FAKE_SQ - 1; i++)
 		ok(fake_send(m.conn, i, ALWAYS));
 	fake_when_posting(post_and_complete, &m);
@@ -212,7 +212,6 @@ static void post_many(void *arg)
  * mode, where perhaps no thread runs the poller, without a bound. */
 FAKE_TEST(hold__ends_and_the_poller_goes_on)
 {
-	struct fake *f = *state;
 	struct meanwhile m;
 	int threaded;
 	uint32_t i;
@@ -220,7 +219,7 @@ FAKE_TEST(hold__ends_and_the_poller_goes_on)
 	for (threaded = 0; threaded < 2; threaded++) {
 		f->poller->threaded = threaded;
 		f->rt_cfg.sq_size = 2 * MANY;
-		begin(&m, state, RPMA_RT_NO_WAITING);
+		begin(&m, f, RPMA_RT_NO_WAITING);
 		m.count = MANY;
 		fake_when_posting(post_many, &m);
 		ok(fake_send(m.conn, 0, ALWAYS));
@@ -308,7 +307,7 @@ FAKE_TEST(refused__slots_come_back_WRITABLE)
 {
 	struct meanwhile m;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	fake_when_posting(fill_first, &m);
 	ok(fake_send(m.conn, 0, ALWAYS));
 	fake_round(m.f);
@@ -324,7 +323,7 @@ FAKE_TEST(verb__refuses_all_are_NOT_POSTED)
 	struct meanwhile m;
 	int i;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	fake_when_posting(post_three, &m);
 	fake_fail("post_send", 1, ENOMEM);
 	ok(fake_send(m.conn, 0, ALWAYS));
@@ -344,7 +343,7 @@ FAKE_TEST(verb__refuses_others_NOT_POSTED)
 	struct meanwhile m;
 	int i;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	fake_when_posting(post_three, &m);
 	fake_fail("post_send", 3, ENOMEM);
 	ok(fake_send(m.conn, 0, ALWAYS));
@@ -373,7 +372,7 @@ FAKE_TEST(verb__cuts_a_link_SYNTHESIZED)
 	int part_fails;
 
 	for (part_fails = 0; part_fails < 2; part_fails++) {
-		begin(&m, state, RPMA_RT_NO_WAITING);
+		begin(&m, f, RPMA_RT_NO_WAITING);
 		fake_fail("post_send", 3, ENOMEM);
 		assert_int_equal(rpma_rt_post_send(m.conn, wrs, 4), 4);
 		assert_int_equal(fake_qp(m.conn)->sq_count, 2);
@@ -397,7 +396,7 @@ FAKE_TEST(verb__refuses_a_whole_link_NOT_POSTED)
 		{.op = RPMA_RT_OP_SEND, .context = 4}};
 	struct meanwhile m;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	fake_fail("post_send", 1, ENOMEM);
 	assert_int_equal(rpma_rt_post_send(m.conn, wrs, 2), 2);
 	fake_bury(m.f, &m.conn);
@@ -433,7 +432,7 @@ FAKE_TEST(verb__ended_meanwhile_NOT_POSTED)
 	int i;
 
 	for (breaks = 0; breaks < 2; breaks++) {
-		begin(&m, state, RPMA_RT_NO_WAITING);
+		begin(&m, f, RPMA_RT_NO_WAITING);
 		ok(fake_send(m.conn, 50, ALWAYS));
 		fake_when_posting(breaks ? post_and_break : post_and_close, &m);
 		ok(fake_send(m.conn, 0, ALWAYS));
@@ -468,7 +467,7 @@ FAKE_TEST(verb__drained_meanwhile_POSTED)
 {
 	struct meanwhile m;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	fake_when_posting(drain_it, &m);
 	ok(fake_send(m.conn, 0, ALWAYS));
 	fake_finish_down(m.f);
@@ -497,7 +496,7 @@ FAKE_TEST(prepare__route_closed_meanwhile_CLOSED)
 	struct meanwhile m;
 	uint32_t i;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	ok(rpma_rt_route_open(m.conn, RPMA_RT_SEND_SIDE, m.f->queue, &m.route));
 	fake_when_preparing(close_route, &m);
 	assert_int_equal(flush(&m, 1), RPMA_RT_E_CLOSED);
@@ -521,7 +520,7 @@ FAKE_TEST(prepare__led_elsewhere_meanwhile_TAKEN)
 {
 	struct meanwhile m;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	ok(rpma_rt_queue_new(m.f->rt, NULL, &m.queue));
 	fake_when_preparing(set_queue, &m);
 	ok(flush(&m, 1));
@@ -547,7 +546,7 @@ FAKE_TEST(prepare__closed_meanwhile_CLOSED)
 {
 	struct meanwhile m;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	fake_when_preparing(close_conn, &m);
 	assert_int_equal(flush(&m, 1), RPMA_RT_E_CLOSED);
 	fake_bury(m.f, &m.conn);
@@ -566,7 +565,7 @@ FAKE_TEST(prepare__another_posts_AT_ONCE)
 {
 	struct meanwhile m;
 
-	begin(&m, state, WAITING);
+	begin(&m, f, WAITING);
 	fake_when_preparing(post_one, &m);
 	ok(flush(&m, 1));
 	assert_int_equal(m.ret, 0);
@@ -584,7 +583,7 @@ FAKE_TEST(prepare__refused_places_are_TOLD)
 	struct meanwhile m;
 	int i;
 
-	begin(&m, state, RPMA_RT_NO_WAITING);
+	begin(&m, f, RPMA_RT_NO_WAITING);
 	for (i = 0; i < FAKE_SQ; i++)
 		wrs[i] = (struct rpma_rt_wr){.op = RPMA_RT_OP_FLUSH,
 					     .flags = ALWAYS,
@@ -630,7 +629,7 @@ FAKE_TEST(prepare__refused_beside_one_that_finds_room_WRITABLE)
 	struct meanwhile m;
 	uint32_t i;
 
-	begin_with(&m, state, 2, 1);
+	begin_with(&m, f, 2, 1);
 	waits.future = &m.future;
 	wrs[1] = wrs[0];
 	for (i = 0; i < FAKE_SQ; i++)

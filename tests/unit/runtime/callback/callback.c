@@ -75,7 +75,6 @@ static void ear_close(struct fake *f, struct ear *ear)
 
 FAKE_TEST(round__called_once_each_in_order)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 	int i;
@@ -98,7 +97,6 @@ FAKE_TEST(round__called_once_each_in_order)
 
 FAKE_TEST(round__more_than_are_collected_all_called_in_order)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct ear *ear;
 	int i;
@@ -126,7 +124,6 @@ static void act_repost(struct ear *ear, const struct rpma_rt_completion *cmpl)
 
 FAKE_TEST(call__finds_the_credit_of_what_completed)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct ear *ear;
 	uint32_t i;
@@ -169,7 +166,6 @@ static void act_flood(struct ear *ear, const struct rpma_rt_completion *cmpl)
 
 FAKE_TEST(refused__inside_WRITABLE_to_the_function_once)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 	struct ear *deaf = ear_open(f, conn, RPMA_RT_SEND_SIDE);
@@ -250,10 +246,9 @@ static void act_allowed(struct ear *ear, const struct rpma_rt_completion *cmpl)
 	assert_int_equal(ear_post(ear, 1), RPMA_RT_E_CLOSED);
 }
 
-static void inside(void **state,
+static void inside(struct fake *f,
 		   void (*act)(struct ear *, const struct rpma_rt_completion *))
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 
@@ -268,19 +263,18 @@ static void inside(void **state,
 
 FAKE_TEST(inside__what_waits_THREAD)
 {
-	inside(state, act_forbidden);
+	inside(f, act_forbidden);
 }
 
 FAKE_TEST(inside__post_close_push_get_put_ok)
 {
-	inside(state, act_allowed);
+	inside(f, act_allowed);
 }
 
 /* -------------------------------------------------------------- the end --- */
 
 FAKE_TEST(death__outstanding_synthesized_to_the_function)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 
@@ -307,7 +301,6 @@ static void act_put(struct ear *ear, const struct rpma_rt_completion *cmpl)
 
 FAKE_TEST(death__last_handle_put_inside_the_last_call)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_RECV_SIDE);
 
@@ -324,7 +317,6 @@ FAKE_TEST(death__last_handle_put_inside_the_last_call)
 
 FAKE_TEST(open__bad_input_and_no_memory)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_route *route = NULL;
 
@@ -367,7 +359,6 @@ static void round_of(void *arg)
  * of the thread, and the function is not asked to try again. */
 FAKE_TEST(call__beside_another_poster_TAKEN)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 
@@ -408,7 +399,6 @@ static void act_answer_too_early(struct ear *ear,
  * WRITABLE. */
 FAKE_TEST(call__before_ESTABLISHED_WRITABLE_behind_it)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_RECV_SIDE);
 	struct rpma_rt_recv_wr wr = {.route = ear->route};
@@ -451,7 +441,6 @@ static void close_and_round(void *arg)
  */
 FAKE_TEST(call__beside_another_in_what_is_closed_CLOSED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear *ear = ear_open(f, conn, RPMA_RT_SEND_SIDE);
 

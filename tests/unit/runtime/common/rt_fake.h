@@ -209,7 +209,8 @@ struct fake {
 int fake_setup(void **state);
 /* Nothing may be left. */
 int fake_teardown(void **state);
-#define FAKE_TEST(name) TEST_WITH(name, fake_setup, fake_teardown)
+/* Begins a case that has the fake f. */
+#define FAKE_TEST(name) TEST_OF(struct fake *f, name, fake_setup, fake_teardown)
 
 /* Runs the inboxes of the device's threads, control and destroyer, until both
  * are empty. */

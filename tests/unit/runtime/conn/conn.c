@@ -60,7 +60,6 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 
 FAKE_TEST(new__invalid_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = NULL;
 
 #define NEW(rt, addr, port, out)                                            \
@@ -92,7 +91,6 @@ FAKE_TEST(new__invalid_INVAL)
 
 FAKE_TEST(new__no_memory_NOMEM)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = NULL;
 
 	fake_fail("malloc", 1, 1);
@@ -103,7 +101,6 @@ FAKE_TEST(new__no_memory_NOMEM)
 
 FAKE_TEST(new__resolving_cannot_begin_FAILED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
 	fake_fail("req_new_async", 1, RPMA_E_PROVIDER);
@@ -113,7 +110,6 @@ FAKE_TEST(new__resolving_cannot_begin_FAILED)
 
 FAKE_TEST(new__closed_before_it_begins_LOCAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
 	uint32_t qp_num;
 
@@ -133,7 +129,6 @@ FAKE_TEST(resolve__fails_for_the_status)
 		{-EHOSTUNREACH, RPMA_RT_REASON_UNREACHABLE},
 		{-ENODEV, RPMA_RT_REASON_FAILED},
 	};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	int i;
 
@@ -152,7 +147,6 @@ FAKE_TEST(resolve__fails_for_the_status)
 /* Resolved, but without a queue pair: a resource refused. */
 FAKE_TEST(resolve__no_queue_pair_FAILED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = begun(f);
 
 	fake_finish_down(f);
@@ -169,7 +163,6 @@ FAKE_TEST(connect__refused_the_peer_s_word_kept)
 				      .status = 28,
 				      .private_data_len = 3,
 				      .private_data = "no"};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 	struct rpma_conn_private_data pdata;
 
@@ -185,7 +178,6 @@ FAKE_TEST(connect__refused_the_peer_s_word_kept)
 /* The flush of the refused queue pair is seen before the refusal. */
 FAKE_TEST(connect__refused_flush_first_still_REJECTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(fake_recv(conn, 1));
@@ -204,7 +196,6 @@ FAKE_TEST(connect__refused_flush_first_still_REJECTED)
  */
 FAKE_TEST(connect__peer_leaves_meanwhile_DISCONNECTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(rpma_rt_conn_connect(conn, NULL));
@@ -217,7 +208,6 @@ FAKE_TEST(connect__peer_leaves_meanwhile_DISCONNECTED)
 /* The peer is there still, so a verb has failed; -1 is no errno. */
 FAKE_TEST(connect__answer_cannot_be_taken_FAILED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(rpma_rt_conn_connect(conn, NULL));
@@ -229,7 +219,6 @@ FAKE_TEST(connect__answer_cannot_be_taken_FAILED)
 /* After ESTABLISHED the first cause remains the reason. */
 FAKE_TEST(death__a_later_cause_changes_nothing)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(fake_recv(conn, 1));
@@ -243,7 +232,6 @@ FAKE_TEST(death__a_later_cause_changes_nothing)
 
 FAKE_TEST(connect__verb_fails_FAILED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(fake_recv(conn, 1));
@@ -263,7 +251,6 @@ FAKE_TEST(connect__verb_fails_FAILED)
 
 FAKE_TEST(connect__twice_or_after_reject_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 	struct rpma_conn_private_data none = {NULL, 0};
 
@@ -281,7 +268,6 @@ FAKE_TEST(connect__twice_or_after_reject_INVAL)
 
 FAKE_TEST(connect__after_close_CLOSED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(rpma_rt_conn_close(conn));
@@ -292,7 +278,6 @@ FAKE_TEST(connect__after_close_CLOSED)
 /* Asked for at once: the close comes first, whatever the order of bits. */
 FAKE_TEST(connect__and_close_together_never_connects)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(rpma_rt_conn_connect(conn, NULL));
@@ -303,7 +288,6 @@ FAKE_TEST(connect__and_close_together_never_connects)
 
 FAKE_TEST(event__without_meaning_ignored)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_CHANGE, 0);
@@ -326,7 +310,6 @@ FAKE_TEST(event__each_cause_its_reason)
 		{RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_RT_REASON_DEVICE},
 		{RDMA_CM_EVENT_REJECTED, RPMA_RT_REASON_REJECTED},
 	};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	size_t i;
 
@@ -365,7 +348,6 @@ static void close_and_drain(struct fake *f, struct rpma_rt_conn *conn)
  * and the control thread destroys nothing. */
 FAKE_TEST(destroy__handshake_under_way_id_silenced)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(rpma_rt_conn_connect(conn, NULL));
@@ -379,7 +361,6 @@ FAKE_TEST(destroy__handshake_under_way_id_silenced)
 
 FAKE_TEST(destroy__established_id_left_alone)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	close_and_drain(f, conn);
@@ -392,7 +373,6 @@ FAKE_TEST(destroy__established_id_left_alone)
 /* The id stays on the channel, so the channel's reader destroys the QP. */
 FAKE_TEST(destroy__id_not_silenced_by_the_control_thread)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = ready(f);
 
 	ok(rpma_rt_conn_connect(conn, NULL));
@@ -415,8 +395,6 @@ static void request(struct fake *f)
 
 FAKE_TEST(request__listener_closed_refused)
 {
-	struct fake *f = *state;
-
 	f->listener.closed = true;
 	request(f);
 	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id");
@@ -425,8 +403,6 @@ FAKE_TEST(request__listener_closed_refused)
 
 FAKE_TEST(request__no_resources_refused)
 {
-	struct fake *f = *state;
-
 	fake_fail("malloc", 1, 1);
 	request(f);
 	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id");
@@ -438,7 +414,6 @@ FAKE_TEST(request__objects_fail_dies_silently)
 {
 	static const char *const calls[] = {"req_new", "req_claim",
 					    "req_get_qp"};
-	struct fake *f = *state;
 	size_t i;
 
 	for (i = 0; i < 3; i++) {
@@ -454,7 +429,6 @@ FAKE_TEST(reject__private_data_goes_with_the_request)
 {
 	char word[] = "busy";
 	struct rpma_conn_private_data pdata = {word, sizeof(word)};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	fake_forget_trace();
@@ -467,7 +441,6 @@ FAKE_TEST(reject__private_data_goes_with_the_request)
 
 FAKE_TEST(request__peer_gives_up_before_the_answer)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 1);
@@ -478,7 +451,6 @@ FAKE_TEST(request__peer_gives_up_before_the_answer)
 
 FAKE_TEST(set_queue__moves_and_gives_back)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue *other;
 	uint32_t numbers;
@@ -507,7 +479,6 @@ FAKE_TEST(set_queue__moves_and_gives_back)
  */
 FAKE_TEST(set_queue__dies_meanwhile)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue *other;
 
@@ -541,7 +512,6 @@ static void die_to_the_end(void *arg)
 /* The calling thread has reserved things, and is not through. */
 FAKE_TEST(change__keeps_it_from_being_done)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_route *route;
 
@@ -561,7 +531,6 @@ FAKE_TEST(change__keeps_it_from_being_done)
 /* Reservations made later may rely on the larger spill. */
 FAKE_TEST(change__refused_its_spill_stays)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *other;
@@ -584,7 +553,6 @@ FAKE_TEST(change__refused_its_spill_stays)
 
 FAKE_TEST(set_queue__invalid_or_dying)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue *other;
 
@@ -603,7 +571,6 @@ FAKE_TEST(set_queue__invalid_or_dying)
 
 FAKE_TEST(route_open__refused)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_route *route = NULL;
 
@@ -639,7 +606,6 @@ FAKE_TEST(cm_event__says_nothing_GOES_ON)
 		RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_MULTICAST_ERROR,
 		RDMA_CM_EVENT_ADDR_CHANGE, RDMA_CM_EVENT_TIMEWAIT_EXIT + 1,
 		RDMA_CM_EVENT_TIMEWAIT_EXIT + 4};
-	struct fake *f = *state;
 	struct rpma_rt_conn *request = fake_request(f);
 	struct rpma_rt_conn *conn = fake_established(f);
 	size_t i;
@@ -661,7 +627,6 @@ FAKE_TEST(cm_event__says_nothing_GOES_ON)
  * waiting for the end. */
 FAKE_TEST(comm_est__told_while_connecting)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rdma_cm_id id;
 	struct rt_async_object *async = &conn->ctl.async;
@@ -693,7 +658,6 @@ FAKE_TEST(comm_est__told_while_connecting)
  * changes nothing. */
 FAKE_TEST(user__dying_CLOSED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	void *user;
 	int here;
@@ -713,7 +677,6 @@ FAKE_TEST(user__dying_CLOSED)
  */
 FAKE_TEST(user__dies_meanwhile_CLOSED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	int here;
 
@@ -726,7 +689,6 @@ FAKE_TEST(user__dies_meanwhile_CLOSED)
 
 FAKE_TEST(user__of_the_items_from_then_on)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	void *user;
 	int here;
@@ -751,7 +713,6 @@ FAKE_TEST(user__of_the_items_from_then_on)
 /* a REQUEST never taken carries a handle, which only the drop puts */
 FAKE_TEST(drop_item__a_request_put)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_completion item = {
 		.context = (uintptr_t)conn,
@@ -768,7 +729,6 @@ FAKE_TEST(drop_item__a_request_put)
 
 FAKE_TEST(getters__invalid_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_conn *none = NULL;
 	struct rpma_conn_private_data pdata;
@@ -796,7 +756,6 @@ FAKE_TEST(getters__invalid_INVAL)
 /* The handle outlives CLOSED, and later calls have no effect. */
 FAKE_TEST(handle__after_CLOSED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_conn *held = conn;
 
@@ -821,7 +780,6 @@ FAKE_TEST(die__a_failed_wr_outweighs_DISCONNECTED)
 		{IBV_WC_RETRY_EXC_ERR, RPMA_RT_REASON_ERROR},
 		{IBV_WC_WR_FLUSH_ERR, RPMA_RT_REASON_DISCONNECTED},
 	};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	size_t i;
 
@@ -844,7 +802,6 @@ FAKE_TEST(die__a_failed_wr_outweighs_DISCONNECTED)
  * two connections the thread looks for other work. */
 FAKE_TEST(die__peers_that_leave_one_at_a_time)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conns[3];
 	int dying;
 	int i;
@@ -883,7 +840,6 @@ FAKE_TEST(die__opcode_of_what_failed)
 		{RPMA_RT_OP_ATOMIC_WRITE, false, IBV_WC_RDMA_WRITE},
 		{RPMA_RT_OP_ATOMIC_WRITE, true, 9},
 	};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	size_t i;
 

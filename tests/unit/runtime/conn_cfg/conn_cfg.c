@@ -35,7 +35,6 @@ FAKE_TEST(read__fields_over_more)
 {
 	struct rpma_conn_cfg *verbs;
 	struct rpma_conn_cfg *more;
-	struct fake *f = *state;
 	struct rt_conn_cfg cfg;
 	int i;
 
@@ -87,7 +86,6 @@ static uint32_t rq_size_read(struct fake *f)
 FAKE_TEST(rq_size__0_is_the_default)
 {
 	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool;
 
 	f->rt_cfg.rq_size = 0;
@@ -106,7 +104,6 @@ FAKE_TEST(verbs__with_the_cm_channel)
 {
 	struct rpma_conn_cfg *verbs;
 	struct rpma_cm_channel *cm;
-	struct fake *f = *state;
 
 	ok(rt_conn_cfg_verbs(&f->listener.cfg, f->device->cm->channel, &verbs));
 	ok(rpma_conn_cfg_get_cm_channel(verbs, &cm));
@@ -116,7 +113,6 @@ FAKE_TEST(verbs__with_the_cm_channel)
 
 FAKE_TEST(read__what_only_the_runtime_knows)
 {
-	struct fake *f = *state;
 	struct rt_conn_cfg cfg;
 
 	f->rt_cfg.poller = RPMA_RT_POLLER_LEAST;
@@ -136,7 +132,6 @@ FAKE_TEST(read__what_only_the_runtime_knows)
 FAKE_TEST(read__no_memory_NOMEM)
 {
 	struct rpma_conn_cfg *verbs = NULL;
-	struct fake *f = *state;
 	struct rt_conn_cfg cfg;
 
 	fake_fail("malloc", 1, 1);
@@ -152,7 +147,6 @@ FAKE_TEST(read__no_memory_NOMEM)
 FAKE_TEST(read__more_names_what_is_the_runtime_s_INVAL)
 {
 	struct rpma_conn_cfg *more;
-	struct fake *f = *state;
 	struct rt_conn_cfg cfg;
 
 	ok(rpma_conn_cfg_new(&more));

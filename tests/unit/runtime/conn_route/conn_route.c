@@ -64,7 +64,6 @@ static struct rt_conn_spec spec_of(struct fake *f)
 
 FAKE_TEST(create__what_it_holds_and_gives_back)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct count before;
 	struct count with;
@@ -90,7 +89,6 @@ FAKE_TEST(create__what_it_holds_and_gives_back)
 /* Every allocation and call on the way, one after the other. */
 FAKE_TEST(create__each_failure_as_before)
 {
-	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct count before;
@@ -134,7 +132,6 @@ FAKE_TEST(create__first_each_failure_nothing_left)
 		{"async_watch", RPMA_E_NOMEM, RPMA_E_NOMEM},
 		{"epoll_ctl", 1, RPMA_E_PROVIDER},
 	};
-	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int objects = fake_objects();
@@ -155,7 +152,6 @@ FAKE_TEST(create__first_each_failure_nothing_left)
 /* The channel exists and stays; the next one uses it. */
 FAKE_TEST(create__no_cq_the_channel_stays)
 {
-	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 
@@ -172,7 +168,6 @@ FAKE_TEST(create__no_cq_the_channel_stays)
 
 FAKE_TEST(create__closed_queue_or_stopping_CLOSED)
 {
-	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	struct rpma_rt_queue *closed;
@@ -191,7 +186,6 @@ FAKE_TEST(create__closed_queue_or_stopping_CLOSED)
 
 FAKE_TEST(create__more_than_a_cq_of_the_device_INVAL)
 {
-	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int max = fake_attr.max_cqe;
@@ -207,7 +201,6 @@ FAKE_TEST(create__more_than_a_cq_of_the_device_INVAL)
 
 FAKE_TEST(create__longer_than_the_device_has_INVAL)
 {
-	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	int max = fake_attr.max_qp_wr;
@@ -223,7 +216,6 @@ FAKE_TEST(create__longer_than_the_device_has_INVAL)
 
 FAKE_TEST(create__no_slot_NOMEM)
 {
-	struct fake *f = *state;
 	struct rt_conn_spec spec = spec_of(f);
 	struct rpma_rt_conn *conn = NULL;
 	uint32_t slot;
@@ -236,7 +228,6 @@ FAKE_TEST(create__no_slot_NOMEM)
 /* The configuration of the queue pair: the caller's, plus a marker each. */
 FAKE_TEST(create__configuration)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	uint32_t size;
 	uint8_t timer;

@@ -102,7 +102,6 @@ static void expect_writable(struct fake *f, struct rpma_rt_queue *queue,
 
 FAKE_TEST(eased__who_waits_for_another_lane_not_told)
 {
-	struct fake *f = *state;
 	struct narrow first;
 	struct narrow second;
 
@@ -122,7 +121,6 @@ FAKE_TEST(eased__who_waits_for_another_lane_not_told)
 
 FAKE_TEST(eased__so_many_a_round)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conns[MANY];
 	struct rpma_rt_route *routes[MANY];
 	struct narrow n;
@@ -156,7 +154,6 @@ FAKE_TEST(eased__so_many_a_round)
 /* each refusal, also after an answer */
 FAKE_TEST(eased__refused_again_told_again)
 {
-	struct fake *f = *state;
 	struct narrow n;
 	int i;
 
@@ -174,7 +171,6 @@ FAKE_TEST(eased__refused_again_told_again)
 /* whoever waited is gone when the backlog clears, or it never does */
 FAKE_TEST(closed__while_it_waits)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conns[2];
 	struct rpma_rt_route *routes[2];
 	struct narrow n;
@@ -199,7 +195,6 @@ FAKE_TEST(closed__while_it_waits)
 /* WRITABLE waits for the connection's own queue, also when credit came back */
 FAKE_TEST(answer__own_queue_over_its_limit_waits)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct narrow n;
 	uint32_t i;

@@ -70,7 +70,6 @@ static void expect_closed(const struct fake *f, int i, enum rpma_rt_reason why)
 
 FAKE_TEST(round__success_delivered_with_all_fields)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_recvs(conn, 1);
@@ -89,7 +88,6 @@ FAKE_TEST(round__success_delivered_with_all_fields)
 
 FAKE_TEST(round__on_error_only_success_swallowed)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, FAKE_SQ, ON_ERROR);
@@ -111,7 +109,6 @@ FAKE_TEST(round__on_error_only_success_swallowed)
 
 FAKE_TEST(error__kept_until_handover_then_in_order)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, 4, ALWAYS);
@@ -147,7 +144,6 @@ FAKE_TEST(error__kept_until_handover_then_in_order)
 
 FAKE_TEST(error__markers_posted_around_the_flush)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(rpma_rt_conn_close(conn));
@@ -164,7 +160,6 @@ FAKE_TEST(error__markers_posted_around_the_flush)
 /* After the close, and before the flush is seen: successes are kept too. */
 FAKE_TEST(kept__success_behind_an_error_of_the_other_side)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, 1, ALWAYS);
@@ -186,7 +181,6 @@ FAKE_TEST(kept__success_behind_an_error_of_the_other_side)
 
 FAKE_TEST(kept__more_than_was_posted_stale)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	int i;
 
@@ -204,7 +198,6 @@ FAKE_TEST(kept__more_than_was_posted_stale)
 
 FAKE_TEST(finish__on_error_only_inferred_before_own_after)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(fake_send(conn, 0, ON_ERROR));
@@ -226,7 +219,6 @@ FAKE_TEST(finish__on_error_only_inferred_before_own_after)
 /* Signaled by the runtime, a success while conn dies: swallowed there too. */
 FAKE_TEST(finish__on_error_only_success_swallowed)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, FAKE_SQ / 2, ON_ERROR);
@@ -242,7 +234,6 @@ FAKE_TEST(finish__on_error_only_success_swallowed)
 
 FAKE_TEST(marker__infers_unsignaled_of_its_side_only)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(fake_send(conn, 0, ON_ERROR));
@@ -261,7 +252,6 @@ FAKE_TEST(marker__infers_unsignaled_of_its_side_only)
 
 FAKE_TEST(drained__a_marker_missing_deadline)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(fake_send(conn, 0, ON_ERROR));
@@ -289,7 +279,6 @@ FAKE_TEST(drained__a_marker_missing_deadline)
 
 FAKE_TEST(drained__a_marker_refused_not_waited_for)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_fail("post_recv", 1, ENOMEM);
@@ -303,7 +292,6 @@ FAKE_TEST(drained__a_marker_refused_not_waited_for)
 
 FAKE_TEST(drained__no_error_state_no_markers)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, 1, ALWAYS);
@@ -321,7 +309,6 @@ FAKE_TEST(drained__no_error_state_no_markers)
 
 FAKE_TEST(death__objects_in_order_CLOSED_last)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_recvs(conn, 1);
@@ -353,7 +340,6 @@ FAKE_TEST(death__objects_in_order_CLOSED_last)
 
 FAKE_TEST(sweep__what_comes_after_the_queue_pair_is_finished)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	uint64_t wr_id;
 	uint32_t qp_num = conn->qp_num;
@@ -379,7 +365,6 @@ FAKE_TEST(sweep__what_comes_after_the_queue_pair_is_finished)
  * entries suffice, counted from the end of the queue pair. */
 FAKE_TEST(sweep__cq_never_empty_as_many_as_it_holds)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	uint32_t cqe = conn->cq->cqe;
 	uint32_t i;
@@ -407,7 +392,6 @@ FAKE_TEST(sweep__cq_never_empty_as_many_as_it_holds)
 
 FAKE_TEST(swept__completion_after_it_stale)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	uint64_t wr_id;
 	uint32_t qp_num = conn->qp_num;
@@ -439,7 +423,6 @@ FAKE_TEST(swept__completion_after_it_stale)
 
 FAKE_TEST(death__other_queues_ROUTE_CLOSED_once)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *other;
 	struct rpma_rt_route *routes[3];
@@ -464,7 +447,6 @@ FAKE_TEST(death__other_queues_ROUTE_CLOSED_once)
 FAKE_TEST(error__before_BIND_is_not_stale)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
-	struct fake *f = *state;
 	struct rpma_rt_conn *other = fake_request(f);
 	struct rpma_rt_conn *conn;
 
@@ -488,7 +470,6 @@ FAKE_TEST(error__before_BIND_is_not_stale)
 
 FAKE_TEST(stale__counted_never_delivered)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	uint32_t qp_num = conn->qp_num;
 	uint64_t id;
@@ -522,7 +503,6 @@ FAKE_TEST(stale__counted_never_delivered)
 
 FAKE_TEST(dead_cq__its_connections_die_of_DEVICE)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	uint64_t polls;
 	struct rpma_rt_poller_stats stats;
@@ -561,7 +541,6 @@ static int count_writable(struct fake *f)
 
 FAKE_TEST(writable__once_however_often_refused)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, FAKE_SQ, ALWAYS);
@@ -585,7 +564,6 @@ FAKE_TEST(writable__once_however_often_refused)
 
 FAKE_TEST(writable__each_side_its_own)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_recvs(conn, FAKE_RQ);
@@ -603,7 +581,6 @@ FAKE_TEST(writable__each_side_its_own)
 
 FAKE_TEST(writable__not_when_it_died)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, FAKE_SQ, ALWAYS);
@@ -630,7 +607,6 @@ static void fake_drain_marker(struct rpma_rt_conn *conn,
  */
 FAKE_TEST(ask__closes_when_the_marker_came_LOCAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, 2, RPMA_F_COMPLETION_ON_ERROR);
@@ -661,7 +637,6 @@ FAKE_TEST(ask__closes_when_the_marker_came_LOCAL)
 /* The marker itself fails first: the peer is gone. */
 FAKE_TEST(ask__marker_fails_ERROR)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(rpma_rt_conn_drain(conn, 0));
@@ -674,7 +649,6 @@ FAKE_TEST(ask__marker_fails_ERROR)
 
 FAKE_TEST(ask__marker_refused_FAILED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_fail("post_send", 1, RPMA_E_PROVIDER);
@@ -690,7 +664,6 @@ FAKE_TEST(ask__marker_refused_FAILED)
  */
 FAKE_TEST(ask__then_closed_AT_ONCE)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	post_sends(conn, 1, RPMA_F_COMPLETION_ALWAYS);

@@ -51,8 +51,6 @@ static void expect(const char *where, const char *words)
 
 FAKE_TEST(dump__invalid_INVAL)
 {
-	struct fake *f = *state;
-
 	assert_int_equal(rpma_rt_dump(NULL, 1, RPMA_RT_DUMP_HUMAN),
 			 RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_dump(f->rt, -1, RPMA_RT_DUMP_HUMAN),
@@ -65,8 +63,6 @@ FAKE_TEST(dump__invalid_INVAL)
 
 FAKE_TEST(dump__after_fork_FORKED)
 {
-	struct fake *f = *state;
-
 	f->rt->fork_generation++;
 	assert_int_equal(rpma_rt_dump(f->rt, 1, RPMA_RT_DUMP_HUMAN),
 			 RPMA_RT_E_FORKED);
@@ -76,7 +72,6 @@ FAKE_TEST(dump__after_fork_FORKED)
 /* Every allocation fails once: of the lists, of findings, of the text. */
 FAKE_TEST(dump__no_memory_NOMEM)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	int fd = memfd_create("dump", MFD_CLOEXEC);
 	int n;
@@ -101,8 +96,6 @@ FAKE_TEST(dump__no_memory_NOMEM)
 
 FAKE_TEST(dump__list_being_changed_for_long_BUSY)
 {
-	struct fake *f = *state;
-
 	fake_fail("pthread_mutex_clocklock", 1, ETIMEDOUT);
 	assert_int_equal(rpma_rt_dump(f->rt, 1, RPMA_RT_DUMP_HUMAN),
 			 RPMA_RT_E_BUSY);
@@ -110,7 +103,6 @@ FAKE_TEST(dump__list_being_changed_for_long_BUSY)
 
 FAKE_TEST(dump__fd_takes_nothing_PROVIDER)
 {
-	struct fake *f = *state;
 	int fds[2];
 
 	ok(pipe(fds));
@@ -146,7 +138,6 @@ static void expect_each(const struct rt_dump_object *object)
 
 FAKE_TEST(dump__every_counter_in_every_form)
 {
-	struct fake *f = *state;
 	enum rpma_rt_dump_format format;
 
 	for (format = RPMA_RT_DUMP_HUMAN; format <= RPMA_RT_DUMP_PROMETHEUS;
@@ -215,7 +206,6 @@ static int count(const char *in, const char *words)
 /* Templates and labels name existing fields; each metric is printed. */
 FAKE_TEST(dump__table_agrees_with_itself)
 {
-	struct fake *f = *state;
 	int metrics = 0;
 
 	look_up_all(rt_dump_fields(), &metrics);
@@ -232,7 +222,6 @@ static void does_nothing(const struct rpma_rt_completion *item, void *arg)
 
 FAKE_TEST(dump__destination_of_each_wr)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr wr = {.context = 0x33};
 	struct rpma_rt_route *route;
@@ -270,7 +259,6 @@ FAKE_TEST(dump__destination_of_each_wr)
 
 FAKE_TEST(dump__only_the_oldest)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	uint64_t i;
 
@@ -292,7 +280,6 @@ FAKE_TEST(dump__only_the_oldest)
  */
 FAKE_TEST(dump__retired_ones_not_outstanding)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(fake_recv(conn, 1));
@@ -307,7 +294,6 @@ FAKE_TEST(dump__retired_ones_not_outstanding)
 
 FAKE_TEST(dump__age_since_the_pollers_last_look)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	unsigned age;
 
@@ -341,7 +327,6 @@ static void post_two_and_dump(void *arg)
 /* A thread is inside the verb: the dump does not wait, and counts the line. */
 FAKE_TEST(dump__beside_a_poster_COUNTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
 	f->rt_cfg.waiting = 4;
@@ -358,7 +343,6 @@ FAKE_TEST(dump__beside_a_poster_COUNTED)
 /* The number is known, and goes down. */
 FAKE_TEST(dump__dying_COUNTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(fake_recv(conn, 1));
@@ -385,7 +369,6 @@ FAKE_TEST(dump__queues_by_name)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	char name[] = "a \"b\" \\c";
-	struct fake *f = *state;
 	struct rpma_rt_queue *queue;
 	char words[96];
 
@@ -417,7 +400,6 @@ FAKE_TEST(dump__queues_by_name)
 
 FAKE_TEST(dump__refused_poster_SHOWN)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	uint64_t i;
 
@@ -434,7 +416,6 @@ FAKE_TEST(dump__refused_poster_SHOWN)
 
 FAKE_TEST(dump__cq_room_and_events)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	char words[80];
 

@@ -78,7 +78,6 @@ static void left(struct fake *f, uint64_t context)
 
 FAKE_TEST(poll__result_after_the_batch)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_completion cmpl;
 	struct rpma_rt_future futures[2];
@@ -103,7 +102,6 @@ FAKE_TEST(poll__result_after_the_batch)
 /* More than a batch of the poller's has room for. */
 FAKE_TEST(poll__many_at_once)
 {
-	struct fake *f = *state;
 	struct rpma_rt_future *futures = calloc(LARGE, sizeof(*futures));
 	struct rpma_rt_conn *conn;
 	uint32_t i;
@@ -130,7 +128,6 @@ FAKE_TEST(poll__many_at_once)
 
 FAKE_TEST(link__the_error_of_a_part)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 	const struct rpma_rt_wr wr[2] = {
@@ -185,13 +182,12 @@ static void cancel_beside_a_message(struct fake *f, bool early)
 
 FAKE_TEST(cancel__message_to_the_queue)
 {
-	cancel_beside_a_message(*state, true);
-	cancel_beside_a_message(*state, false);
+	cancel_beside_a_message(f, true);
+	cancel_beside_a_message(f, false);
 }
 
 FAKE_TEST(cancel__of_a_send_nothing_in_the_queue)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 
@@ -209,7 +205,6 @@ FAKE_TEST(cancel__of_a_send_nothing_in_the_queue)
 /* The message comes to the queue, whenever the drop happens. */
 FAKE_TEST(drop__message_to_the_queue)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 	uint32_t i;
@@ -234,7 +229,6 @@ FAKE_TEST(drop__message_to_the_queue)
 /* A flushed receive is no message. */
 FAKE_TEST(drop__of_a_failure_nothing_in_the_queue)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 
@@ -260,7 +254,6 @@ static void hear(const struct rpma_rt_completion *cmpl, void *arg)
 
 FAKE_TEST(then__called_once)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 
@@ -288,7 +281,6 @@ FAKE_TEST(then__called_once)
 /* A drop that forbids the function, before and after the result. */
 FAKE_TEST(then__dropped_never)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 	uint32_t i;
@@ -313,7 +305,6 @@ FAKE_TEST(then__dropped_never)
 
 FAKE_TEST(then__cancelled_never)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 
@@ -333,7 +324,6 @@ FAKE_TEST(then__cancelled_never)
 
 FAKE_TEST(then__to_the_queue_also_a_failure)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 
@@ -350,7 +340,6 @@ FAKE_TEST(then__to_the_queue_also_a_failure)
 /* A result led to the queue is not taken back: the result comes there. */
 FAKE_TEST(then__to_the_queue_then_cancelled_DONE)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	enum rpma_rt_cancelled cancelled;
 	struct rpma_rt_future future;
@@ -378,7 +367,6 @@ FAKE_TEST(then__to_the_queue_then_cancelled_DONE)
 /* Results without a completion are made up, and CLOSED comes afterwards. */
 FAKE_TEST(death__completes_all)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future futures[3];
 	struct rpma_rt_completion cmpl;
@@ -405,7 +393,6 @@ FAKE_TEST(death__completes_all)
 /* A message in a slot whose connection has closed stays there. */
 FAKE_TEST(death__a_result_stays)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future futures[2];
 
@@ -494,17 +481,17 @@ static void cancel_at_the_end(struct fake *f, int which)
 FAKE_TEST(cancel__carried_out_after_CLOSED)
 {
 	is_stopped = false;
-	cancel_at_the_end(*state, 0);
-	cancel_at_the_end(*state, 1);
-	cancel_at_the_end(*state, 3);
+	cancel_at_the_end(f, 0);
+	cancel_at_the_end(f, 1);
+	cancel_at_the_end(f, 3);
 }
 
 FAKE_TEST(cancel__carried_out_by_the_stop)
 {
 	is_stopped = true;
-	cancel_at_the_end(*state, 0);
-	cancel_at_the_end(*state, 1);
-	cancel_at_the_end(*state, 3);
+	cancel_at_the_end(f, 0);
+	cancel_at_the_end(f, 1);
+	cancel_at_the_end(f, 3);
 }
 
 /* --------------------------------------------------------------- slots --- */
@@ -513,7 +500,6 @@ FAKE_TEST(cancel__carried_out_by_the_stop)
 /* A free slot is never read. */
 FAKE_TEST(drop__slot_is_poisoned)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES);
 	struct rpma_rt_future future;
 	struct rt_future *slot;
@@ -536,7 +522,6 @@ FAKE_TEST(drop__slot_is_poisoned)
 /* The slots of a refused post are free again. */
 FAKE_TEST(post__refused_slots_come_back)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
 	struct rpma_rt_future future = {{0, 0}};
 	struct rpma_rt_wr wr[2] = {{.op = RPMA_RT_OP_SEND, .future = &future}};
@@ -564,7 +549,6 @@ FAKE_TEST(post__refused_slots_come_back)
 
 FAKE_TEST(post__refused_by_the_device_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
 	struct rpma_rt_completion cmpl;
 	struct rpma_rt_future future;
@@ -582,7 +566,6 @@ FAKE_TEST(post__refused_by_the_device_NOT_POSTED)
 /* The poller frees a slot: a refused poster gets WRITABLE. */
 FAKE_TEST(post__WRITABLE_for_a_slot_of_the_poller)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, 1);
 	struct rpma_rt_future future;
 
@@ -611,7 +594,6 @@ static void run_free(struct fake *f)
 /* Blocks of past connections serve other connections. */
 FAKE_TEST(block__used_again)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_future future;
 	int memory = 0;
@@ -633,7 +615,6 @@ FAKE_TEST(block__used_again)
  * of a past connection with more. */
 FAKE_TEST(block__used_again_by_one_with_fewer)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f, FUTURES + 4);
 	struct rpma_rt_future futures[FUTURES + 4];
 	int memory;
@@ -661,7 +642,6 @@ FAKE_TEST(block__used_again_by_one_with_fewer)
 /* As many blocks as are held stay, and no more. */
 FAKE_TEST(block__held_by_many_others_used_again)
 {
-	struct fake *f = *state;
 	struct rpma_rt_future held[LARGE / 4];
 	struct rpma_rt_future future;
 	struct rpma_rt_conn *conn;

@@ -56,7 +56,6 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn)
 
 FAKE_TEST(off__nothing)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	assert_int_equal(conn->cq_user.room, FAKE_SQ + FAKE_RQ + 2);
@@ -66,7 +65,6 @@ FAKE_TEST(off__nothing)
 
 FAKE_TEST(room__one_more)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	uint32_t sq;
 
@@ -80,7 +78,6 @@ FAKE_TEST(room__one_more)
 
 FAKE_TEST(idle__one_under_way_at_most)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
 
 	fake_round(f);
@@ -107,7 +104,6 @@ FAKE_TEST(idle__one_under_way_at_most)
 
 FAKE_TEST(busy__none)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
 	uint32_t i;
 
@@ -124,7 +120,6 @@ FAKE_TEST(busy__none)
 
 FAKE_TEST(failed__ERROR)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
 
 	let_time_pass(f, conn);
@@ -136,7 +131,6 @@ FAKE_TEST(failed__ERROR)
 /* Closed while one is under way: it is flushed, behind the marker. */
 FAKE_TEST(closed__flushed_one_means_nothing)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
 	uint64_t stale = 0;
 
@@ -158,7 +152,6 @@ FAKE_TEST(closed__flushed_one_means_nothing)
 /* The device refuses it: again after a period, and the connection lives. */
 FAKE_TEST(refused__again_later)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = watched(f);
 
 	fake_fail("post_send", 1, 12);
@@ -174,7 +167,6 @@ FAKE_TEST(refused__again_later)
 /* Each its own; they end in any order. */
 FAKE_TEST(several__each_its_own)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conns[3];
 	int i;
 
@@ -193,7 +185,6 @@ FAKE_TEST(several__each_its_own)
 /* By hand the fd becomes readable when it is due. */
 FAKE_TEST(manual__the_fd_wakes)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct pollfd fd = {.fd = f->poller->epfd, .events = POLLIN};
 
@@ -212,7 +203,6 @@ FAKE_TEST(manual__the_fd_wakes)
 
 FAKE_TEST(manual__the_backstop_too)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct pollfd fd = {.fd = f->poller->epfd, .events = POLLIN};
 	uint64_t recovered;

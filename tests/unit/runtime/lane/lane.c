@@ -83,6 +83,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define ON_WORLD(name) TEST_OF(struct world *world, name, setup, teardown)
+
 /* Takes count items, which begin with this context. */
 static void expect_taken(struct world *world, uint64_t first, uint32_t count)
 {
@@ -108,9 +110,8 @@ static void expect_empty(struct world *world)
 			 0);
 }
 
-TEST_WITH(write__first_and_second_TRUE_ONCE, setup, teardown)
+ON_WORLD(write__first_and_second_TRUE_ONCE)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
 
 	assert_true(rt_lane_write_poller(world->lane, &item));
@@ -120,9 +121,8 @@ TEST_WITH(write__first_and_second_TRUE_ONCE, setup, teardown)
 	rt_lane_publish_poller(world->lane);
 }
 
-TEST_WITH(write__not_published_NOT_SEEN, setup, teardown)
+ON_WORLD(write__not_published_NOT_SEEN)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
 
 	rt_lane_write_poller(world->lane, &item);
@@ -132,9 +132,8 @@ TEST_WITH(write__not_published_NOT_SEEN, setup, teardown)
 }
 
 /* more than the ring has room for: the rest waits in the spill */
-TEST_WITH(write__more_than_fit_RING_FULL_AT_PUBLISH, setup, teardown)
+ON_WORLD(write__more_than_fit_RING_FULL_AT_PUBLISH)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion item;
 	uint32_t i;
 
@@ -151,9 +150,8 @@ TEST_WITH(write__more_than_fit_RING_FULL_AT_PUBLISH, setup, teardown)
 	expect_taken(world, SIZE, 1);
 }
 
-TEST_WITH(publish__every_field_COPIED, setup, teardown)
+ON_WORLD(publish__every_field_COPIED)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion item = {
 		.context = 0x123456789abc,
 		.user = world,
@@ -176,9 +174,8 @@ TEST_WITH(publish__every_field_COPIED, setup, teardown)
 /*
  * batches that do not divide the size meet the end of the ring at every offset
  */
-TEST_WITH(publish__round_the_ring_IN_ORDER, setup, teardown)
+ON_WORLD(publish__round_the_ring_IN_ORDER)
 {
-	struct world *world = *state;
 	uint64_t next = 0;
 
 	while (next < 10 * SIZE * SIZE) {
@@ -188,9 +185,8 @@ TEST_WITH(publish__round_the_ring_IN_ORDER, setup, teardown)
 	}
 }
 
-TEST_WITH(publish__index_wraps_IN_ORDER, setup, teardown)
+ON_WORLD(publish__index_wraps_IN_ORDER)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = world->lane;
 
 	lane->tail_next = lane->head_seen = UINT32_MAX - 5;
@@ -207,10 +203,8 @@ TEST_WITH(publish__index_wraps_IN_ORDER, setup, teardown)
 	expect_taken(world, SIZE, 3);
 }
 
-TEST_WITH(take__more_than_max_REST_STAYS, setup, teardown)
+ON_WORLD(take__more_than_max_REST_STAYS)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, 10);
 	assert_int_equal(rt_lane_take_consumer(world->lane, world->taken, 4),
 			 4);
@@ -218,10 +212,8 @@ TEST_WITH(take__more_than_max_REST_STAYS, setup, teardown)
 	expect_empty(world);
 }
 
-TEST_WITH(publish__ring_full_SPILLS, setup, teardown)
+ON_WORLD(publish__ring_full_SPILLS)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE);
 	assert_false(rt_lane_is_spilling_poller(world->lane));
 	stub_publish(world->lane, SIZE, 2);
@@ -230,10 +222,8 @@ TEST_WITH(publish__ring_full_SPILLS, setup, teardown)
 }
 
 /* items that do not fit go to the spill, although the first part went direct */
-TEST_WITH(publish__fits_in_part_IN_ORDER, setup, teardown)
+ON_WORLD(publish__fits_in_part_IN_ORDER)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE - 3);
 	stub_publish(world->lane, SIZE - 3, 10);
 	assert_int_equal(rt_lane_spill_count_poller(world->lane), 7);
@@ -243,10 +233,8 @@ TEST_WITH(publish__fits_in_part_IN_ORDER, setup, teardown)
 }
 
 /* room in the ring does not let the new overtake the spilled */
-TEST_WITH(publish__room_but_spilling_BEHIND, setup, teardown)
+ON_WORLD(publish__room_but_spilling_BEHIND)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE + 1);
 	expect_taken(world, 0, SIZE);
 	stub_publish(world->lane, SIZE + 1, 1);
@@ -256,19 +244,15 @@ TEST_WITH(publish__room_but_spilling_BEHIND, setup, teardown)
 	assert_false(rt_lane_is_spilling_poller(world->lane));
 }
 
-TEST_WITH(retry__no_room_NONE, setup, teardown)
+ON_WORLD(retry__no_room_NONE)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE + 1);
 	assert_int_equal(rt_lane_retry_poller(world->lane), 0);
 	assert_true(rt_lane_is_spilling_poller(world->lane));
 }
 
-TEST_WITH(retry__room_for_some_IN_ORDER, setup, teardown)
+ON_WORLD(retry__room_for_some_IN_ORDER)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE + 9);
 	expect_taken(world, 0, 4);
 	assert_int_equal(rt_lane_retry_poller(world->lane), 4);
@@ -279,9 +263,8 @@ TEST_WITH(retry__room_for_some_IN_ORDER, setup, teardown)
 }
 
 /* the ring of the spill wraps around too */
-TEST_WITH(retry__spill_goes_round_IN_ORDER, setup, teardown)
+ON_WORLD(retry__spill_goes_round_IN_ORDER)
 {
-	struct world *world = *state;
 	uint64_t in = 0;
 	uint64_t out = 0;
 
@@ -296,9 +279,8 @@ TEST_WITH(retry__spill_goes_round_IN_ORDER, setup, teardown)
 	}
 }
 
-TEST_WITH(backlogged__at_limit_SET_CLEARED_AT_HALF, setup, teardown)
+ON_WORLD(backlogged__at_limit_SET_CLEARED_AT_HALF)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = world->lane;
 
 	stub_publish(lane, 0, SIZE + LIMIT - 1);
@@ -319,9 +301,8 @@ TEST_WITH(backlogged__at_limit_SET_CLEARED_AT_HALF, setup, teardown)
 }
 
 /* the credits given back between the two may not be used: flagged before */
-TEST_WITH(write__spill_reaches_limit_BACKLOGGED_NOT_SEEN, setup, teardown)
+ON_WORLD(write__spill_reaches_limit_BACKLOGGED_NOT_SEEN)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion item;
 	uint32_t i;
 
@@ -338,17 +319,13 @@ TEST_WITH(write__spill_reaches_limit_BACKLOGGED_NOT_SEEN, setup, teardown)
 	expect_taken(world, SIZE, 4);
 }
 
-TEST_WITH(arm__not_spilling_FALSE, setup, teardown)
+ON_WORLD(arm__not_spilling_FALSE)
 {
-	struct world *world = *state;
-
 	assert_false(rt_lane_arm_spill_poller(world->lane));
 }
 
-TEST_WITH(has_room__half_free_TRUE, setup, teardown)
+ON_WORLD(has_room__half_free_TRUE)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE + 1);
 	assert_false(rt_lane_has_room_poller(world->lane));
 	expect_taken(world, 0, SIZE / 2 - 1);
@@ -358,10 +335,8 @@ TEST_WITH(has_room__half_free_TRUE, setup, teardown)
 }
 
 /* the poller sleeps; the taker that frees half of the ring rings */
-TEST_WITH(take__poller_sleeps_on_spill_RINGS_AT_HALF, setup, teardown)
+ON_WORLD(take__poller_sleeps_on_spill_RINGS_AT_HALF)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE + 1);
 	assert_true(rt_lane_arm_spill_poller(world->lane));
 	rt_bell_prepare(world->bell);
@@ -374,10 +349,8 @@ TEST_WITH(take__poller_sleeps_on_spill_RINGS_AT_HALF, setup, teardown)
 
 /* the taker freed the room just before the poller armed: the last look, after
  * the fence, rings */
-TEST_WITH(ring_poller__armed_after_take_RINGS, setup, teardown)
+ON_WORLD(ring_poller__armed_after_take_RINGS)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE + 1);
 	expect_taken(world, 0, SIZE);
 	rt_lane_arm_spill_poller(world->lane);
@@ -388,10 +361,8 @@ TEST_WITH(ring_poller__armed_after_take_RINGS, setup, teardown)
 	rt_bell_cancel(world->bell);
 }
 
-TEST_WITH(ring_poller__spill_emptied_QUIET, setup, teardown)
+ON_WORLD(ring_poller__spill_emptied_QUIET)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 0, SIZE + 1);
 	rt_lane_arm_spill_poller(world->lane);
 	expect_taken(world, 0, SIZE);
@@ -402,9 +373,8 @@ TEST_WITH(ring_poller__spill_emptied_QUIET, setup, teardown)
 	rt_bell_cancel(world->bell);
 }
 
-TEST_WITH(swap_spill__content_MOVED, setup, teardown)
+ON_WORLD(swap_spill__content_MOVED)
 {
-	struct world *world = *state;
 	struct rt_spill *bigger = rt_spill_new(2 * SPILL);
 	struct rt_spill *old;
 
@@ -421,9 +391,8 @@ TEST_WITH(swap_spill__content_MOVED, setup, teardown)
 }
 
 /* two openers may cross: the smaller request does not shrink the spill */
-TEST_WITH(swap_spill__smaller_COMES_BACK, setup, teardown)
+ON_WORLD(swap_spill__smaller_COMES_BACK)
 {
-	struct world *world = *state;
 	struct rt_spill *smaller = rt_spill_new(SPILL - 1);
 
 	assert_non_null(smaller);
@@ -432,9 +401,8 @@ TEST_WITH(swap_spill__smaller_COMES_BACK, setup, teardown)
 	rt_spill_delete(smaller);
 }
 
-TEST_WITH(drain__ring_and_spill_IN_ORDER_NO_RING, setup, teardown)
+ON_WORLD(drain__ring_and_spill_IN_ORDER_NO_RING)
 {
-	struct world *world = *state;
 	uint32_t i;
 
 	stub_publish(world->lane, 0, SIZE + SPILL);
@@ -451,9 +419,8 @@ TEST_WITH(drain__ring_and_spill_IN_ORDER_NO_RING, setup, teardown)
 			 0);
 }
 
-TEST_WITH(init__no_memory_NOMEM, setup, teardown)
+ON_WORLD(init__no_memory_NOMEM)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = aligned_alloc(RT_APART, sizeof(*lane));
 	int i;
 

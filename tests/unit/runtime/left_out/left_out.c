@@ -57,6 +57,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+#define ON_WORLD(name) TEST_OF(struct world *world, name, setup, teardown)
+
 static void take(struct world *world)
 {
 	struct rpma_rt_completion item;
@@ -73,10 +75,8 @@ static void publish(struct world *world, uint32_t count)
 	rt_left_out_add_poller(&world->list, world->lane, world->self);
 }
 
-TEST_WITH(may__armed_by_the_runner_ONLY, setup, teardown)
+ON_WORLD(may__armed_by_the_runner_ONLY)
 {
-	struct world *world = *state;
-
 	assert_true(rt_left_out_may(world->lane, world->self));
 	assert_false(rt_left_out_may(world->lane, OTHER));
 	/* a poller with a thread, or a round that a wait runs */
@@ -87,17 +87,14 @@ TEST_WITH(may__armed_by_the_runner_ONLY, setup, teardown)
 	rt_bell_take_back(&world->queue->bell, RT_BELL_ON_FUTEX);
 }
 
-TEST_WITH(may__never_armed_FALSE, setup, teardown)
+ON_WORLD(may__never_armed_FALSE)
 {
-	struct world *world = *state;
-
 	rt_bell_ring(&world->queue->bell);
 	assert_false(rt_left_out_may(world->lane, world->self));
 }
 
-TEST_WITH(may__shared_FALSE, setup, teardown)
+ON_WORLD(may__shared_FALSE)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue;
 	int fd;
@@ -111,10 +108,8 @@ TEST_WITH(may__shared_FALSE, setup, teardown)
 	assert_int_equal(rpma_rt_queue_delete(&queue), 0);
 }
 
-TEST_WITH(due__until_all_is_taken, setup, teardown)
+ON_WORLD(due__until_all_is_taken)
 {
-	struct world *world = *state;
-
 	publish(world, 2);
 	assert_false(stub_is_readable(world->fd));
 	assert_true(rt_left_out_is_due_poller(&world->list, world->self));
@@ -126,10 +121,8 @@ TEST_WITH(due__until_all_is_taken, setup, teardown)
 	assert_false(stub_is_readable(world->fd));
 }
 
-TEST_WITH(due__listed_twice_ONCE, setup, teardown)
+ON_WORLD(due__listed_twice_ONCE)
 {
-	struct world *world = *state;
-
 	publish(world, 1);
 	publish(world, 1);
 	take(world);
@@ -139,10 +132,8 @@ TEST_WITH(due__listed_twice_ONCE, setup, teardown)
 }
 
 /* another thread took the queue over, and armed it */
-TEST_WITH(due__armed_by_another_RUNG, setup, teardown)
+ON_WORLD(due__armed_by_another_RUNG)
 {
-	struct world *world = *state;
-
 	publish(world, 1);
 	rt_bell_set_armed_by(&world->queue->bell, OTHER);
 	assert_false(rt_left_out_is_due_poller(&world->list, world->self));
@@ -151,10 +142,8 @@ TEST_WITH(due__armed_by_another_RUNG, setup, teardown)
 	take(world);
 }
 
-TEST_WITH(ring__poller_goes_to_another_RUNG, setup, teardown)
+ON_WORLD(ring__poller_goes_to_another_RUNG)
 {
-	struct world *world = *state;
-
 	publish(world, 1);
 	rt_left_out_ring_poller(&world->list);
 	assert_true(stub_is_readable(world->fd));
@@ -162,10 +151,8 @@ TEST_WITH(ring__poller_goes_to_another_RUNG, setup, teardown)
 	take(world);
 }
 
-TEST_WITH(ring__all_was_taken_QUIET, setup, teardown)
+ON_WORLD(ring__all_was_taken_QUIET)
 {
-	struct world *world = *state;
-
 	publish(world, 1);
 	take(world);
 	rt_left_out_ring_poller(&world->list);
@@ -173,10 +160,8 @@ TEST_WITH(ring__all_was_taken_QUIET, setup, teardown)
 	assert_true(rt_left_out_is_empty(&world->list));
 }
 
-TEST_WITH(delete__queue_of_the_list_FORGOTTEN, setup, teardown)
+ON_WORLD(delete__queue_of_the_list_FORGOTTEN)
 {
-	struct world *world = *state;
-
 	publish(world, 1);
 	take(world);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);

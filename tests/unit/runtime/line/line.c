@@ -70,7 +70,6 @@ static void expect(const struct fake *f, int i, uint64_t context, uint8_t flags)
 
 FAKE_TEST(line__full_CREDIT_then_one_WRITABLE)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	int i;
 
@@ -100,7 +99,6 @@ FAKE_TEST(line__so_many_as_were_asked_for)
 	const uint32_t waiting[] = {0, 1, FAKE_SQ, RPMA_RT_NO_WAITING};
 	const uint32_t places[] = {2 * FAKE_SQ, FAKE_SQ + 1, 2 * FAKE_SQ,
 				   FAKE_SQ};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	size_t i;
 
@@ -116,7 +114,6 @@ FAKE_TEST(line__so_many_as_were_asked_for)
 /* As many of a call as there are places, a link whole or not at all. */
 FAKE_TEST(line__a_part_of_a_call)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	struct rpma_rt_wr wrs[FAKE_SQ + WAITING + 1];
 	uint32_t i;
@@ -140,7 +137,6 @@ FAKE_TEST(line__a_part_of_a_call)
 /* Receives likewise. */
 FAKE_TEST(line__of_receives)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	uint32_t i;
 
@@ -163,7 +159,6 @@ FAKE_TEST(line__of_receives)
  * posts any more. */
 FAKE_TEST(line__of_silent_ones_goes_on)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	uint32_t done = 0;
 	uint32_t i;
@@ -200,7 +195,6 @@ static void fill_link(struct rpma_rt_wr *wrs, uint64_t context)
  * though there is room for the later posts. */
 FAKE_TEST(line__link_waits_whole_nothing_overtakes)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	struct rpma_rt_wr wrs[3];
 
@@ -222,7 +216,6 @@ FAKE_TEST(line__link_waits_whole_nothing_overtakes)
 /* The longest allowed link finds room behind silent work requests. */
 FAKE_TEST(line__longest_link_behind_silent_ones)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_wr wrs[FAKE_SQ / 2 + 1];
 	uint32_t done = 0;
@@ -252,7 +245,6 @@ FAKE_TEST(line__longest_link_behind_silent_ones)
 FAKE_TEST(line__ignores_a_backlog)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND, .flags = ALWAYS};
 	struct rpma_rt_route *route;
@@ -329,7 +321,6 @@ static void expect_not_posted(const struct fake *f, int first)
 
 FAKE_TEST(line__closed_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = with_line(f);
 	uint32_t i;
 
@@ -344,7 +335,6 @@ FAKE_TEST(line__closed_NOT_POSTED)
 /* A failure: nothing of the line is posted. */
 FAKE_TEST(line__broken_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = with_line(f);
 
 	fake_sent(conn, 0, IBV_WC_SUCCESS);
@@ -359,7 +349,6 @@ FAKE_TEST(line__broken_NOT_POSTED)
 /* The device refuses the front of the line: the device has the rest. */
 FAKE_TEST(line__front_refused_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = with_line(f);
 
 	fake_fail("post_send", 1, ENOMEM);
@@ -386,7 +375,6 @@ static void marker(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 FAKE_TEST(line__drained_before_the_marker)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	uint32_t i;
 
@@ -418,7 +406,6 @@ FAKE_TEST(line__drained_before_the_marker)
 /* A drain with a line, cut short by a close or a failure. */
 FAKE_TEST(line__drain_cut_short_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	int fails;
 
@@ -442,7 +429,6 @@ FAKE_TEST(line__drain_cut_short_NOT_POSTED)
  * are owed, and come to the queue that the route leads to now. */
 FAKE_TEST(line__route_closed_OWED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND, .flags = ALWAYS};
 	struct rpma_rt_route *route;
@@ -480,7 +466,6 @@ FAKE_TEST(line__route_closed_OWED)
 /* The connection gets another queue: the line goes there. */
 FAKE_TEST(line__set_queue_GOES_ALONG)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = established(f);
 	struct rpma_rt_queue *next;
 	int i;

@@ -55,7 +55,6 @@ FAKE_TEST(listen__invalid_INVAL)
 {
 	struct rpma_rt_queue *queues[1] = {NULL};
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 	uint16_t port;
 
 #define LISTEN(rt, addr, port, cfg, out) \
@@ -99,7 +98,6 @@ FAKE_TEST(listen__invalid_INVAL)
 FAKE_TEST(listen__beyond_the_device_INVAL)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 
 #define LISTEN(words)                                               \
 	do {                                                        \
@@ -137,7 +135,6 @@ FAKE_TEST(listen__beyond_the_device_INVAL)
 FAKE_TEST(listen__device_fails_while_asked)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 
 	fake_fail("ibv_query_device", 1, ENOMEM);
 	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
@@ -157,7 +154,6 @@ FAKE_TEST(listen__device_fails_while_asked)
 FAKE_TEST(listen__atomics_beyond_the_device_INVAL)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 	struct rpma_conn_cfg *more;
 
 	ok(rpma_conn_cfg_new(&more));
@@ -181,7 +177,6 @@ FAKE_TEST(listen__atomics_beyond_the_device_INVAL)
 FAKE_TEST(listen__each_failure_nothing_left)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 	int memory;
 	int nth = 0;
 	int ret;
@@ -218,7 +213,6 @@ FAKE_TEST(listen__closed_queue_or_stopping_CLOSED)
 {
 	struct rpma_rt_listener *listener = NULL;
 	struct rpma_rt_queue *closed;
-	struct fake *f = *state;
 
 	ok(rpma_rt_queue_new(f->rt, NULL, &closed));
 	ok(rpma_rt_queue_close(closed));
@@ -234,7 +228,6 @@ FAKE_TEST(listen__closed_queue_or_stopping_CLOSED)
 FAKE_TEST(listener__holds_its_queue_until_deleted)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	uint16_t port;
 
 	ok(listen_at(f, f->queue, &listener));
@@ -254,7 +247,6 @@ FAKE_TEST(listener__holds_its_queue_until_deleted)
 FAKE_TEST(listener__request_while_it_is_deleted_refused)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	uint32_t acked = fake_cm_acked();
 
 	ok(listen_at(f, f->queue, &listener));
@@ -272,7 +264,6 @@ FAKE_TEST(cm_ready__requests_become_connections)
 {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn *conns[2];
-	struct fake *f = *state;
 	int i;
 
 	ok(listen_at(f, f->queue, &listener));
@@ -299,7 +290,6 @@ FAKE_TEST(cm_ready__requests_become_connections)
 /* An event for a dead connection is only dropped. */
 FAKE_TEST(cm_ready__late_event_of_a_dead_connection)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_cm_event(f->rt, RDMA_CM_EVENT_TIMEWAIT_EXIT, &conn->target);
@@ -314,7 +304,6 @@ FAKE_TEST(cm_ready__event_right_behind_its_request)
 	struct rpma_rt_listener *listener;
 	struct rdma_cm_id ids[2] = {0};
 	struct rpma_rt_conn *conns[2];
-	struct fake *f = *state;
 	int i;
 
 	ok(listen_at(f, f->queue, &listener));
@@ -349,7 +338,6 @@ FAKE_TEST(cm_ready__event_right_behind_its_request)
 FAKE_TEST(delete__id_stays_record_stays)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	struct rt_cm_target *of_conn;
 	struct rt_cm_target *of_listener;
@@ -394,7 +382,6 @@ static struct rpma_rt_conn *request_of(const struct rpma_rt_completion *item)
 FAKE_TEST(closed__queue_deleted_BUSY_until_it_came)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	struct rpma_rt_queue *queue;
 
 	ok(rpma_rt_queue_new(f->rt, NULL, &queue));
@@ -410,7 +397,6 @@ FAKE_TEST(queues__one_of_each_poller)
 {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_queue *queues[1];
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
 	queues[0] = f->queue;
@@ -445,7 +431,6 @@ static void fill(struct fake *f, bool on)
 FAKE_TEST(request__queue_over_its_limit_REFUSED_AND_COUNTED)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	int i;
 
 	ok(listen_at(f, f->queue, &listener));
@@ -473,7 +458,6 @@ FAKE_TEST(request__queue_over_its_limit_REFUSED_AND_COUNTED)
 FAKE_TEST(request__before_it_is_listed_REFUSED)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 
 	ok(listen_at(f, f->queue, &listener));
 	fake_forget_trace();
@@ -492,7 +476,6 @@ FAKE_TEST(request__no_connection_of_it_COUNTED)
 {
 	static const char *const calls[] = {"malloc", "req_new", "req_get_qp"};
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	int i;
 
 	ok(listen_at(f, f->queue, &listener));
@@ -521,7 +504,6 @@ FAKE_TEST(request__no_connection_of_it_COUNTED)
 FAKE_TEST(closed__queue_over_its_limit_COMES)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 
 	ok(listen_at(f, f->queue, &listener));
 	fill(f, true);
@@ -533,7 +515,6 @@ FAKE_TEST(closed__queue_over_its_limit_COMES)
 FAKE_TEST(listen__queue_over_its_limit_BUSY)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 
 	fill(f, true);
 	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_RT_E_BUSY);
@@ -547,7 +528,6 @@ FAKE_TEST(listen__queue_over_its_limit_BUSY)
 FAKE_TEST(listener__a_place_in_the_lane_UNTIL_ITS_END)
 {
 	struct rpma_rt_listener *listeners[2];
-	struct fake *f = *state;
 	struct rt_lane *lane =
 		rt_queue_lane(f->queue, f->poller->index, &f->poller->bell);
 	uint32_t before = lane->reserved;
@@ -568,7 +548,6 @@ FAKE_TEST(listener__a_place_in_the_lane_UNTIL_ITS_END)
 FAKE_TEST(device__removed_DEVICE)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 
 	ok(listen_at(f, f->queue, &listener));
 	fake_forget_trace();
@@ -589,7 +568,6 @@ FAKE_TEST(device__removed_DEVICE)
 FAKE_TEST(device__removed_while_it_is_deleted_ONCE)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	struct rt_cm_target *target;
 
 	ok(listen_at(f, f->queue, &listener));
@@ -605,7 +583,6 @@ FAKE_TEST(device__removed_while_it_is_deleted_ONCE)
 FAKE_TEST(cm_ready__reading_fails_once_nothing_lost)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
 	ok(listen_at(f, f->queue, &listener));
@@ -640,8 +617,6 @@ static void fail_reading(struct fake *f, int count, int err)
 /* Lack of memory passes, however long; so do rare errors. */
 FAKE_TEST(cm_ready__no_memory_NEVER_GIVEN_UP)
 {
-	struct fake *f = *state;
-
 	fail_reading(f, 1000, ENOMEM);
 	fail_reading(f, 15, EIO);
 	assert_int_equal(rt_cm_error(f->device->cm), 0);
@@ -656,7 +631,6 @@ FAKE_TEST(cm_ready__given_up_ALL_ARE_TOLD)
 {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_listener *other;
-	struct fake *f = *state;
 	struct rpma_rt_conn *established = fake_established(f);
 	struct rpma_rt_conn *request = fake_request(f);
 	struct rpma_rt_conn *conn;
@@ -709,7 +683,6 @@ static void fatal(struct fake *f)
 FAKE_TEST(device__fatal_DEVICE)
 {
 	struct rpma_rt_listener *listener;
-	struct fake *f = *state;
 
 	ok(listen_at(f, f->queue, &listener));
 	fake_forget_trace();
@@ -736,7 +709,6 @@ static void fail_device(void *arg)
 FAKE_TEST(device__fatal_while_listening_PROVIDER)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 
 	fake_when_listening(fail_device, f);
 	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_E_PROVIDER);
@@ -750,7 +722,6 @@ FAKE_TEST(device__fatal_while_listening_PROVIDER)
 FAKE_TEST(request__SRQ_failed_NOT_THIS_POLLER)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 	struct rpma_rt_srq *srq = calloc(1, sizeof(*srq));
 	int i;
 
@@ -777,7 +748,6 @@ FAKE_TEST(request__SRQ_failed_NOT_THIS_POLLER)
 FAKE_TEST(request__many_wait_REFUSED)
 {
 	struct rpma_rt_listener *listener = NULL;
-	struct fake *f = *state;
 	struct rt_future_source *source;
 
 	f->rt_cfg.futures = 1;

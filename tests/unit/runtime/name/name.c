@@ -32,7 +32,6 @@ static void expect_in_dump(struct fake *f, enum rpma_rt_dump_format format,
 
 FAKE_TEST(set_name__invalid_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	char before[RPMA_RT_NAME_MAX + 1];
 
@@ -53,7 +52,6 @@ FAKE_TEST(set_name__invalid_INVAL)
 
 FAKE_TEST(get_name__none_given_a_number_each)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_conn *other = fake_request(f);
 	unsigned first;
@@ -70,7 +68,6 @@ FAKE_TEST(get_name__none_given_a_number_each)
 
 FAKE_TEST(set_name__copied_and_kept_after_the_end)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_conn *held = conn;
 	char name[] = LONGEST;
@@ -87,7 +84,6 @@ FAKE_TEST(set_name__copied_and_kept_after_the_end)
 
 FAKE_TEST(set_name__after_connect_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	assert_int_equal(rpma_rt_conn_set_name(conn, "late"), RPMA_E_INVAL);
@@ -98,7 +94,6 @@ FAKE_TEST(set_name__after_connect_INVAL)
 /* In each form; what JSON and Prometheus end a text with is escaped. */
 FAKE_TEST(dump__shows_names)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	ok(rpma_rt_conn_set_name(conn, "a\"b\\c"));
@@ -113,7 +108,6 @@ FAKE_TEST(dump__shows_names)
 /* A series for each connection would be more than a server keeps. */
 FAKE_TEST(dump__prometheus_only_names_that_were_given)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	expect_in_dump(f, RPMA_RT_DUMP_HUMAN, " \"conn ", true);
@@ -124,7 +118,6 @@ FAKE_TEST(dump__prometheus_only_names_that_were_given)
 
 FAKE_TEST(log__says_which_closes)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	ok(rpma_rt_conn_set_name(conn, "a backup"));

@@ -24,7 +24,6 @@ static void set_peer(const void *addr, size_t size)
 
 FAKE_TEST(get_peer_addr__invalid_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct sockaddr_storage addr;
 	socklen_t len = sizeof(addr);
@@ -44,7 +43,6 @@ FAKE_TEST(get_peer_addr__invalid_INVAL)
 /* Not known while it resolves; len stays what it was. */
 FAKE_TEST(get_peer_addr__before_ready_INVAL)
 {
-	struct fake *f = *state;
 	struct sockaddr_storage addr;
 	socklen_t len = sizeof(addr);
 	struct rpma_rt_conn *conn;
@@ -72,7 +70,6 @@ FAKE_TEST(get_peer_addr__closed_still_known)
 	struct sockaddr_in6 peer = {.sin6_family = AF_INET6,
 				    .sin6_port = 0x1234,
 				    .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	struct fake *f = *state;
 	struct sockaddr_storage addr;
 	socklen_t len = sizeof(addr);
 	struct rpma_rt_conn *conn;
@@ -93,7 +90,6 @@ FAKE_TEST(get_peer_addr__closed_still_known)
 /* As getpeername(): cut, and told what it would take. */
 FAKE_TEST(get_peer_addr__little_room_cut)
 {
-	struct fake *f = *state;
 	struct sockaddr_storage addr;
 	socklen_t len = 4;
 	struct rpma_rt_conn *conn;
@@ -114,7 +110,6 @@ FAKE_TEST(get_peer_addr__little_room_cut)
 FAKE_TEST(get_peer_addr__infiniband_whole)
 {
 	struct sockaddr_storage peer = {.ss_family = AF_IB};
-	struct fake *f = *state;
 	struct sockaddr_storage addr;
 	socklen_t len = sizeof(addr);
 	struct rpma_rt_conn *conn;
@@ -164,7 +159,6 @@ static int flush(struct rpma_rt_conn *conn, enum rpma_flush_type type)
 
 FAKE_TEST(apply__invalid_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_peer_cfg *pcfg = a_pcfg(true);
 
@@ -179,7 +173,6 @@ FAKE_TEST(apply__invalid_INVAL)
 
 FAKE_TEST(flush__nothing_applied_NOSUPP)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	assert_int_equal(flush(conn, RPMA_FLUSH_TYPE_PERSISTENT),
@@ -190,7 +183,6 @@ FAKE_TEST(flush__nothing_applied_NOSUPP)
 
 FAKE_TEST(flush__applied_posts)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	apply(conn, true);
@@ -201,7 +193,6 @@ FAKE_TEST(flush__applied_posts)
 /* Told with the request, long before there is a connection of librpma. */
 FAKE_TEST(flush__applied_before_connect_posts)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	apply(conn, true);
@@ -216,7 +207,6 @@ FAKE_TEST(flush__applied_before_connect_posts)
 
 FAKE_TEST(apply__again_replaces)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	apply(conn, false);
@@ -232,7 +222,6 @@ FAKE_TEST(apply__again_replaces)
 
 FAKE_TEST(apply__no_memory_NOMEM)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_peer_cfg *pcfg = a_pcfg(true);
 
@@ -250,7 +239,6 @@ FAKE_TEST(apply__no_memory_NOMEM)
 /* librpma refuses: so does the post, which keeps no place. */
 FAKE_TEST(flush__cannot_be_applied_fails)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	int i;
 

@@ -57,7 +57,6 @@ static struct rpma_rt_conn *established_on_another_cq(struct fake *f)
 
 FAKE_TEST(round__budget_kept)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	send_and_complete(conn, 5);
@@ -73,7 +72,6 @@ FAKE_TEST(round__budget_kept)
 /* With any budget, every CQ has its turn. */
 FAKE_TEST(round__each_cq_in_turn)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 
@@ -110,7 +108,6 @@ static void run_until_cqs_rest(struct fake *f)
  * within as many rounds as there are such CQs. */
 FAKE_TEST(rest__one_poll_a_round_UNTIL_A_COMPLETION)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 	struct rpma_rt_conn *conns[2] = {first, second};
@@ -135,7 +132,6 @@ FAKE_TEST(rest__one_poll_a_round_UNTIL_A_COMPLETION)
  * resting CQs. */
 FAKE_TEST(rest__beside_a_busy_cq_FOUND)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *busy = fake_established(f);
 	struct rpma_rt_conn *idle = established_on_another_cq(f);
 
@@ -155,7 +151,6 @@ FAKE_TEST(rest__beside_a_busy_cq_FOUND)
 /* Before the poller sleeps each CQ is polled, resting CQs too. */
 FAKE_TEST(rest__polled_before_the_sleep)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 
@@ -180,7 +175,6 @@ static void take_out(struct rt_msg *msg, void *owner)
  * of a round, and a message there removes the CQ that would be polled next. */
 FAKE_TEST(round__next_cq_taken_out_NOT_POLLED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 	uint32_t room = first->cq->room;
@@ -216,7 +210,6 @@ FAKE_TEST(round__next_cq_taken_out_NOT_POLLED)
 /* A resting CQ leaves like others. */
 FAKE_TEST(rest__then_gone)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 
@@ -231,7 +224,6 @@ FAKE_TEST(rest__then_gone)
 
 FAKE_TEST(round__one_batch_one_publication)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	uint64_t batches = stats_of(f).batches;
 
@@ -246,7 +238,6 @@ FAKE_TEST(round__one_batch_one_publication)
  * WRITABLE to the refused poster. */
 FAKE_TEST(round__one_alone_RINGS_AND_ANSWERS)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct epoll_event event = {.events = EPOLLIN};
 	int set = epoll_create1(0);
@@ -277,7 +268,6 @@ FAKE_TEST(round__one_alone_RINGS_AND_ANSWERS)
  * credit back all the same. */
 FAKE_TEST(round__one_alone_COUNTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_poller_stats before = stats_of(f);
 	struct rpma_rt_poller_stats after;
@@ -306,7 +296,6 @@ FAKE_TEST(round__one_alone_COUNTED)
 FAKE_TEST(add_cq__no_memory_its_connections_die)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 
 	event.id = &f->id;
@@ -331,7 +320,6 @@ FAKE_TEST(add_cq__no_memory_its_connections_die)
 
 FAKE_TEST(arm__every_cq_then_asleep)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 	uint64_t polls = stats_of(f).polls;
@@ -354,7 +342,6 @@ FAKE_TEST(arm__every_cq_then_asleep)
  */
 FAKE_TEST(arm__completion_before_its_arm_found)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 	struct rpma_rt_conn *conns[2] = {first, second};
@@ -379,7 +366,6 @@ FAKE_TEST(arm__completion_before_its_arm_found)
 
 FAKE_TEST(arm__message_in_the_inbox_awake)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	rt_conn_tell_poller(conn,
@@ -405,8 +391,6 @@ FAKE_TEST(arm__message_in_the_inbox_awake)
 
 FAKE_TEST(arm__stopping_awake)
 {
-	struct fake *f = *state;
-
 	rt_poller_stop(f->poller);
 	assert_false(rt_arm_poller(f->poller));
 	assert_int_equal(stats_of(f).sleeps, 0);
@@ -414,7 +398,6 @@ FAKE_TEST(arm__stopping_awake)
 
 FAKE_TEST(arm__refused_cq_dead)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_cq(conn->cq)->notify_answer = EIO;
@@ -430,7 +413,6 @@ FAKE_TEST(arm__refused_cq_dead)
 /* Counted by the round after a sleep ended only by time. */
 FAKE_TEST(timed_out__a_completion_without_event_counted)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	send_and_complete(conn, 1);
@@ -451,7 +433,6 @@ FAKE_TEST(timed_out__a_completion_without_event_counted)
 
 FAKE_TEST(events__acknowledged_at_64)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_cq *cq = fake_cq(conn->cq);
 	int i;
@@ -473,7 +454,6 @@ FAKE_TEST(events__acknowledged_at_64)
 
 FAKE_TEST(events__EINTR_read_again)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_channel(conn->cq->channel)->errno_next = EINTR;
@@ -485,7 +465,6 @@ FAKE_TEST(events__EINTR_read_again)
 
 FAKE_TEST(events__of_nobody_acknowledged_singly)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_fail("cq_get_context", 1, RPMA_E_INVAL);
@@ -498,7 +477,6 @@ FAKE_TEST(events__of_nobody_acknowledged_singly)
 
 FAKE_TEST(events__channel_broken_its_cqs_dead)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second = established_on_another_cq(f);
 	/* the channel outlives its CQs, which go after their connections */
@@ -579,7 +557,6 @@ static void narrow_delete(struct fake *f, struct narrow *n)
 
 FAKE_TEST(spill__order_kept_backlog_refuses_one_writable)
 {
-	struct fake *f = *state;
 	struct narrow n;
 	int total;
 	int i;
@@ -617,7 +594,6 @@ FAKE_TEST(spill__order_kept_backlog_refuses_one_writable)
 /* A consumer behind by more than its limit gets no new connection. */
 FAKE_TEST(spill__over_the_limit_BUSY)
 {
-	struct fake *f = *state;
 	struct rpma_rt_route *route = NULL;
 	struct rpma_rt_conn_cfg cfg = f->rt_cfg;
 	struct rpma_rt_conn *conn = NULL;
@@ -670,7 +646,6 @@ static int take_of_all(struct fake *f, const struct narrow *lanes, int count)
 FAKE_TEST(spill__of_65_lanes_64_IN_A_ROUND)
 {
 	enum { LANES = 64 + 1 };
-	struct fake *f = *state;
 	struct narrow lanes[LANES];
 	int i;
 
@@ -694,7 +669,6 @@ FAKE_TEST(spill__of_65_lanes_64_IN_A_ROUND)
  */
 FAKE_TEST(spill__announced_before_its_last_item)
 {
-	struct fake *f = *state;
 	struct narrow n;
 	struct look look = {.f = f, .narrow = &n};
 	struct rt_waiter *waiter = rt_waiter_new(take_and_look, &look);
@@ -716,7 +690,6 @@ FAKE_TEST(spill__announced_before_its_last_item)
 
 FAKE_TEST(spill__sleeps_on_it_and_the_consumer_rings)
 {
-	struct fake *f = *state;
 	struct narrow n;
 
 	narrow_new(f, &n);
@@ -743,7 +716,6 @@ FAKE_TEST(init__each_failure_nothing_left)
 		{"eventfd", 1, RPMA_E_PROVIDER},
 		{"epoll_ctl", 1, RPMA_E_PROVIDER},
 	};
-	struct fake *f = *state;
 	struct rt_poller *poller;
 	int before;
 	size_t i;
@@ -763,16 +735,12 @@ FAKE_TEST(init__each_failure_nothing_left)
 
 FAKE_TEST(start__no_thread_PROVIDER)
 {
-	struct fake *f = *state;
-
 	fake_fail("pthread_create", 1, EAGAIN);
 	assert_int_equal(rt_poller_start(f->poller), RPMA_E_PROVIDER);
 }
 
 FAKE_TEST(enter__the_caller_is_the_poller)
 {
-	struct fake *f = *state;
-
 	assert_null(rt_self_poller());
 	ok(rt_poller_enter(f->poller));
 	assert_ptr_equal(rt_self_poller(), f->poller);

@@ -70,7 +70,6 @@ static void bury(struct fake *f, struct rpma_rt_conn **conn, uint32_t from)
 
 FAKE_TEST(new__refused)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 	struct rpma_rt_pool *pool = NULL;
 
@@ -88,7 +87,6 @@ FAKE_TEST(new__refused)
 
 FAKE_TEST(take__each_slot_once_then_AGAIN)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 3);
 	struct rpma_rt_lease leases[3];
 	struct rpma_rt_lease lease;
@@ -122,7 +120,6 @@ FAKE_TEST(take__each_slot_once_then_AGAIN)
 
 FAKE_TEST(generation__begins_anew)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 1);
 	struct rpma_rt_lease lease;
 	uint32_t i;
@@ -161,7 +158,6 @@ FAKE_TEST(sends__have_slots_of_their_own)
 		     {1, 1},
 		     {3, 3},
 		     {2 * FAKE_RQ - 1, 2 * FAKE_RQ - 1}};
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool;
 	struct rpma_rt_conn *conn;
 	uint32_t receives;
@@ -187,7 +183,6 @@ FAKE_TEST(sends__have_slots_of_their_own)
 /* The slot of a pool with a single slot is for receives. */
 FAKE_TEST(sends__none_of_a_single_slot)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open_for(f, 1, 0);
 	struct rpma_rt_conn *conn = fake_request(f);
 
@@ -202,7 +197,6 @@ FAKE_TEST(sends__none_of_a_single_slot)
 FAKE_TEST(srq__as_large_as_the_pool)
 {
 	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open_for(f, 9, 0);
 	struct rpma_rt_srq *srq;
 
@@ -228,7 +222,6 @@ FAKE_TEST(srq__as_large_as_the_pool)
 /* Before REQUEST is in the queue; again at each batch's end. */
 FAKE_TEST(conn__filled_before_the_program_hears)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2 * FAKE_RQ);
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_lease lease;
@@ -251,7 +244,6 @@ FAKE_TEST(conn__filled_before_the_program_hears)
  * is posted at once, without a completion. */
 FAKE_TEST(dry__next_lease_is_posted)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2);
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_lease leases[2];
@@ -284,7 +276,6 @@ FAKE_TEST(dry__next_lease_is_posted)
 /* A connection dies while waiting for slots, and is no longer told. */
 FAKE_TEST(dry__dies)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 1);
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_lease lease;
@@ -304,7 +295,6 @@ FAKE_TEST(dry__dies)
 /* Two waiting connections: each slot goes to the longest waiting. */
 FAKE_TEST(dry__by_turns)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2);
 	struct rpma_rt_conn *first = fake_request(f);
 	struct rpma_rt_conn *second = fake_request(f);
@@ -331,7 +321,6 @@ FAKE_TEST(dry__by_turns)
  */
 FAKE_TEST(device__refuses_CLOSES)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 2 * FAKE_RQ);
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_lease lease;
@@ -357,7 +346,6 @@ FAKE_TEST(device__refuses_CLOSES)
  */
 FAKE_TEST(lease__of_a_write_len_0)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 1);
 	struct rpma_rt_completion item = {.kind = RPMA_RT_COMPLETION,
 					  .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
@@ -382,7 +370,6 @@ FAKE_TEST(lease__of_a_write_len_0)
 
 FAKE_TEST(srq__filled_and_given_back)
 {
-	struct fake *f = *state;
 	struct rpma_rt_pool *pool = pool_open(f, 3);
 	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
 	struct rpma_rt_conn *conn;

@@ -87,7 +87,6 @@ FAKE_TEST(plain__as_the_verb_wants_it)
 	} ops[] = {{RPMA_RT_OP_SEND, IBV_WR_SEND},
 		   {RPMA_RT_OP_WRITE, IBV_WR_RDMA_WRITE},
 		   {RPMA_RT_OP_READ, IBV_WR_RDMA_READ}};
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	const struct ibv_send_wr *sent = &fake_qp(conn)->last_send;
 	const struct ibv_recv_wr *received = &fake_qp(conn)->last_recv;
@@ -120,7 +119,6 @@ FAKE_TEST(plain__as_the_verb_wants_it)
 /* Now and then a silent send is signaled. */
 FAKE_TEST(plain__silent_SIGNALED_AT_TIMES)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[FAKE_SQ];
 	int signaled = 0;
@@ -143,7 +141,6 @@ FAKE_TEST(plain__many_in_one_call)
 				     FAKE_SQ + 1};
 	struct rpma_rt_recv_wr recvs[FAKE_SQ + RT_POST_CHUNK];
 	struct rpma_rt_wr wrs[FAKE_SQ + RT_POST_CHUNK];
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn;
 	uint32_t count;
 	size_t i;
@@ -175,7 +172,6 @@ FAKE_TEST(plain__many_in_one_call)
 /* A single wrong work request: nothing is posted. */
 FAKE_TEST(plain__one_wrong_NONE_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[4];
 
@@ -191,7 +187,6 @@ FAKE_TEST(plain__one_wrong_NONE_POSTED)
  * posted. */
 FAKE_TEST(plain__refused_by_the_device_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[4];
 	int i;
@@ -215,7 +210,6 @@ FAKE_TEST(plain__refused_by_the_device_NOT_POSTED)
 
 FAKE_TEST(post_send__invalid_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wr = a_send(0);
 
@@ -237,7 +231,6 @@ FAKE_TEST(post_send__invalid_INVAL)
 
 FAKE_TEST(post_recv__invalid_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr wr = {.context = TOO_BIG};
 
@@ -259,7 +252,6 @@ static void expect_said(int ret, int error, const char *words)
 
 FAKE_TEST(post__refused_call_LOGGED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr recv = {.context = 1};
 	struct rpma_rt_wr wr = a_send(0);
@@ -289,7 +281,6 @@ FAKE_TEST(post__refused_call_LOGGED)
 /* Faults known only to librpma, in a single post and among others. */
 FAKE_TEST(post_send__refused_by_librpma_LOGGED_WITH_INDEX)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[RT_POST_CHUNK + 2];
 
@@ -313,7 +304,6 @@ FAKE_TEST(post_send__refused_by_librpma_LOGGED_WITH_INDEX)
 /* A single post is refused like one of many. */
 FAKE_TEST(post__one_alone_refused_NONE_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wr = a_send(0);
 
@@ -328,7 +318,6 @@ FAKE_TEST(post__one_alone_refused_NONE_POSTED)
 
 FAKE_TEST(post__route_of_another_side_or_connection_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_conn *other = fake_established(f);
 	struct rpma_rt_wr wr = a_send(0);
@@ -356,7 +345,6 @@ static void expect_not_yet(int ret)
  * ESTABLISHED; receive: from the request on; neither after CLOSED. */
 FAKE_TEST(post__gates_AGAIN_open_CLOSED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	expect_not_yet(fake_send(conn, 0, ALWAYS));
@@ -383,7 +371,6 @@ FAKE_TEST(post__gates_AGAIN_open_CLOSED)
  */
 FAKE_TEST(post__too_early_then_closed_NO_WRITABLE)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 
 	expect_not_yet(fake_send(conn, 0, ALWAYS));
@@ -395,7 +382,6 @@ FAKE_TEST(post__too_early_then_closed_NO_WRITABLE)
 FAKE_TEST(post__before_READY_AGAIN_then_one_WRITABLE)
 {
 	struct rpma_rt_conn *conn = NULL;
-	struct fake *f = *state;
 
 	ok(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn));
 	expect_not_yet(fake_recv(conn, 0));
@@ -413,7 +399,6 @@ FAKE_TEST(post__before_READY_AGAIN_then_one_WRITABLE)
 
 FAKE_TEST(post__after_fork_FORKED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	f->rt->fork_generation++;
@@ -425,7 +410,6 @@ FAKE_TEST(post__after_fork_FORKED)
 
 FAKE_TEST(post__none_0)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	assert_int_equal(rpma_rt_post_send(conn, NULL, 0), 0);
@@ -440,7 +424,6 @@ FAKE_TEST(post__one_invalid_of_many_NONE_POSTED)
 	const int bad[] = {0, 1, RT_POST_CHUNK - 1, RT_POST_CHUNK};
 	struct rpma_rt_recv_wr recvs[RT_POST_CHUNK + 1];
 	struct rpma_rt_wr wrs[RT_POST_CHUNK + 1];
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	size_t i;
 
@@ -465,7 +448,6 @@ FAKE_TEST(post__one_invalid_of_many_NONE_POSTED)
 /* A fault known only to librpma: whether a region may be flushed. */
 FAKE_TEST(post_send__one_not_supported_of_many_NONE_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[3];
 	int i;
@@ -517,7 +499,6 @@ static void expect_outcome(const struct fake *f, int i, uint64_t context,
  * otherwise. */
 FAKE_TEST(post_send__device_takes_a_part_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[6];
 	int i;
@@ -536,7 +517,6 @@ FAKE_TEST(post_send__device_takes_a_part_NOT_POSTED)
 /* A full queue where there was room is no AGAIN: no WRITABLE would follow. */
 FAKE_TEST(post_send__device_takes_none_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wr = a_send(7);
 
@@ -549,7 +529,6 @@ FAKE_TEST(post_send__device_takes_none_NOT_POSTED)
 /* Behind the work requests in the device, which end by their completions. */
 FAKE_TEST(post_send__device_takes_no_more_IN_ORDER)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[2];
 
@@ -567,7 +546,6 @@ FAKE_TEST(post_send__device_takes_no_more_IN_ORDER)
 
 FAKE_TEST(post_recv__device_takes_a_part_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr wrs[5];
 	int i;
@@ -582,7 +560,6 @@ FAKE_TEST(post_recv__device_takes_a_part_NOT_POSTED)
 
 FAKE_TEST(post_recv__device_takes_none_NOT_POSTED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	fake_fail("post_recv", 1, ENOMEM);
@@ -593,7 +570,6 @@ FAKE_TEST(post_recv__device_takes_none_NOT_POSTED)
 
 FAKE_TEST(post__beyond_credit_A_PART)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_recv_wr recvs[FAKE_RQ + 2];
 	struct rpma_rt_wr wrs[FAKE_SQ + 2];
@@ -622,7 +598,6 @@ FAKE_TEST(post__beyond_credit_A_PART)
 /* The second look finds retired work requests: no WRITABLE is owed. */
 FAKE_TEST(post__retired_meanwhile_no_AGAIN)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	int i;
 
@@ -637,7 +612,6 @@ FAKE_TEST(post__retired_meanwhile_no_AGAIN)
 
 FAKE_TEST(post__on_error_only_tagged)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(fake_send(conn, 3, ON_ERROR));
@@ -668,7 +642,6 @@ FAKE_TEST(post_send__each_operation)
 		{RPMA_RT_OP_ATOMIC_WRITE, "wr_atomic_write", IBV_WC_RDMA_WRITE},
 	};
 	const int count = sizeof(ops) / sizeof(ops[0]);
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wr;
 	int i;
@@ -711,7 +684,6 @@ static void fill_link(struct rpma_rt_wr *wrs, int count, uint32_t flags)
 
 FAKE_TEST(link__no_last_or_too_long_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[LONGEST + 1];
 
@@ -727,7 +699,6 @@ FAKE_TEST(link__no_last_or_too_long_INVAL)
 /* Room for a part of a link is no room. */
 FAKE_TEST(link__all_or_none)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[FAKE_SQ];
 	int i;
@@ -752,7 +723,6 @@ FAKE_TEST(link__all_or_none)
 /* However little may be ahead, room for the longest link comes. */
 FAKE_TEST(link__longest_behind_silent_ones_WRITABLE)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[LONGEST];
 	int i;
@@ -773,7 +743,6 @@ FAKE_TEST(link__longest_behind_silent_ones_WRITABLE)
 /* The parts fail and are flushed: a single completion, with the first error. */
 FAKE_TEST(part__fails_one_completion)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[3];
 
@@ -791,7 +760,6 @@ FAKE_TEST(part__fails_one_completion)
 
 FAKE_TEST(part__succeeds_one_completion)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[3];
 
@@ -807,7 +775,6 @@ FAKE_TEST(part__succeeds_one_completion)
 
 FAKE_TEST(part__what_it_may_not_have_INVAL)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_wr wrs[2];
 
@@ -829,7 +796,6 @@ FAKE_TEST(part__what_it_may_not_have_INVAL)
 
 FAKE_TEST(one_each__as_in_a_batch)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(rpma_rt_read(conn, NULL, 0, NULL, 0, 0, 0, 1));

@@ -121,6 +121,8 @@ static int teardown(void **state)
 	return ret;
 }
 
+#define ON_WORLD(name) TEST_OF(struct world *world, name, setup, teardown)
+
 static struct rt_lane *lane_of(struct world *world, int poller)
 {
 	return rt_queue_lane(world->queue, poller, &world->rt.bells[poller]);
@@ -139,9 +141,8 @@ static bool bell(struct rt_lane *lane)
 	return rt_lane_bell_poller(lane);
 }
 
-TEST_WITH(new__invalid_INVAL, setup, teardown)
+ON_WORLD(new__invalid_INVAL)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue *queue = NULL;
 
 	assert_int_equal(rpma_rt_queue_new(NULL, NULL, &queue), RPMA_E_INVAL);
@@ -150,9 +151,8 @@ TEST_WITH(new__invalid_INVAL, setup, teardown)
 	assert_null(queue);
 }
 
-TEST_WITH(new__no_memory_NOMEM, setup, teardown)
+ON_WORLD(new__no_memory_NOMEM)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue *queue = NULL;
 
 	fail_next = 1;
@@ -162,9 +162,8 @@ TEST_WITH(new__no_memory_NOMEM, setup, teardown)
 	assert_int_equal(world->rt.queues, 1);
 }
 
-TEST_WITH(new__runtime_stopped_CLOSED, setup, teardown)
+ON_WORLD(new__runtime_stopped_CLOSED)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue *queue = NULL;
 
 	world->rt.stopped = true;
@@ -172,9 +171,8 @@ TEST_WITH(new__runtime_stopped_CLOSED, setup, teardown)
 			 RPMA_RT_E_CLOSED);
 }
 
-TEST_WITH(any__after_fork_FORKED, setup, teardown)
+ON_WORLD(any__after_fork_FORKED)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue *queue = world->queue;
 	int fd;
 
@@ -192,7 +190,7 @@ TEST_WITH(any__after_fork_FORKED, setup, teardown)
 	world->rt.fork_generation--;
 }
 
-TEST_WITH(delete__null_INVAL_or_NOTHING, setup, teardown)
+ON_WORLD(delete__null_INVAL_or_NOTHING)
 {
 	struct rpma_rt_queue *none = NULL;
 
@@ -200,10 +198,8 @@ TEST_WITH(delete__null_INVAL_or_NOTHING, setup, teardown)
 	assert_int_equal(rpma_rt_queue_delete(&none), 0);
 }
 
-TEST_WITH(delete__used_BUSY, setup, teardown)
+ON_WORLD(delete__used_BUSY)
 {
-	struct world *world = *state;
-
 	rt_queue_ref(world->queue);
 	rt_queue_ref(world->queue);
 	rt_queue_unref(world->queue);
@@ -212,19 +208,16 @@ TEST_WITH(delete__used_BUSY, setup, teardown)
 	rt_queue_unref(world->queue);
 }
 
-TEST_WITH(delete__messages_left_FREED, setup, teardown)
+ON_WORLD(delete__messages_left_FREED)
 {
-	struct world *world = *state;
-
 	/* the leak checker verifies the result */
 	assert_int_equal(push(world->queue, 1), 0);
 	assert_int_equal(push(world->queue, 2), 0);
 }
 
 /* an item never taken may carry a handle, which only the drop gives back */
-TEST_WITH(delete__items_left_DROPPED, setup, teardown)
+ON_WORLD(delete__items_left_DROPPED)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	const struct rpma_rt_completion item = stub_item(1);
 
@@ -236,9 +229,8 @@ TEST_WITH(delete__items_left_DROPPED, setup, teardown)
 }
 
 /* a spill holds the queue until its last item was rung for */
-TEST_WITH(delete__a_spill_holds_it_BUSY, setup, teardown)
+ON_WORLD(delete__a_spill_holds_it_BUSY)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 
 	rt_queue_ref_spill_poller(lane);
@@ -258,9 +250,8 @@ static void *delete_main(void *arg)
 }
 
 /* the taker of the last item may delete: the poller is about to let go */
-TEST_WITH(delete__a_spill_that_leaves_WAITS, setup, teardown)
+ON_WORLD(delete__a_spill_that_leaves_WAITS)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	pthread_t thread;
 
@@ -273,9 +264,8 @@ TEST_WITH(delete__a_spill_that_leaves_WAITS, setup, teardown)
 }
 
 /* there are more items after all, so the delete does not wait */
-TEST_WITH(delete__a_spill_that_stays_BUSY, setup, teardown)
+ON_WORLD(delete__a_spill_that_stays_BUSY)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	pthread_t thread;
 
@@ -313,9 +303,8 @@ static void await_deleter(struct world *world)
 }
 
 /* the last item of a user went to a spill, which is a user, too */
-TEST_WITH(delete__the_last_item_in_a_spill_BUSY, setup, teardown)
+ON_WORLD(delete__the_last_item_in_a_spill_BUSY)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	pthread_t thread;
 
@@ -332,35 +321,28 @@ TEST_WITH(delete__the_last_item_in_a_spill_BUSY, setup, teardown)
 }
 
 /* ended pollers put nothing any more */
-TEST_WITH(finish__a_spill_holds_it_PUT, setup, teardown)
+ON_WORLD(finish__a_spill_holds_it_PUT)
 {
-	struct world *world = *state;
-
 	rt_queue_ref_spill_poller(lane_of(world, 0));
 	rt_queue_finish(world->queue);
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
 
-TEST_WITH(lane__same_poller_SAME_LANE, setup, teardown)
+ON_WORLD(lane__same_poller_SAME_LANE)
 {
-	struct world *world = *state;
-
 	assert_ptr_equal(lane_of(world, 1), lane_of(world, 1));
 	assert_ptr_not_equal(lane_of(world, 0), lane_of(world, 1));
 }
 
-TEST_WITH(lane__no_memory_NULL, setup, teardown)
+ON_WORLD(lane__no_memory_NULL)
 {
-	struct world *world = *state;
-
 	fail_next = 1;
 	assert_null(lane_of(world, 0));
 	assert_non_null(lane_of(world, 0));
 }
 
-TEST_WITH(poll__invalid_INVAL, setup, teardown)
+ON_WORLD(poll__invalid_INVAL)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion *taken = world->taken;
 
 	assert_int_equal(rpma_rt_queue_poll(NULL, taken, 1), RPMA_E_INVAL);
@@ -371,28 +353,22 @@ TEST_WITH(poll__invalid_INVAL, setup, teardown)
 	assert_int_equal(rpma_rt_queue_wait(NULL, taken, 1, 0), RPMA_E_INVAL);
 }
 
-TEST_WITH(take__of_none_0, setup, teardown)
+ON_WORLD(take__of_none_0)
 {
-	struct world *world = *state;
-
 	stub_publish(lane_of(world, 0), 1, 1);
 	assert_int_equal(rpma_rt_queue_poll(world->queue, NULL, 0), 0);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, NULL, 0, -1), 0);
 	assert_int_equal(poll_up_to(world, MAX), 1);
 }
 
-TEST_WITH(poll__empty_NONE, setup, teardown)
+ON_WORLD(poll__empty_NONE)
 {
-	struct world *world = *state;
-
 	lane_of(world, 0);
 	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
-TEST_WITH(poll__more_than_max_REST_LATER, setup, teardown)
+ON_WORLD(poll__more_than_max_REST_LATER)
 {
-	struct world *world = *state;
-
 	stub_publish(lane_of(world, 0), 0, 10);
 	assert_int_equal(poll_up_to(world, 6), 6);
 	assert_int_equal(poll_up_to(world, 6), 4);
@@ -400,9 +376,8 @@ TEST_WITH(poll__more_than_max_REST_LATER, setup, teardown)
 }
 
 /* a single poll collects from all lanes and the messages */
-TEST_WITH(poll__several_sources_ALL, setup, teardown)
+ON_WORLD(poll__several_sources_ALL)
 {
-	struct world *world = *state;
 	int i;
 
 	for (i = 0; i < POLLERS; i++)
@@ -413,9 +388,8 @@ TEST_WITH(poll__several_sources_ALL, setup, teardown)
 }
 
 /* a source that is always full does not keep the others out */
-TEST_WITH(poll__one_lane_always_full_OTHERS_COME, setup, teardown)
+ON_WORLD(poll__one_lane_always_full_OTHERS_COME)
 {
-	struct world *world = *state;
 	uint64_t seen = 0;
 	int i;
 	int j;
@@ -432,9 +406,8 @@ TEST_WITH(poll__one_lane_always_full_OTHERS_COME, setup, teardown)
 }
 
 /* A few or many, in one piece or around the end of the ring. */
-TEST_WITH(poll__any_number_anywhere_in_the_ring_IN_ORDER, setup, teardown)
+ON_WORLD(poll__any_number_anywhere_in_the_ring_IN_ORDER)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	uint64_t next = 0;
 	int count;
@@ -450,9 +423,8 @@ TEST_WITH(poll__any_number_anywhere_in_the_ring_IN_ORDER, setup, teardown)
 }
 
 /* A lane with items at all times does not hide messages. */
-TEST_WITH(poll__lane_and_messages_BOTH, setup, teardown)
+ON_WORLD(poll__lane_and_messages_BOTH)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 
 	stub_publish(lane, 0, 3);
@@ -465,9 +437,8 @@ TEST_WITH(poll__lane_and_messages_BOTH, setup, teardown)
 	assert_int_equal(poll_up_to(world, MAX), 0);
 }
 
-TEST_WITH(push__fields_ARRIVE, setup, teardown)
+ON_WORLD(push__fields_ARRIVE)
 {
-	struct world *world = *state;
 	const struct rpma_rt_completion expected = {
 		.context = UINT64_MAX,
 		.user = world,
@@ -487,9 +458,8 @@ TEST_WITH(push__fields_ARRIVE, setup, teardown)
 	assert_memory_equal(&world->taken[0], &expected, sizeof(expected));
 }
 
-TEST_WITH(push__several_IN_ORDER, setup, teardown)
+ON_WORLD(push__several_IN_ORDER)
 {
-	struct world *world = *state;
 	int i;
 
 	for (i = 0; i < 5; i++)
@@ -499,25 +469,21 @@ TEST_WITH(push__several_IN_ORDER, setup, teardown)
 		assert_int_equal(world->taken[i].context, i);
 }
 
-TEST_WITH(push__null_INVAL, setup, teardown)
+ON_WORLD(push__null_INVAL)
 {
 	assert_int_equal(push(NULL, 0), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_queue_close(NULL), RPMA_E_INVAL);
 }
 
-TEST_WITH(push__no_memory_NOMEM, setup, teardown)
+ON_WORLD(push__no_memory_NOMEM)
 {
-	struct world *world = *state;
-
 	fail_next = 1;
 	assert_int_equal(push(world->queue, 1), RPMA_E_NOMEM);
 	assert_int_equal(poll_up_to(world, 1), 0);
 }
 
-TEST_WITH(wait__something_there_AT_ONCE, setup, teardown)
+ON_WORLD(wait__something_there_AT_ONCE)
 {
-	struct world *world = *state;
-
 	stub_publish(lane_of(world, 0), 7, 1);
 	assert_int_equal(
 		rpma_rt_queue_wait(world->queue, world->taken, MAX, -1), 1);
@@ -526,10 +492,8 @@ TEST_WITH(wait__something_there_AT_ONCE, setup, teardown)
 
 /* The consumer had its CPU alone; the thread that it waits for has come to the
  * CPU since, and gets the CPU within the wait. */
-TEST_WITH(wait__spinning_gives_the_CPU_up, setup, teardown)
+ON_WORLD(wait__spinning_gives_the_CPU_up)
 {
-	struct world *world = *state;
-
 	world->queue->params.spin_us = 1000000;
 	rt_share_known = (struct rt_share_known){
 		.until_ns = UINT64_MAX, .share = RT_SHARE_ALONE, .times = 1};
@@ -540,20 +504,16 @@ TEST_WITH(wait__spinning_gives_the_CPU_up, setup, teardown)
 	rt_share_known = (struct rt_share_known){.times = 1};
 }
 
-TEST_WITH(wait__nothing_comes_NONE, setup, teardown)
+ON_WORLD(wait__nothing_comes_NONE)
 {
-	struct world *world = *state;
-
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 0),
 			 0);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 1),
 			 0);
 }
 
-TEST_WITH(close__empty_CLOSED, setup, teardown)
+ON_WORLD(close__empty_CLOSED)
 {
-	struct world *world = *state;
-
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, -1),
@@ -562,9 +522,8 @@ TEST_WITH(close__empty_CLOSED, setup, teardown)
 }
 
 /* As many as allowed; the next when one was taken. */
-TEST_WITH(push__too_many_BUSY, setup, teardown)
+ON_WORLD(push__too_many_BUSY)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue *queue = world->queue;
 	struct rpma_rt_completion item;
 	struct rpma_rt_queue_stats stats;
@@ -600,10 +559,9 @@ static void pass_messages(struct world *world, int count)
 }
 
 /* Messages are used again: alone, and as bursts of any usual size. */
-TEST_WITH(push__steady_ALLOCATES_NOTHING, setup, teardown)
+ON_WORLD(push__steady_ALLOCATES_NOTHING)
 {
 	static const int bursts[] = {1, 7, 100, 900};
-	struct world *world = *state;
 	size_t i;
 	int j;
 
@@ -619,9 +577,8 @@ TEST_WITH(push__steady_ALLOCATES_NOTHING, setup, teardown)
 
 /* Held messages stay, invisible; pushers of other queues see nothing of the
  * hold; the messages come in order after the hold, also after the end. */
-TEST_WITH(hold__messages_STAY, setup, teardown)
+ON_WORLD(hold__messages_STAY)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue *queue = world->queue;
 	struct rpma_rt_completion items[4];
 	int fd;
@@ -648,20 +605,16 @@ TEST_WITH(hold__messages_STAY, setup, teardown)
 	assert_int_equal(rpma_rt_queue_poll(queue, items, 4), RPMA_RT_E_CLOSED);
 }
 
-TEST_WITH(push__closed_CLOSED, setup, teardown)
+ON_WORLD(push__closed_CLOSED)
 {
-	struct world *world = *state;
-
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(push(world->queue, 1), RPMA_RT_E_CLOSED);
 	assert_true(rt_queue_is_closed(world->queue));
 }
 
 /* messages inside can still be taken */
-TEST_WITH(close__messages_inside_THEN_CLOSED, setup, teardown)
+ON_WORLD(close__messages_inside_THEN_CLOSED)
 {
-	struct world *world = *state;
-
 	assert_int_equal(push(world->queue, 1), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(poll_up_to(world, MAX), 1);
@@ -670,9 +623,8 @@ TEST_WITH(close__messages_inside_THEN_CLOSED, setup, teardown)
 
 /* outstanding completions still arrive, so the queue is not over before its
  * users are gone */
-TEST_WITH(close__users_left_NONE, setup, teardown)
+ON_WORLD(close__users_left_NONE)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 
 	rt_queue_ref(world->queue);
@@ -687,9 +639,8 @@ TEST_WITH(close__users_left_NONE, setup, teardown)
 }
 
 /* a spill is on the way although no connection is left */
-TEST_WITH(close__spill_left_NOT_CLOSED, setup, teardown)
+ON_WORLD(close__spill_left_NOT_CLOSED)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 
 	stub_publish(lane, 0, SIZE + 1);
@@ -706,9 +657,8 @@ TEST_WITH(close__spill_left_NOT_CLOSED, setup, teardown)
 }
 
 /* the runtime stopped: rings and spills are the consumer's, users or not */
-TEST_WITH(finish__ring_and_spill_left_ALL_THEN_CLOSED, setup, teardown)
+ON_WORLD(finish__ring_and_spill_left_ALL_THEN_CLOSED)
 {
-	struct world *world = *state;
 	int sum = 0;
 
 	rt_queue_ref(world->queue);
@@ -726,9 +676,8 @@ TEST_WITH(finish__ring_and_spill_left_ALL_THEN_CLOSED, setup, teardown)
 	rt_queue_unref(world->queue);
 }
 
-TEST_WITH(get_fd__null_INVAL, setup, teardown)
+ON_WORLD(get_fd__null_INVAL)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(NULL, &fd), RPMA_E_INVAL);
@@ -736,9 +685,8 @@ TEST_WITH(get_fd__null_INVAL, setup, teardown)
 			 RPMA_E_INVAL);
 }
 
-TEST_WITH(get_fd__twice_SAME, setup, teardown)
+ON_WORLD(get_fd__twice_SAME)
 {
-	struct world *world = *state;
 	int fd = -1;
 	int same = -1;
 
@@ -748,9 +696,8 @@ TEST_WITH(get_fd__twice_SAME, setup, teardown)
 }
 
 /* polling announces no sleep: no write, and no read */
-TEST_WITH(poll__empty_NOT_ARMED, setup, teardown)
+ON_WORLD(poll__empty_NOT_ARMED)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	int fd;
 
@@ -762,18 +709,15 @@ TEST_WITH(poll__empty_NOT_ARMED, setup, teardown)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-TEST_WITH(arm__no_fd_INVAL, setup, teardown)
+ON_WORLD(arm__no_fd_INVAL)
 {
-	struct world *world = *state;
-
 	assert_int_equal(rpma_rt_queue_arm(NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), RPMA_E_INVAL);
 }
 
 /* readable from a ring until an arm that returns 0 */
-TEST_WITH(arm__then_published_READABLE_UNTIL_ARMED, setup, teardown)
+ON_WORLD(arm__then_published_READABLE_UNTIL_ARMED)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	int fd;
 
@@ -793,9 +737,8 @@ TEST_WITH(arm__then_published_READABLE_UNTIL_ARMED, setup, teardown)
 	assert_false(stub_is_readable(fd));
 }
 
-TEST_WITH(arm__published_before_1, setup, teardown)
+ON_WORLD(arm__published_before_1)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	int fd;
 
@@ -812,9 +755,8 @@ TEST_WITH(arm__published_before_1, setup, teardown)
 }
 
 /* later polls and waits leave the eventfd readable */
-TEST_WITH(arm__then_polled_and_waited_STILL_ARMED, setup, teardown)
+ON_WORLD(arm__then_polled_and_waited_STILL_ARMED)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -828,9 +770,8 @@ TEST_WITH(arm__then_polled_and_waited_STILL_ARMED, setup, teardown)
 }
 
 /* a consumer that stays away costs its pollers a single write */
-TEST_WITH(arm__published_twice_ONE_WRITE, setup, teardown)
+ON_WORLD(arm__published_twice_ONE_WRITE)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	uint64_t writes = 0;
 	int fd;
@@ -846,9 +787,8 @@ TEST_WITH(arm__published_twice_ONE_WRITE, setup, teardown)
 	assert_int_equal(poll_up_to(world, MAX), 2);
 }
 
-TEST_WITH(arm__pushed_or_closed_READABLE, setup, teardown)
+ON_WORLD(arm__pushed_or_closed_READABLE)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -866,9 +806,8 @@ TEST_WITH(arm__pushed_or_closed_READABLE, setup, teardown)
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 }
 
-TEST_WITH(arm__last_user_left_READABLE, setup, teardown)
+ON_WORLD(arm__last_user_left_READABLE)
 {
-	struct world *world = *state;
 	int fd;
 
 	rt_queue_ref(world->queue);
@@ -882,9 +821,8 @@ TEST_WITH(arm__last_user_left_READABLE, setup, teardown)
 }
 
 /* closed, with a pusher inside: the message comes in a moment */
-TEST_WITH(arm__closed_with_pusher_inside_1, setup, teardown)
+ON_WORLD(arm__closed_with_pusher_inside_1)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -899,9 +837,8 @@ TEST_WITH(arm__closed_with_pusher_inside_1, setup, teardown)
 }
 
 /* the poller sleeps on a spill; arming an empty queue must wake the poller */
-TEST_WITH(arm__with_poller_asleep_on_spill_RINGS, setup, teardown)
+ON_WORLD(arm__with_poller_asleep_on_spill_RINGS)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	struct rt_bell *poller = &world->rt.bells[0];
 	int fd;
@@ -921,9 +858,8 @@ TEST_WITH(arm__with_poller_asleep_on_spill_RINGS, setup, teardown)
 }
 
 /* the poller armed after the empty poll, and nothing was taken since */
-TEST_WITH(poll__empty_twice_with_poller_asleep_LATER_RUNG, setup, teardown)
+ON_WORLD(poll__empty_twice_with_poller_asleep_LATER_RUNG)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	struct rt_bell *poller = &world->rt.bells[0];
 
@@ -940,9 +876,8 @@ TEST_WITH(poll__empty_twice_with_poller_asleep_LATER_RUNG, setup, teardown)
 }
 
 /* the poller sleeps on a spill; an empty poll must wake the poller */
-TEST_WITH(poll__empty_with_poller_asleep_on_spill_RINGS, setup, teardown)
+ON_WORLD(poll__empty_with_poller_asleep_on_spill_RINGS)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	struct rt_bell *poller = &world->rt.bells[0];
 
@@ -981,9 +916,8 @@ static void publish_token(struct rt_lane *lane, const struct rt_joint *joint)
 
 /* an item of two lanes is behind the items of both, in any order of taking; a
  * batch with only a token is not taken for empty */
-TEST_WITH(take__item_of_two_lanes_LAST, setup, teardown)
+ON_WORLD(take__item_of_two_lanes_LAST)
 {
-	struct world *world = *state;
 	struct rt_joint *joint = joint_new(world, 2);
 	struct rt_lane *lanes[2];
 	int n = 0;
@@ -1004,9 +938,8 @@ TEST_WITH(take__item_of_two_lanes_LAST, setup, teardown)
 
 /* in a queue with a single lane, with an item before the token, behind the
  * token, or neither */
-TEST_WITH(take__token_in_the_one_lane_DROPPED, setup, teardown)
+ON_WORLD(take__token_in_the_one_lane_DROPPED)
 {
-	struct world *world = *state;
 	struct rt_lane *lane = lane_of(world, 0);
 	struct rt_joint *joint = joint_new(world, 5);
 	int i;
@@ -1029,9 +962,8 @@ TEST_WITH(take__token_in_the_one_lane_DROPPED, setup, teardown)
 }
 
 /* deleting a queue with tokens inside frees their joints */
-TEST_WITH(delete__token_inside_FREED, setup, teardown)
+ON_WORLD(delete__token_inside_FREED)
 {
-	struct world *world = *state;
 	struct rt_joint *joint = joint_new(world, 2);
 
 	publish_token(lane_of(world, 0), joint);
@@ -1040,16 +972,14 @@ TEST_WITH(delete__token_inside_FREED, setup, teardown)
 	assert_int_equal(world->rt.drops, 1);
 }
 
-TEST_WITH(wake__null_INVAL, setup, teardown)
+ON_WORLD(wake__null_INVAL)
 {
 	assert_int_equal(rpma_rt_queue_wake(NULL), RPMA_E_INVAL);
 }
 
 /* a wake before the wait is not lost, and is used up by the wait */
-TEST_WITH(wake__before_a_wait_THAT_ANSWERS_0, setup, teardown)
+ON_WORLD(wake__before_a_wait_THAT_ANSWERS_0)
 {
-	struct world *world = *state;
-
 	errno = EDOM;
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
@@ -1060,10 +990,8 @@ TEST_WITH(wake__before_a_wait_THAT_ANSWERS_0, setup, teardown)
 }
 
 /* an item comes first; a poll leaves the wake to a thread that would sleep */
-TEST_WITH(wake__with_an_item_THE_ITEM_THEN_0, setup, teardown)
+ON_WORLD(wake__with_an_item_THE_ITEM_THEN_0)
 {
-	struct world *world = *state;
-
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 	assert_int_equal(poll_up_to(world, 1), 0);
 	assert_int_equal(push(world->queue, 1), 0);
@@ -1081,9 +1009,8 @@ static void *wait_main(void *arg)
 	return NULL;
 }
 
-TEST_WITH(wake__while_one_waits_IT_ANSWERS_0, setup, teardown)
+ON_WORLD(wake__while_one_waits_IT_ANSWERS_0)
 {
-	struct world *world = *state;
 	pthread_t thread;
 
 	world->got = -1;
@@ -1103,11 +1030,10 @@ static void wake_in_handler(int number)
 	rpma_rt_queue_wake(to_wake);
 }
 
-TEST_WITH(wake__in_a_handler_of_the_waiting_thread_ANSWERS_0, setup, teardown)
+ON_WORLD(wake__in_a_handler_of_the_waiting_thread_ANSWERS_0)
 {
 	struct sigaction action = {.sa_handler = wake_in_handler,
 				   .sa_flags = SA_RESTART};
-	struct world *world = *state;
 	pthread_t thread;
 
 #ifdef __SANITIZE_THREAD__
@@ -1128,10 +1054,8 @@ TEST_WITH(wake__in_a_handler_of_the_waiting_thread_ANSWERS_0, setup, teardown)
 }
 
 /* closed, but users may still bring items: the waiter is woken */
-TEST_WITH(wake__closed_with_users_ANSWERS_0_THEN_CLOSED, setup, teardown)
+ON_WORLD(wake__closed_with_users_ANSWERS_0_THEN_CLOSED)
 {
-	struct world *world = *state;
-
 	rt_queue_ref(world->queue);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
@@ -1143,9 +1067,8 @@ TEST_WITH(wake__closed_with_users_ANSWERS_0_THEN_CLOSED, setup, teardown)
 			 RPMA_RT_E_CLOSED);
 }
 
-TEST_WITH(arm__woken_before_1_ONCE, setup, teardown)
+ON_WORLD(arm__woken_before_1_ONCE)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -1155,9 +1078,8 @@ TEST_WITH(arm__woken_before_1_ONCE, setup, teardown)
 	assert_false(stub_is_readable(fd));
 }
 
-TEST_WITH(arm__then_woken_READABLE_UNTIL_ARMED, setup, teardown)
+ON_WORLD(arm__then_woken_READABLE_UNTIL_ARMED)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -1171,10 +1093,8 @@ TEST_WITH(arm__then_woken_READABLE_UNTIL_ARMED, setup, teardown)
 }
 
 /* the woken thread deletes the queue before the waker has finished */
-TEST_WITH(delete__a_waker_inside_WAITS, setup, teardown)
+ON_WORLD(delete__a_waker_inside_WAITS)
 {
-	struct world *world = *state;
-
 	/* relaxed: a single thread. As a wake stopped before its ring */
 	atomic_fetch_add_explicit(&world->queue->woken, RT_QUEUE_WAKER,
 				  memory_order_relaxed);

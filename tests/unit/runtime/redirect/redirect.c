@@ -105,7 +105,6 @@ static uint32_t numbers_left(const struct rpma_rt_conn *conn)
 
 FAKE_TEST(set_queue__what_is_owed_goes_along)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *next = queue_new(f);
 	uint32_t left = numbers_left(conn);
@@ -141,7 +140,6 @@ FAKE_TEST(set_queue__what_is_owed_goes_along)
 
 FAKE_TEST(set_queue__the_same_nothing)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	ok(rpma_rt_conn_set_queue(conn, f->queue));
@@ -151,7 +149,6 @@ FAKE_TEST(set_queue__the_same_nothing)
 
 FAKE_TEST(set_queue__after_a_post_a_last_item)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_request(f);
 	struct rpma_rt_queue *next = queue_new(f);
 
@@ -164,7 +161,6 @@ FAKE_TEST(set_queue__after_a_post_a_last_item)
 
 FAKE_TEST(set_queue__no_memory_as_before)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *next = queue_new(f);
 	uint32_t left = numbers_left(conn);
@@ -191,7 +187,6 @@ FAKE_TEST(set_queue__no_memory_as_before)
 /* The last route leading there leaves ROUTE_CLOSED. */
 FAKE_TEST(set_queue__another_route_leads_there)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *next = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, f->queue);
@@ -235,7 +230,6 @@ static void take_all(struct fake *f, struct rpma_rt_queue *queue)
 /* Refused for the former lane: told, because the route leads elsewhere now. */
 FAKE_TEST(set_queue__who_was_refused_is_told)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *slow = queue_new(f);
 	uint32_t next;
@@ -263,7 +257,6 @@ FAKE_TEST(set_queue__who_was_refused_is_told)
 /* WRITABLE had to wait for the connection's own lane, which is another now. */
 FAKE_TEST(set_queue__an_answer_put_off_comes)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *slow = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, f->queue);
@@ -289,7 +282,6 @@ FAKE_TEST(set_queue__an_answer_put_off_comes)
 
 FAKE_TEST(close__who_was_refused_is_told)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *slow = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, slow);
@@ -307,7 +299,6 @@ FAKE_TEST(close__who_was_refused_is_told)
 /* The owed completions would exceed the places of the lane. */
 FAKE_TEST(close__the_other_is_behind_BUSY)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *slow = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, f->queue);
@@ -331,7 +322,6 @@ FAKE_TEST(close__the_other_is_behind_BUSY)
 
 FAKE_TEST(close__what_is_owed_and_its_number)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, queue);
@@ -368,7 +358,6 @@ FAKE_TEST(close__what_is_owed_and_its_number)
 /* Until the next signaled send has retired, the silent send may still fail. */
 FAKE_TEST(close__one_on_error_only_its_number_waits)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_route *route = open_to(conn, f->queue);
 	uint32_t left = numbers_left(conn);
@@ -389,7 +378,6 @@ FAKE_TEST(close__one_on_error_only_its_number_waits)
 
 FAKE_TEST(close__one_on_error_only_fails_later)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, queue);
@@ -413,7 +401,6 @@ FAKE_TEST(close__one_on_error_only_fails_later)
 /* Worker after worker is retired; completions owed by the first go along. */
 FAKE_TEST(close__a_chain)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queues[3];
 	struct rpma_rt_route *routes[3];
@@ -452,7 +439,6 @@ FAKE_TEST(close__a_chain)
 FAKE_TEST(close__chains_that_meet)
 {
 	enum { ROUTES = 6 };
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queues[ROUTES];
 	struct rpma_rt_route *routes[ROUTES];
@@ -501,7 +487,6 @@ FAKE_TEST(close__chains_that_meet)
 FAKE_TEST(close__several_to_one_queue)
 {
 	enum { ROUTES = 3 };
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	struct rpma_rt_queue *other = queue_new(f);
@@ -526,7 +511,6 @@ FAKE_TEST(close__several_to_one_queue)
 
 FAKE_TEST(close__no_memory_as_before)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, queue);
@@ -545,7 +529,6 @@ FAKE_TEST(close__no_memory_as_before)
 
 FAKE_TEST(close__over_and_over_numbers_come_back)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	uint32_t left = numbers_left(conn);
@@ -608,7 +591,6 @@ static void ear_open(struct ear *ear, struct rpma_rt_conn *conn)
 
 FAKE_TEST(close__a_function_its_last_call)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct ear ear;
 
@@ -630,7 +612,6 @@ FAKE_TEST(close__a_function_its_last_call)
 
 FAKE_TEST(close__to_a_function)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_route *route = open_to(conn, f->queue);
 	struct ear ear;
@@ -685,8 +666,8 @@ static void close__refused_inside_told_in_the_queue(bool before, struct fake *f)
 
 FAKE_TEST(close__refused_in_the_last_call)
 {
-	close__refused_inside_told_in_the_queue(true, *state);
-	close__refused_inside_told_in_the_queue(false, *state);
+	close__refused_inside_told_in_the_queue(true, f);
+	close__refused_inside_told_in_the_queue(false, f);
 }
 
 /* ------------------------------------------------------------- deaths --- */
@@ -694,7 +675,6 @@ FAKE_TEST(close__refused_in_the_last_call)
 /* The connection ends between the steps of a change. */
 FAKE_TEST(close__dies_meanwhile)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rt_cq *cq = conn->cq;
 	uint32_t left = rt_numbers_left(&cq->numbers);
@@ -718,7 +698,6 @@ FAKE_TEST(close__dies_meanwhile)
 
 FAKE_TEST(change__of_a_dying_one_CLOSED)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, queue);
@@ -760,7 +739,6 @@ static bool dump_has(struct fake *f, const char *words)
 FAKE_TEST(dump__what_a_closed_one_owes)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	struct rpma_rt_queue *last = NULL;

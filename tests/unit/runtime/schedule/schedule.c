@@ -33,9 +33,8 @@ static int job_run(struct rt_task *task, struct rt_poller *poller)
 	return job->units;
 }
 
-static struct rt_poller *begin(void **state)
+static struct rt_poller *begin(struct fake *f)
 {
-	struct fake *f = *state;
 	int i;
 
 	memset(jobs, 0, sizeof(jobs));
@@ -47,7 +46,7 @@ static struct rt_poller *begin(void **state)
 
 FAKE_TEST(ready__oldest_first_so_many_a_round)
 {
-	struct rt_poller *poller = begin(state);
+	struct rt_poller *poller = begin(f);
 	int i;
 
 	for (i = 0; i < TASKS; i++)
@@ -62,7 +61,7 @@ FAKE_TEST(ready__oldest_first_so_many_a_round)
 
 FAKE_TEST(ready__long_runs_end_the_round)
 {
-	struct rt_poller *poller = begin(state);
+	struct rt_poller *poller = begin(f);
 	int i;
 
 	for (i = 0; i < 3; i++) {
@@ -78,7 +77,7 @@ FAKE_TEST(ready__long_runs_end_the_round)
 
 FAKE_TEST(ready__again_in_the_next_round_behind_the_others)
 {
-	struct rt_poller *poller = begin(state);
+	struct rt_poller *poller = begin(f);
 
 	jobs[0].repeats = true;
 	rt_schedule_ready(poller, &jobs[0].task);
@@ -98,7 +97,7 @@ FAKE_TEST(ready__again_in_the_next_round_behind_the_others)
 FAKE_TEST(timed__runs_when_due_or_made_ready)
 {
 	const uint64_t hour_ns = UINT64_C(3600000000000);
-	struct rt_poller *poller = begin(state);
+	struct rt_poller *poller = begin(f);
 	uint64_t now = rt_now_ns();
 
 	rt_schedule_at(poller, &jobs[0].task, now + hour_ns);
@@ -121,7 +120,7 @@ FAKE_TEST(timed__runs_when_due_or_made_ready)
 /* A busy poller reads the clock now and then, an idle one in each round. */
 FAKE_TEST(timed__in_busy_rounds_too)
 {
-	struct rt_poller *poller = begin(state);
+	struct rt_poller *poller = begin(f);
 	int rounds = 0;
 
 	rt_schedule_at(poller, &jobs[0].task, 1);
@@ -134,7 +133,7 @@ FAKE_TEST(timed__in_busy_rounds_too)
 
 FAKE_TEST(wait__list_at_once_with_or_without_deadline)
 {
-	struct rt_poller *poller = begin(state);
+	struct rt_poller *poller = begin(f);
 	struct cds_list_head list;
 
 	CDS_INIT_LIST_HEAD(&list);

@@ -77,6 +77,8 @@ static int teardown(void **state)
 	return ret;
 }
 
+#define ON_WORLD(name) TEST_OF(struct world *world, name, setup, teardown)
+
 static uint32_t consumers(struct world *world)
 {
 	/* acquire: the actions of the workers before */
@@ -163,10 +165,8 @@ static int poll_up_to(struct world *world, int max)
 
 /* ---------------------------------------------------------------- tests --- */
 
-TEST_WITH(poll__items_IN_ORDER_THEN_NONE, setup, teardown)
+ON_WORLD(poll__items_IN_ORDER_THEN_NONE)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 1, 3);
 	assert_int_equal(poll_up_to(world, MAX), 3);
 	assert_int_equal(world->taken[0].context, 1);
@@ -175,28 +175,22 @@ TEST_WITH(poll__items_IN_ORDER_THEN_NONE, setup, teardown)
 	assert_int_equal(consumers(world), 0);
 }
 
-TEST_WITH(wait__item_there_AT_ONCE, setup, teardown)
+ON_WORLD(wait__item_there_AT_ONCE)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 1, 1);
 	assert_int_equal(
 		rpma_rt_queue_wait(world->queue, world->taken, MAX, -1), 1);
 }
 
-TEST_WITH(wait__nothing_comes_NONE, setup, teardown)
+ON_WORLD(wait__nothing_comes_NONE)
 {
-	struct world *world = *state;
-
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 1),
 			 0);
 	assert_int_equal(consumers(world), 0);
 }
 
-TEST_WITH(wait__one_published_ONE_WAKES, setup, teardown)
+ON_WORLD(wait__one_published_ONE_WAKES)
 {
-	struct world *world = *state;
-
 	send_to_sleep(world, WORKERS, 1);
 	publish_and_ring(world, 1);
 	assert_int_equal(wait_until_back(world, 1, WORKERS), 1);
@@ -208,9 +202,8 @@ TEST_WITH(wait__one_published_ONE_WAKES, setup, teardown)
 	join_all(world, WORKERS);
 }
 
-TEST_WITH(wait__more_left_than_taken_NEXT_WAKES, setup, teardown)
+ON_WORLD(wait__more_left_than_taken_NEXT_WAKES)
 {
-	struct world *world = *state;
 	int i;
 
 	send_to_sleep(world, WORKERS, 1);
@@ -222,10 +215,8 @@ TEST_WITH(wait__more_left_than_taken_NEXT_WAKES, setup, teardown)
 	}
 }
 
-TEST_WITH(poll__leaves_some_while_one_waits_IT_WAKES, setup, teardown)
+ON_WORLD(poll__leaves_some_while_one_waits_IT_WAKES)
 {
-	struct world *world = *state;
-
 	send_to_sleep(world, 1, MAX);
 	/* published, and the ring is still to come */
 	stub_publish(world->lane, 1, 3);
@@ -237,9 +228,8 @@ TEST_WITH(poll__leaves_some_while_one_waits_IT_WAKES, setup, teardown)
 	assert_int_equal(world->workers[0].got, 2);
 }
 
-TEST_WITH(close__several_wait_ALL_TOLD, setup, teardown)
+ON_WORLD(close__several_wait_ALL_TOLD)
 {
-	struct world *world = *state;
 	int i;
 
 	send_to_sleep(world, WORKERS, 1);
@@ -250,9 +240,8 @@ TEST_WITH(close__several_wait_ALL_TOLD, setup, teardown)
 	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
 }
 
-TEST_WITH(finish__several_wait_ALL_TOLD, setup, teardown)
+ON_WORLD(finish__several_wait_ALL_TOLD)
 {
-	struct world *world = *state;
 	int i;
 
 	send_to_sleep(world, WORKERS, 1);
@@ -262,10 +251,8 @@ TEST_WITH(finish__several_wait_ALL_TOLD, setup, teardown)
 		assert_int_equal(world->workers[i].got, RPMA_RT_E_CLOSED);
 }
 
-TEST_WITH(poll__another_inside_NONE, setup, teardown)
+ON_WORLD(poll__another_inside_NONE)
 {
-	struct world *world = *state;
-
 	stub_publish(world->lane, 1, 1);
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(poll_up_to(world, 1), 0);
@@ -277,9 +264,8 @@ TEST_WITH(poll__another_inside_NONE, setup, teardown)
 
 /* the worker inside may be off its CPU: the loop sleeps meanwhile, and the
  * worker looks for the loop */
-TEST_WITH(arm__another_inside_MARKED, setup, teardown)
+ON_WORLD(arm__another_inside_MARKED)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -302,9 +288,8 @@ TEST_WITH(arm__another_inside_MARKED, setup, teardown)
 /*
  * a polling worker finds the mark of an arming worker: remaining items are told
  */
-TEST_WITH(poll__marked_by_an_arm_READABLE, setup, teardown)
+ON_WORLD(poll__marked_by_an_arm_READABLE)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -319,10 +304,8 @@ TEST_WITH(poll__marked_by_an_arm_READABLE, setup, teardown)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-TEST_WITH(wait__another_inside_KEEPS_ITS_TIME, setup, teardown)
+ON_WORLD(wait__another_inside_KEEPS_ITS_TIME)
 {
-	struct world *world = *state;
-
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 2),
 			 0);
@@ -332,9 +315,8 @@ TEST_WITH(wait__another_inside_KEEPS_ITS_TIME, setup, teardown)
 	set_shared(world, 0);
 }
 
-TEST_WITH(fd__items_left_READABLE_UNTIL_ARMED, setup, teardown)
+ON_WORLD(fd__items_left_READABLE_UNTIL_ARMED)
 {
-	struct world *world = *state;
 	int fd;
 	int i;
 
@@ -357,9 +339,8 @@ TEST_WITH(fd__items_left_READABLE_UNTIL_ARMED, setup, teardown)
 }
 
 /* workers that poll and never arm: no write, no read */
-TEST_WITH(poll__never_armed_NO_RING, setup, teardown)
+ON_WORLD(poll__never_armed_NO_RING)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -371,9 +352,8 @@ TEST_WITH(poll__never_armed_NO_RING, setup, teardown)
 	assert_int_equal(poll_up_to(world, 1), 1);
 }
 
-TEST_WITH(fd__closed_READABLE_FOR_THE_NEXT, setup, teardown)
+ON_WORLD(fd__closed_READABLE_FOR_THE_NEXT)
 {
-	struct world *world = *state;
 	int fd;
 	int i;
 
@@ -388,9 +368,8 @@ TEST_WITH(fd__closed_READABLE_FOR_THE_NEXT, setup, teardown)
 	}
 }
 
-TEST_WITH(wake__several_wait_ONE_COMES_BACK, setup, teardown)
+ON_WORLD(wake__several_wait_ONE_COMES_BACK)
 {
-	struct world *world = *state;
 	int i;
 
 	send_to_sleep(world, WORKERS, 1);
@@ -406,10 +385,8 @@ TEST_WITH(wake__several_wait_ONE_COMES_BACK, setup, teardown)
 }
 
 /* woken and kept out: the worker inside rings again when leaving */
-TEST_WITH(wake__another_inside_ONE_COMES_BACK, setup, teardown)
+ON_WORLD(wake__another_inside_ONE_COMES_BACK)
 {
-	struct world *world = *state;
-
 	send_to_sleep(world, 1, 1);
 	/* relaxed: the wake, whose ring went to a worker that could not take
 	 * the wake */
@@ -421,9 +398,8 @@ TEST_WITH(wake__another_inside_ONE_COMES_BACK, setup, teardown)
 	assert_int_equal(world->workers[0].got, 0);
 }
 
-TEST_WITH(fd__woken_READABLE_UNTIL_ARMED, setup, teardown)
+ON_WORLD(fd__woken_READABLE_UNTIL_ARMED)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
@@ -436,9 +412,8 @@ TEST_WITH(fd__woken_READABLE_UNTIL_ARMED, setup, teardown)
 	assert_false(stub_is_readable(fd));
 }
 
-TEST_WITH(wait__on_a_poller_THREAD, setup, teardown)
+ON_WORLD(wait__on_a_poller_THREAD)
 {
-	struct world *world = *state;
 	int ret;
 
 	stub_publish(world->lane, 1, 1);
@@ -453,9 +428,8 @@ TEST_WITH(wait__on_a_poller_THREAD, setup, teardown)
 	assert_int_equal(ret, 1);
 }
 
-TEST_WITH(new__not_shared_SECOND_CONSUMER_ASSERTS, setup, teardown)
+ON_WORLD(new__not_shared_SECOND_CONSUMER_ASSERTS)
 {
-	struct world *world = *state;
 	struct rpma_rt_queue *alone = new_queue(&world->rt, false);
 	struct rlimit no_core = {0, 0};
 	int status;

@@ -80,7 +80,6 @@ static void leave_all(const struct fake *f, uint32_t count)
 FAKE_TEST(take__each_number_once_then_NOMEM)
 {
 	static bool seen[RT_MAX_SLOTS];
-	struct fake *f = *state;
 	uint32_t slot = 0;
 	uint32_t i;
 
@@ -102,7 +101,6 @@ FAKE_TEST(take__the_lowest_that_is_free)
 {
 	static const uint32_t freed[] = {700, 3, 64, 63, 699};
 	static const uint32_t expected[] = {3, 63, 64, 699, 700, 1001};
-	struct fake *f = *state;
 	uint32_t slot;
 	size_t i;
 
@@ -119,7 +117,6 @@ FAKE_TEST(take__the_lowest_that_is_free)
 
 FAKE_TEST(crowd__left_numbers_low_pages_given_back)
 {
-	struct fake *f = *state;
 	uint32_t slot;
 
 	come(f, CROWD);
@@ -135,7 +132,6 @@ FAKE_TEST(crowd__left_numbers_low_pages_given_back)
  * stays. */
 FAKE_TEST(crowd__some_stay_their_pages_too)
 {
-	struct fake *f = *state;
 	uint32_t kept = CROWD - page_slots() - 1; /* of a page in the middle */
 	uint32_t i;
 
@@ -157,7 +153,6 @@ FAKE_TEST(crowd__some_stay_their_pages_too)
 /* A page that went back serves again. */
 FAKE_TEST(crowd__comes_again)
 {
-	struct fake *f = *state;
 	uint32_t i;
 	int times;
 
@@ -174,7 +169,6 @@ FAKE_TEST(crowd__comes_again)
 /* The count is of connections, not of calls. */
 FAKE_TEST(set__twice_the_same_counted_once)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = (struct rpma_rt_conn *)taken;
 	uint32_t slot = page_slots(); /* the first of the second page */
 
@@ -193,7 +187,6 @@ FAKE_TEST(set__twice_the_same_counted_once)
 
 FAKE_TEST(few__no_system_call)
 {
-	struct fake *f = *state;
 	int times;
 
 	for (times = 0; times < 3; times++) {
@@ -206,8 +199,6 @@ FAKE_TEST(few__no_system_call)
 /* The system keeps the page: it is empty all the same. */
 FAKE_TEST(madvise__refused_nothing_is_seen)
 {
-	struct fake *f = *state;
-
 	come(f, 2 * page_slots());
 	fake_fail("madvise", 1, ENOMEM);
 	leave_all(f, 2 * page_slots());

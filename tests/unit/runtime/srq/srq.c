@@ -28,10 +28,10 @@ struct scene {
 	struct rpma_rt_srq_cfg cfg;
 };
 
-static void scene_open(struct scene *s, void **state)
+static void scene_open(struct scene *s, struct fake *f)
 {
 	memset(s, 0, sizeof(*s));
-	s->f = *state;
+	s->f = f;
 	ok(rpma_rt_queue_new(s->f->rt, NULL, &s->queue));
 	s->cfg = (struct rpma_rt_srq_cfg)RPMA_RT_SRQ_CFG_INIT;
 	s->cfg.peer = &fake_peer;
@@ -170,7 +170,7 @@ FAKE_TEST(last_wqe__waited_for)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	ok(rpma_rt_conn_close(conn));
@@ -196,7 +196,7 @@ FAKE_TEST(last_wqe__came_before_not_waited_for)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	fake_last_wqe(conn);
@@ -220,7 +220,7 @@ FAKE_TEST(last_wqe__missing_counted_then_hardly_waited_for)
 	struct scene s;
 	int i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	for (i = 0; i < 2; i++) {
 		conn = fake_established(s.f);
@@ -249,7 +249,7 @@ FAKE_TEST(round__to_the_queue_of_who_took_it)
 	struct scene s;
 	int i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, SIZE);
 	for (i = 0; i < 3; i++)
@@ -283,7 +283,7 @@ FAKE_TEST(post__credit_then_one_WRITABLE)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	post_many(&s, SIZE);
@@ -312,7 +312,7 @@ FAKE_TEST(post__bad_input_keeps_no_place)
 		{.context = 1}, {.context = 2}, {.context = 3}, {.context = 4}};
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	assert_int_equal(rpma_rt_srq_post_recv(NULL, wrs, 1), RPMA_E_INVAL);
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, NULL, 1), RPMA_E_INVAL);
@@ -341,7 +341,7 @@ FAKE_TEST(post__refused_by_the_device_NOT_POSTED)
 	struct scene s;
 	int i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	fake_fail("srq_post", 3, 12);
 	assert_int_equal(rpma_rt_srq_post_recv(s.srq, wrs, 4), 4);
@@ -367,7 +367,7 @@ FAKE_TEST(error__delivered_at_once_and_the_connection_dies)
 	struct rpma_rt_conn *other;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, SIZE);
 	conn = fake_established(s.f);
@@ -409,7 +409,7 @@ FAKE_TEST(stale__back_in_the_srqs_queue_marked_once)
 	struct scene s;
 	uint64_t id;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, 2);
 	conn = fake_established(s.f);
@@ -466,7 +466,7 @@ FAKE_TEST(number_reused__waits_for_the_sweep)
 	struct rpma_rt_conn *waiter;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, 2);
 	old = fake_established(s.f);
@@ -500,7 +500,7 @@ FAKE_TEST(number_reused__closed_while_it_waits)
 	struct rpma_rt_conn *waiter;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	old = fake_established(s.f);
 	waiter = use_number_again(&s, old);
@@ -545,7 +545,7 @@ FAKE_TEST(route_open__takes_the_receives_over)
 	struct scene s;
 
 	heard = 0;
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, 3);
 	conn = fake_established(s.f);
@@ -575,7 +575,7 @@ FAKE_TEST(set_queue__the_receives_go_along)
 	struct scene s;
 	int nth;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, 1);
 	conn = fake_request(s.f);
@@ -620,7 +620,7 @@ FAKE_TEST(route_close__the_receives_go_along)
 	struct rt_lane *lane;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, 3);
 	conn = fake_established(s.f);
@@ -668,7 +668,7 @@ FAKE_TEST(backlog__holds_the_srq_until_it_clears)
 	uint32_t round;
 	int left = 0;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	cfg.lane_size = 64;
 	cfg.backlog_limit = 2 * SIZE;
@@ -721,7 +721,7 @@ FAKE_TEST(backlog__not_of_a_lane_that_it_never_filled)
 	uint32_t number;
 	uint32_t i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	cfg.lane_size = 64;
 	cfg.backlog_limit = 1;
@@ -808,7 +808,7 @@ FAKE_TEST(refill__below_the_limit_before_functions)
 	struct scene s;
 
 	heard = 0;
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_refill(&s, SIZE / 2, SIZE + 1);
 	assert_int_equal(refill_ret, RPMA_E_AGAIN);
 	conn = fake_established(s.f);
@@ -848,7 +848,7 @@ FAKE_TEST(limit__told_once_and_again_when_as_many_were_posted)
 	struct scene s;
 	uint32_t i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	s.cfg.limit = 4;
 	scene_srq(&s);
 	conn = fake_established(s.f);
@@ -919,7 +919,7 @@ FAKE_TEST(limit__all_taken_before_the_post_returns)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	s.cfg.limit = 4;
 	scene_srq(&s);
 	conn = fake_established(s.f);
@@ -941,7 +941,7 @@ FAKE_TEST(limit__told_after_a_refused_post)
 	int limits = 0;
 	int i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	s.cfg.limit = 4;
 	scene_srq(&s);
 	fake_fail("srq_post", 3, 12);
@@ -960,7 +960,7 @@ FAKE_TEST(limit__event_calls_the_refill)
 {
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_refill(&s, 2, 2);
 	fake_finish_down(s.f);
 	assert_int_equal(s.srq->srq->limit, 2);
@@ -980,7 +980,7 @@ FAKE_TEST(refill__beside_another_poster_TAKEN)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_refill(&s, 0, 0); /* nothing to post at first */
 	conn = fake_established(s.f);
 	refill_posts = 3;
@@ -1011,7 +1011,7 @@ FAKE_TEST(post__in_a_function_beside_another_TAKEN)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	ok(rpma_rt_route_open_callback(conn, RPMA_RT_RECV_SIDE,
@@ -1035,7 +1035,7 @@ FAKE_TEST(refill__room_is_never_more_than_there_is)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	s.cfg.srq_size = 4 * RT_POST_CHUNK;
 	refills = 0;
 	refill_posts = 0;
@@ -1062,7 +1062,7 @@ FAKE_TEST(refill__called_after_a_refused_post)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_refill(&s, 4, 4);
 	conn = fake_established(s.f);
 	/* enough seems to be out when the poller counts */
@@ -1096,7 +1096,7 @@ FAKE_TEST(room__depth_once_in_each_cq)
 	struct scene s;
 	int i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	for (i = 0; i < 4; i++)
 		conns[i] = fake_established(s.f);
@@ -1121,7 +1121,7 @@ FAKE_TEST(cq_full__another_one_with_the_depth_again)
 	struct scene s;
 	int i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, 2);
 	for (i = 0; i < 7; i++)
@@ -1141,7 +1141,6 @@ FAKE_TEST(cq_full__another_one_with_the_depth_again)
 
 FAKE_TEST(numbers_exhausted__another_cq)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *first = fake_established(f);
 	struct rpma_rt_conn *second;
 	uint32_t next = first->cq->numbers.next;
@@ -1161,7 +1160,7 @@ FAKE_TEST(delete__refused_while_used)
 	struct rpma_rt_conn *conn;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	conn = fake_established(s.f);
 	assert_int_equal(rpma_rt_srq_delete(&s.srq), RPMA_RT_E_BUSY);
@@ -1207,10 +1206,8 @@ FAKE_TEST(fail__users_close_NOBODY_NEW)
 	struct rpma_rt_conn *conn;
 	struct rpma_rt_conn *other;
 	struct scene s;
-	struct fake *f;
 
-	scene_open(&s, state);
-	f = s.f;
+	scene_open(&s, f);
 	other = fake_request(f); /* has receives without the SRQ */
 	scene_srq(&s);
 	fake_configure(f);
@@ -1247,10 +1244,8 @@ FAKE_TEST(fail__while_a_connection_is_made)
 {
 	struct rpma_rt_conn *conn = NULL;
 	struct scene s;
-	struct fake *f;
 
-	scene_open(&s, state);
-	f = s.f;
+	scene_open(&s, f);
 	scene_srq(&s);
 	fake_when_made(fail_meanwhile, &s);
 	assert_int_equal(
@@ -1271,7 +1266,7 @@ FAKE_TEST(fail__behind_a_delete)
 	struct rt_async_object *async;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	async = &s.srq->async;
 	async->event(async, IBV_EVENT_SRQ_ERR); /* not handled yet */
@@ -1294,7 +1289,7 @@ FAKE_TEST(delete__much_is_out_in_parts)
 {
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	s.cfg.srq_size = 3 * END_ITEMS;
 	scene_srq(&s);
 	post_many(&s, 2 * END_ITEMS + 1);
@@ -1308,7 +1303,7 @@ FAKE_TEST(finish_all__given_back_and_posts_CLOSED)
 {
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	post_many(&s, 2);
 	rt_srq_finish_all(s.f->rt);
@@ -1332,7 +1327,7 @@ FAKE_TEST(new__max_sge_IS_PASSED_ON)
 	struct scene s;
 	size_t i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	for (i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
 		s.cfg.max_sge = pieces[i];
 		scene_srq(&s);
@@ -1352,7 +1347,7 @@ FAKE_TEST(new__each_failure_nothing_is_left)
 	int memory;
 	int i;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	s.cfg.srq_size = 9000; /* a larger spill */
 	scene_srq(&s);
 	scene_delete(&s, 0); /* the lane is made */
@@ -1374,7 +1369,7 @@ FAKE_TEST(new__bad_input)
 	struct rpma_rt_srq *srq = NULL;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 #define REFUSED(call) assert_int_equal(call, RPMA_E_INVAL)
 	REFUSED(rpma_rt_srq_new(NULL, &s.cfg, &srq));
 	REFUSED(rpma_rt_srq_new(s.f->rt, NULL, &srq));
@@ -1412,7 +1407,7 @@ FAKE_TEST(conn__srqs_that_cannot_be_INVAL)
 	struct rpma_rt_conn *conn = NULL;
 	struct scene s;
 
-	scene_open(&s, state);
+	scene_open(&s, f);
 	scene_srq(&s);
 	twice[0] = s.srq;
 	twice[1] = s.srq;

@@ -169,7 +169,6 @@ TEST(stop__right_after_a_message)
 /* The poller is nobody's: whoever waits for it runs it. */
 FAKE_TEST(call__of_nobodys_poller_runs_it)
 {
-	struct fake *f = *state;
 	struct asked asked = {.answer = 4};
 
 	assert_int_equal(rt_poller_call(f->poller, answer, &asked), 4);
