@@ -150,12 +150,6 @@ bool rt_bell_is_asleep(const struct rt_bell *bell)
 
 /* -------------------------------------------------------------- a queue --- */
 
-void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number)
-{
-	/* relaxed: ordered by the fence of rt_bell_arm() [LANE-3] */
-	atomic_store_explicit(&bell->armed_by, number, memory_order_relaxed);
-}
-
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways)
 {
 	if (ways != 0)
@@ -173,14 +167,6 @@ uint32_t rt_bell_ways(const struct rt_bell *bell)
 	 * thread, or marks the absence [SHARED-1]; an unseen ring is on the
 	 * way */
 	return atomic_load_explicit(&bell->word, memory_order_relaxed);
-}
-
-uint32_t rt_bell_disarm(struct rt_bell *bell)
-{
-	/* acquire [BELL-1]: the fd; release: everything published, or left, to
-	 * the sleeper being rung */
-	return atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
-					memory_order_acq_rel);
 }
 
 void rt_bell_take_back(struct rt_bell *bell, uint32_t ways)

@@ -93,9 +93,17 @@ bool rt_bell_is_asleep(const struct rt_bell *bell);
 void rt_bell_arm(struct rt_bell *bell, uint32_t ways);
 /* Returns the ways of sleeping that the word has. */
 uint32_t rt_bell_ways(const struct rt_bell *bell);
+
 /* Takes all ways of sleeping out of the word and returns them: the caller has
  * to wake the threads that sleep in these ways. */
-uint32_t rt_bell_disarm(struct rt_bell *bell);
+static inline uint32_t rt_bell_disarm(struct rt_bell *bell)
+{
+	/* acquire [BELL-1]: the fd; release: everything published, or left, to
+	 * the sleeper being rung */
+	return atomic_exchange_explicit(&bell->word, RT_BELL_AWAKE,
+					memory_order_acq_rel);
+}
+
 /* Takes the given ways out of the word. REQUIRES: only the caller sleeps in
  * these ways */
 void rt_bell_take_back(struct rt_bell *bell, uint32_t ways);
@@ -111,9 +119,15 @@ void rt_bell_sleep_armed(struct rt_bell *bell, int64_t timeout_ns);
 uint64_t rt_bell_take_rung_ns(struct rt_bell *bell);
 /* Makes the fd quiet; the caller arms the fd next. */
 void rt_bell_read(struct rt_bell *bell);
+
 /* Stores the number of the caller's thread. For a queue with a single consumer,
  * before rt_bell_arm(). */
-void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number);
+static inline void rt_bell_set_armed_by(struct rt_bell *bell, uint64_t number)
+{
+	/* relaxed: ordered by the fence of rt_bell_arm() [LANE-3] */
+	atomic_store_explicit(&bell->armed_by, number, memory_order_relaxed);
+}
+
 /* Returns true if the word says only that a thread sleeps on the fd, and that
  * thread has the number. After a fence of the caller. */
 static inline bool rt_bell_is_armed_by(const struct rt_bell *bell,

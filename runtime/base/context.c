@@ -20,12 +20,6 @@ _Atomic unsigned rt_context_forks;
 static_assert(offsetof(struct rpma_rt, fork_generation) == 0,
 	      "where rt_context_check() looks");
 
-void rt_context_forked(void)
-{
-	/* relaxed: the child has a single thread */
-	atomic_fetch_add_explicit(&rt_context_forks, 1, memory_order_relaxed);
-}
-
 int rt_context_refuse_forked(const struct rt_log_place *place)
 {
 	return rt_refuse(place, RPMA_RT_E_FORKED,

@@ -105,6 +105,10 @@ void rt_context_list(struct rpma_rt *rt, struct cds_list_head *list,
 void rt_context_unlist(struct rpma_rt *rt, struct cds_list_head *link);
 
 /* In the child of a fork: objects of another generation are refused. */
-void rt_context_forked(void);
+static inline void rt_context_forked(void)
+{
+	/* relaxed: the child has a single thread */
+	atomic_fetch_add_explicit(&rt_context_forks, 1, memory_order_relaxed);
+}
 
 #endif /* RT_BASE_CONTEXT_H */

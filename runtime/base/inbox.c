@@ -25,11 +25,6 @@ static _Atomic(struct cds_wfcq_node *) *next_of(struct cds_wfcq_node *node)
 	return (_Atomic(struct cds_wfcq_node *) *)&node->next;
 }
 
-void rt_mpsc_init(struct rt_mpsc *mpsc)
-{
-	__cds_wfcq_init(&mpsc->head, &mpsc->tail);
-}
-
 void rt_mpsc_push_mt(struct rt_mpsc *mpsc, struct cds_wfcq_node *node)
 {
 	/* release [INBOX-1]: publishes the node's content to the acquire in

@@ -41,7 +41,11 @@ struct rt_mpsc {
 	char apart_too[RT_CACHE_LINE - sizeof(struct cds_wfcq_tail)];
 };
 
-void rt_mpsc_init(struct rt_mpsc *mpsc);
+static inline void rt_mpsc_init(struct rt_mpsc *mpsc)
+{
+	__cds_wfcq_init(&mpsc->head, &mpsc->tail);
+}
+
 /* Any thread; wait-free. The node is the owner's from here. */
 void rt_mpsc_push_mt(struct rt_mpsc *mpsc, struct cds_wfcq_node *node);
 /* Returns the oldest node, or NULL when no node can be taken now. */

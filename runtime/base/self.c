@@ -36,18 +36,6 @@ uint32_t rt_self_ask_tid(void)
 	return rt_self.tid;
 }
 
-void rt_self_set_events(void)
-{
-	rt_self.is_events = true;
-}
-
-void rt_self_forked(void)
-{
-	rt_self.poller = NULL;
-	rt_self.tid = 0;
-	rt_self.is_events = false;
-}
-
 /* ---------------------------------------------------------------- share --- */
 
 /* a yield of this length ran another thread: two switches take longer */

@@ -75,13 +75,21 @@ static inline bool rt_self_is_events(void)
 	return rt_self.is_events;
 }
 
-void rt_self_set_events(void);
+static inline void rt_self_set_events(void)
+{
+	rt_self.is_events = true;
+}
 
 /*
  * In the child of a fork: the only thread has no role, whatever the role
  * before.
  */
-void rt_self_forked(void);
+static inline void rt_self_forked(void)
+{
+	rt_self.poller = NULL;
+	rt_self.tid = 0;
+	rt_self.is_events = false;
+}
 
 /* ---------------------------------------------------------------- share --- */
 

@@ -164,18 +164,6 @@ int rt_spawn(pthread_t *thread, const char *name, int cpu, void *(*fn)(void *),
 
 /* --------------------------------------------------------------- timers --- */
 
-void rt_thread_set_timer(struct rt_thread *thread, struct rt_timer *timer,
-			 uint64_t when_ns)
-{
-	rt_heap_insert(&thread->timers, &timer->node, when_ns);
-}
-
-void rt_thread_cancel_timer(struct rt_thread *thread, struct rt_timer *timer)
-{
-	if (rt_heap_has(&thread->timers, &timer->node))
-		rt_heap_remove(&thread->timers, &timer->node);
-}
-
 int rt_thread_run_timers(struct rt_thread *thread)
 {
 	struct rt_heap_node *first = thread->timers.first;

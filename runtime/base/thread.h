@@ -131,10 +131,20 @@ bool rt_thread_is_idle(struct rt_thread *thread);
 /* Sets a timer, on the thread: timer->due, which the caller has set, runs at
  * that time, after the messages that were sent before. REQUIRES: the timer is
  * not set */
-void rt_thread_set_timer(struct rt_thread *thread, struct rt_timer *timer,
-			 uint64_t when_ns);
+static inline void rt_thread_set_timer(struct rt_thread *thread,
+				       struct rt_timer *timer, uint64_t when_ns)
+{
+	rt_heap_insert(&thread->timers, &timer->node, when_ns);
+}
+
 /* Cancels a timer, on the thread. Does nothing if the timer is not set. */
-void rt_thread_cancel_timer(struct rt_thread *thread, struct rt_timer *timer);
+static inline void rt_thread_cancel_timer(struct rt_thread *thread,
+					  struct rt_timer *timer)
+{
+	if (rt_heap_has(&thread->timers, &timer->node))
+		rt_heap_remove(&thread->timers, &timer->node);
+}
+
 /* Runs the due timers, on the thread. Returns the ms until the next timer, or
  * -1 if no timer is set. */
 int rt_thread_run_timers(struct rt_thread *thread);

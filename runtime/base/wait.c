@@ -121,11 +121,6 @@ static void wait_watch(struct rt_wait *wait)
 
 /* -------------------------------------------------------------- waiting --- */
 
-bool rt_wait_has_pollers(void)
-{
-	return rt_owner_has_any();
-}
-
 bool rt_wait_visit(struct rt_owned *first, uint64_t which)
 {
 	bool is_any = false;

@@ -69,8 +69,6 @@ void rt_wait_nap(void);
  * RT_WAIT_LOOK_NS, since a poller may lose its owner.
  */
 bool rt_wait_run(struct rt_owned *first, uint64_t which);
-/* Returns whether the calling thread has pollers. */
-bool rt_wait_has_pollers(void);
 /* Runs a round of each poller of `first`, `which` that has no owner: the second
  * half of rt_wait_run(). Returns whether there is such a poller. */
 bool rt_wait_visit(struct rt_owned *first, uint64_t which);

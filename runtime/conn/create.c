@@ -30,6 +30,7 @@
 #include "conn/rings.h"
 #include "conn/route.h"
 #include "conn/slots.h"
+#include "future/future.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
@@ -243,7 +244,7 @@ void rt_conn_unref(struct rpma_rt_conn *conn)
 	if (atomic_fetch_sub_explicit(&conn->target.count, 1,
 				      memory_order_acq_rel) != 1)
 		return;
-	rt_futures_let_go(conn);
+	rt_source_drop_mt(rt_fill_messages(conn));
 	if (rt_listed_remove(conn))
 		rt_conn_free(conn);
 	/* release: pairs with the acquire in rpma_rt_delete() */

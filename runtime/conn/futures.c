@@ -155,11 +155,6 @@ void rt_futures_end(struct rpma_rt_conn *conn)
 	futures_return_numbers(conn);
 }
 
-void rt_futures_let_go(struct rpma_rt_conn *conn)
-{
-	rt_source_drop_mt(rt_fill_messages(conn));
-}
-
 void rt_futures_free(struct rpma_rt_conn *conn)
 {
 	if (conn->side[0].futures == NULL && conn->side[1].futures == NULL)
@@ -168,14 +163,6 @@ void rt_futures_free(struct rpma_rt_conn *conn)
 	futures_return_blocks(conn);
 	rt_future_block_return(rt_fill_messages(conn));
 	pthread_mutex_unlock(&conn->rt->lock);
-}
-
-uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
-			  enum rpma_rt_side side)
-{
-	const struct rt_futures *futures = conn->side[side].futures;
-
-	return futures != NULL ? futures->count : 0;
 }
 
 /* Returns the block for events; NULL: the connection has no futures. */

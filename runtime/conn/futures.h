@@ -38,16 +38,18 @@ void rt_futures_unreserve(struct rpma_rt_conn *conn);
  * stay as long as the program holds the handle, because otherwise the program
  * could not learn why the connection has ended. REQUIRES: the runtime's lock */
 void rt_futures_end(struct rpma_rt_conn *conn);
-/* Gives unread messages back: the last reference goes. Called once; any
- * thread. */
-void rt_futures_let_go(struct rpma_rt_conn *conn);
 /* Gives the blocks back. REQUIRES: the caller does not have the runtime's
  * lock */
 void rt_futures_free(struct rpma_rt_conn *conn);
 
 /* Returns how many futures of the side may be held at a time. */
-uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
-			  enum rpma_rt_side side);
+static inline uint32_t rt_futures_count(const struct rpma_rt_conn *conn,
+					enum rpma_rt_side side)
+{
+	const struct rt_futures *futures = conn->side[side].futures;
+
+	return futures != NULL ? futures->count : 0;
+}
 
 /* Enter the futures in the CQ's table, together with the connection's own
  * routes. On the connection's poller. */

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <urcu/list.h>
 
 #include "rpma_rt.h"
@@ -126,8 +127,14 @@ int rt_listener_poller_reserve_all(struct rpma_rt_listener *listener);
 /* Frees the parts of a listener that was never listed, and that no other thread
  * knows. */
 void rt_listener_poller_undo_all(struct rpma_rt_listener *listener);
+
 /* Frees the parts, which have ended or were undone. */
-void rt_listener_poller_free_all(struct rpma_rt_listener *listener);
+static inline void
+rt_listener_poller_free_all(struct rpma_rt_listener *listener)
+{
+	free(listener->parts);
+	listener->parts = NULL;
+}
 
 /* Returns the pollers, as bits, whose queue has room for another connection of
  * the listener. REQUIRES: the runtime's lock */
@@ -138,8 +145,15 @@ uint64_t rt_listener_poller_open(const struct rpma_rt_listener *listener);
  * came after the listener's end. Control thread. */
 void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 				      int error);
+
 /* Announces that the poller will write a REQUEST. Control thread. */
-void rt_listener_poller_expect(struct rt_listener_poller *part);
+static inline void rt_listener_poller_expect(struct rt_listener_poller *part)
+{
+	/* relaxed: the later message with READY publishes the count, and
+	 * end_msg is sent after that message */
+	atomic_fetch_add_explicit(&part->due, 1, memory_order_relaxed);
+}
+
 /* Offers a request to futures, for a listener without a queue. On the
  * connection's poller. */
 void rt_listener_poller_offer(struct rt_listener_poller *part,

@@ -186,12 +186,6 @@ void rt_listener_poller_undo_all(struct rpma_rt_listener *listener)
 	rt_listener_poller_free_all(listener);
 }
 
-void rt_listener_poller_free_all(struct rpma_rt_listener *listener)
-{
-	free(listener->parts);
-	listener->parts = NULL;
-}
-
 /* ------------------------------------------- the place of the last item --- */
 
 static int listener_reserve(struct rt_listener_poller *part)
@@ -340,13 +334,6 @@ void rt_listener_poller_count_refused(struct rpma_rt_listener *listener,
 		     " requests, the last because %s",
 		     listener->port, refused,
 		     listener_reason_2str(error, words));
-}
-
-void rt_listener_poller_expect(struct rt_listener_poller *part)
-{
-	/* relaxed: the later message with READY publishes the count, and
-	 * end_msg is sent after that message */
-	atomic_fetch_add_explicit(&part->due, 1, memory_order_relaxed);
 }
 
 void rt_listener_poller_requested(struct rt_listener_poller *part)

@@ -79,11 +79,6 @@ static void owing_unlist(struct rpma_rt_conn *conn,
 	conn->poll.routes_count--;
 }
 
-uint32_t rt_owing_buried_count(const struct rpma_rt_route *buried)
-{
-	return buried != NULL ? rt_route_opened(buried)->buried_count : 0;
-}
-
 void rt_owing_bury_poller(struct rpma_rt_route *route)
 {
 	struct rt_route_opened *opened = rt_route_opened(route);

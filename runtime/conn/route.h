@@ -216,9 +216,14 @@ void rt_owing_until_poller(struct rpma_rt_route *route, uint32_t retired);
 /* Buries a route that owes nothing: another route may get the number; the
  * record stays. */
 void rt_owing_bury_poller(struct rpma_rt_route *route);
+
 /* Returns how many routes of the connection are buried, up to the given route,
  * the top of a stack; NULL: 0. */
-uint32_t rt_owing_buried_count(const struct rpma_rt_route *buried);
+static inline uint32_t rt_owing_buried_count(const struct rpma_rt_route *buried)
+{
+	return buried != NULL ? rt_route_opened(buried)->buried_count : 0;
+}
+
 /* Buries the routes of a side that owe nothing any more, after entries of the
  * side have retired. */
 void rt_owing_look_poller(struct rt_side *side);

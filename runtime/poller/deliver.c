@@ -86,12 +86,6 @@ void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
 	rt_callback_add(poller, callback, item);
 }
 
-void rt_deliver_futures(struct rt_poller *poller)
-{
-	if (rt_future_is_full(&poller->futures))
-		rt_deliver_flush(poller);
-}
-
 void rt_deliver_asked(struct rt_poller *poller, struct rt_futures *futures,
 		      uint32_t event)
 {

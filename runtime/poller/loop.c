@@ -508,12 +508,6 @@ int rt_poller_enter(struct rt_poller *poller)
 	return 0;
 }
 
-void rt_poller_leave(struct rt_poller *poller)
-{
-	rt_self_set_poller(NULL);
-	rt_owner_leave(&poller->owned);
-}
-
 /* Runs a round for a thread that waits for something and is inside already. */
 static void loop_run_owned(struct rt_owned *owned)
 {

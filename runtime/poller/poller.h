@@ -281,7 +281,13 @@ void rt_poller_close(struct rt_poller *poller);
  * Waits for the end of a round of another thread. ERRORS: see
  * rt_owner_enter() */
 int rt_poller_enter(struct rt_poller *poller);
-void rt_poller_leave(struct rt_poller *poller);
+
+static inline void rt_poller_leave(struct rt_poller *poller)
+{
+	rt_self_set_poller(NULL);
+	rt_owner_leave(&poller->owned);
+}
+
 /* Enters as rt_poller_enter() does, for the thread that owns the poller.
  * Returns false to other callers: rt_poller_enter() finds the reason. */
 static inline bool rt_poller_enter_own(struct rt_poller *poller)
@@ -326,9 +332,15 @@ void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 /* Collects a call of the function with the item, for the end of the batch. */
 void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
 		     const struct rpma_rt_completion *item);
+
 /* Makes room in the batch of futures, before something is added to that
  * batch. */
-void rt_deliver_futures(struct rt_poller *poller);
+static inline void rt_deliver_futures(struct rt_poller *poller)
+{
+	if (rt_future_is_full(&poller->futures))
+		rt_deliver_flush(poller);
+}
+
 /* Completes watching slots, of latches the slots that watch the event, as far
  * as items have come. */
 void rt_deliver_asked(struct rt_poller *poller, struct rt_futures *futures,
@@ -427,6 +439,7 @@ void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq);
 /* Returns whether `poller` is an index of a poller or one of
  * RPMA_RT_POLLER_*. */
 bool rt_place_is_valid(const struct rpma_rt *rt, int poller);
+
 /* Returns the poller with the index, or chooses by the rule. among: bits of the
  * allowed pollers, 0: all pollers. REQUIRES: the runtime's lock, a valid
  * index. */

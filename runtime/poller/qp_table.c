@@ -32,11 +32,6 @@ void rt_qp_table_delete(struct rt_qp_table *table)
 	free(table);
 }
 
-uint32_t rt_qp_table_room(const struct rt_qp_table *table)
-{
-	return table == NULL ? 0 : (table->mask + 1) / 2;
-}
-
 void rt_qp_table_set(struct rt_qp_table *table, uint32_t qp_num, uint32_t route)
 {
 	uint32_t at = rt_qp_table_home(table, qp_num);

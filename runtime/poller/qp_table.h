@@ -28,8 +28,13 @@ struct rt_qp_table {
 /* Makes a table for `count` queue pairs, with free entries. NULL: no memory. */
 struct rt_qp_table *rt_qp_table_new(uint32_t count);
 void rt_qp_table_delete(struct rt_qp_table *table);
+
 /* Returns for how many queue pairs the table has room. */
-uint32_t rt_qp_table_room(const struct rt_qp_table *table);
+static inline uint32_t rt_qp_table_room(const struct rt_qp_table *table)
+{
+	return table == NULL ? 0 : (table->mask + 1) / 2;
+}
+
 /* Copies the entries of `from` into `to`, which has room for the entries. */
 void rt_qp_table_move(struct rt_qp_table *to, const struct rt_qp_table *from);
 

@@ -45,6 +45,7 @@ struct rt_numbers {
 };
 
 void rt_numbers_init(struct rt_numbers *numbers);
+
 void rt_numbers_fini(struct rt_numbers *numbers);
 /* Returns how many numbers can be taken. */
 uint32_t rt_numbers_left(const struct rt_numbers *numbers);

@@ -350,14 +350,6 @@ void rt_pool_unref(struct rpma_rt_pool *pool)
 	pthread_cond_broadcast(&pool->left);
 }
 
-void rt_pool_announce_unref(struct rpma_rt_pool *pool)
-{
-	if (pool != NULL)
-		/* relaxed: the later publication of CLOSED orders the store */
-		atomic_fetch_add_explicit(&pool->leaving, 1,
-					  memory_order_relaxed);
-}
-
 void rt_pool_unref_announced(struct rpma_rt_pool *pool)
 {
 	if (pool == NULL)

@@ -297,10 +297,18 @@ void rt_pool_log_short(struct rpma_rt_pool *pool);
 /* Returns how a pool is short of slots, as the end of a sentence about the
  * pool. */
 struct rt_pool_words rt_pool_short_words(uint32_t receives, uint32_t fills);
+
 /* Take a connection out of the users in two steps: before the connection writes
  * CLOSED, on its poller; when the connection is DONE, under the runtime's lock.
  * NULL: do nothing. */
-void rt_pool_announce_unref(struct rpma_rt_pool *pool);
+static inline void rt_pool_announce_unref(struct rpma_rt_pool *pool)
+{
+	if (pool != NULL)
+		/* relaxed: the later publication of CLOSED orders the store */
+		atomic_fetch_add_explicit(&pool->leaving, 1,
+					  memory_order_relaxed);
+}
+
 void rt_pool_unref_announced(struct rpma_rt_pool *pool);
 
 /* -------------------------------------------------------------- waiting --- */

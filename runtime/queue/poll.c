@@ -604,7 +604,7 @@ static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 
 static bool poll_has_manual(const struct rpma_rt_queue *queue)
 {
-	return rt_context_owned(queue->rt) != NULL || rt_wait_has_pollers();
+	return rt_context_owned(queue->rt) != NULL || rt_owner_has_any();
 }
 
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue,

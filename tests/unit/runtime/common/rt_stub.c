@@ -5,6 +5,7 @@
 
 #include "rt_stub.h"
 #include "base/context.h"
+#include "base/owner.h"
 #include "base/thread.h"
 #include "base/wait.h"
 #include "queue/impl.h"
@@ -78,7 +79,7 @@ struct rt_owned *rt_context_owned(const struct rpma_rt *rt)
 }
 
 /* Nobody owns pollers here: a wait sleeps. */
-bool rt_wait_has_pollers(void)
+bool rt_owner_has_any(void)
 {
 	return false;
 }

@@ -23,11 +23,11 @@ struct scene {
 	struct rpma_rt_conn *other;
 };
 
-static void begin(struct scene *s, void **state)
+static void begin(struct scene *s, struct fake *f)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 
-	s->f = *state;
+	s->f = f;
 	cfg.peer = &fake_peer;
 	cfg.count = 1;
 	cfg.slot_size = SLOT_SIZE;
@@ -81,7 +81,7 @@ FAKE_TEST(send__slot_is_free_when_it_completes)
 {
 	struct scene s;
 
-	begin(&s, state);
+	begin(&s, f);
 	ok(give(&s, s.conn, 0));
 	assert_false(is_free(&s));
 	/* the lease is the send's */
@@ -100,7 +100,7 @@ FAKE_TEST(send__more_than_the_queue_holds)
 	struct scene s;
 	uint32_t i;
 
-	begin(&s, state);
+	begin(&s, f);
 	for (i = 0; i < 3 * FAKE_SQ; i++) {
 		ok(give(&s, s.conn, 0));
 		complete(&s, s.conn, i);
@@ -120,7 +120,7 @@ FAKE_TEST(keep__free_after_the_last)
 	uint32_t n;
 	int i;
 
-	begin(&s, state);
+	begin(&s, f);
 	for (n = 0; n < 6; n++) {
 		ok(give(&s, s.conn, RPMA_RT_F_KEEP));
 		ok(give(&s, s.other, RPMA_RT_F_KEEP));
@@ -145,7 +145,7 @@ FAKE_TEST(keep__given_away_with_the_last)
 {
 	struct scene s;
 
-	begin(&s, state);
+	begin(&s, f);
 	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
 	ok(give(&s, s.other, 0));
 	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
@@ -162,7 +162,7 @@ FAKE_TEST(refused__lease_stays)
 	struct scene s;
 	int i;
 
-	begin(&s, state);
+	begin(&s, f);
 	/* no room for the last */
 	for (i = 0; i < FAKE_SQ + 1; i++)
 		rpma_rt_prep_send_lease(&wrs[i], &s.lease, 1,
@@ -198,7 +198,7 @@ FAKE_TEST(inval__whatever_a_completion_is_for)
 	struct rpma_rt_lease none = {.pool = NULL};
 	struct scene s;
 
-	begin(&s, state);
+	begin(&s, f);
 #define WRONG(field, value)                                                  \
 	do {                                                                 \
 		rpma_rt_prep_send_lease(&wr, &s.lease, 1, 0);                \
@@ -230,7 +230,7 @@ FAKE_TEST(dies__free_before_CLOSED)
 {
 	struct scene s;
 
-	begin(&s, state);
+	begin(&s, f);
 	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
 	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
 	ok(give(&s, s.conn, 0));
@@ -253,7 +253,7 @@ FAKE_TEST(not_posted__free_before_CLOSED)
 {
 	struct scene s;
 
-	begin(&s, state);
+	begin(&s, f);
 	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
 	fake_fail("post_send", 1, ENOMEM);
 	ok(give(&s, s.conn, 0));
