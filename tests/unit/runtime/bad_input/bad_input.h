@@ -100,7 +100,8 @@ void a_queue_full_of_messages(void **state);
 void another_thread_owns(void **state);
 void a_runtime_with_handles(void **state);
 
-/* Set up and tear down as FAKE_TEST() does; messages are logged where no lock is held. */
+/* Set up and tear down as FAKE_TEST() does; messages are logged where no lock
+ * is held. */
 int bad_setup(void **state);
 int bad_teardown(void **state);
 #define bad_test(test) \
