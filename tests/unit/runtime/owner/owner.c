@@ -94,6 +94,19 @@ static void other_begin(struct other *other, struct turns *turns, bool is_owner,
 
 /* --------------------------------------------------------------- tests --- */
 
+/* The first case: the thread has owned no poller. */
+TEST(enter__nobody_owns_it)
+{
+	struct turns turns;
+
+	turns_init(&turns);
+	ok(enter_and_leave(&turns));
+	assert_false(rt_owner_is_self(&turns.owned));
+	assert_false(rt_owner_has_any());
+	assert_true(rt_owner_close(&turns.owned));
+	assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_CLOSED);
+}
+
 TEST(attach__the_caller_owns_it)
 {
 	char name[RT_THREAD_NAME];
@@ -110,18 +123,6 @@ TEST(attach__the_caller_owns_it)
 	rt_owner_run_all();
 	assert_int_equal(rounds_of(&turns), 1);
 	assert_true(rt_owner_close(&turns.owned));
-}
-
-TEST(enter__nobody_owns_it)
-{
-	struct turns turns;
-
-	turns_init(&turns);
-	ok(enter_and_leave(&turns));
-	assert_false(rt_owner_is_self(&turns.owned));
-	assert_false(rt_owner_has_any());
-	assert_true(rt_owner_close(&turns.owned));
-	assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_CLOSED);
 }
 
 /* Whether the owner is inside or not. */
