@@ -3,14 +3,9 @@
 
 /* Records: a changed word, a missing end and another place are noticed. */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "../../cases.h"
 #include "record.h"
 
 #define COUNT 20
@@ -33,13 +28,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static void record_at__all_are_there(void **state)
+TEST(record_at__all_are_there)
 {
 	const struct record *record;
 	char data[64];
 	int i, len;
 
-	(void)state;
 	for (i = 0; i < COUNT; i++) {
 		len = snprintf(data, sizeof(data), "record %*d", i, i);
 		record = record_at(records, ends[i], ends[COUNT]);
@@ -52,12 +46,11 @@ static void record_at__all_are_there(void **state)
 	assert_int_equal(records_whole(records, ends[COUNT]), ends[COUNT]);
 }
 
-static void records_whole__each_changed_word_is_found(void **state)
+TEST(records_whole__each_changed_word_is_found)
 {
 	uint64_t at;
 	int i;
 
-	(void)state;
 	for (i = 0; i < COUNT; i++)
 		for (at = ends[i]; at < ends[i + 1]; at += 8) {
 			words[at / 8] ^= 1u << at % 31;
@@ -67,34 +60,25 @@ static void records_whole__each_changed_word_is_found(void **state)
 		}
 }
 
-static void records_whole__missing_end_is_found(void **state)
+TEST(records_whole__missing_end_is_found)
 {
 	uint64_t end;
 	int i;
 
-	(void)state;
 	for (i = 0; i < COUNT; i++)
 		for (end = ends[i]; end < ends[i + 1]; end += 8)
 			assert_int_equal(records_whole(records, end), ends[i]);
 }
 
-static void record_at__moved_record_is_damaged(void **state)
+TEST(record_at__moved_record_is_damaged)
 {
 	static uint64_t moved[1024];
 
-	(void)state;
 	memcpy((char *)moved + ends[2], records + ends[1], ends[2] - ends[1]);
 	assert_null(record_at((char *)moved, ends[2], sizeof(moved)));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(record_at__all_are_there),
-		cmocka_unit_test(records_whole__each_changed_word_is_found),
-		cmocka_unit_test(records_whole__missing_end_is_found),
-		cmocka_unit_test(record_at__moved_record_is_damaged),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
+	return tests_run(setup, NULL);
 }
