@@ -348,27 +348,6 @@ static int64_t future_wait_left_ns(const struct wait *wait)
 	return left > 0 ? left : 0;
 }
 
-/* Looks until the wait is decided, SPIN_NS or the time is over, or other
- * threads want the CPU. Returns whether the wait is decided. */
-static bool future_wait_spin(struct wait *wait)
-{
-	uint64_t now = rt_now_ns();
-	uint64_t end = now + SPIN_NS;
-	int i;
-
-	if (wait->end_ns >= 0 && (uint64_t)wait->end_ns < end)
-		end = (uint64_t)wait->end_ns;
-	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE) {
-		for (i = 0; i < SPINS_A_LOOK; i++) {
-			if (future_wait_look(wait))
-				return true;
-			rt_cpu_relax();
-		}
-		now = rt_now_ns();
-	}
-	return false;
-}
-
 /* Returns whether the results of both blocks depend on the same pollers. */
 static bool future_wait_is_beside(const struct rt_futures *a,
 				  const struct rt_futures *b)
@@ -426,6 +405,31 @@ static bool future_wait_run_pollers(const struct wait *wait)
 	return is_any;
 }
 
+/* Looks until the wait is decided, SPIN_NS or the time is over, or other
+ * threads want the CPU. is_running: runs pollers in between. Returns whether
+ * the wait is decided. */
+static bool future_wait_spin(struct wait *wait, bool is_running)
+{
+	uint64_t now = rt_now_ns();
+	uint64_t end = now + SPIN_NS;
+	int i;
+
+	if (wait->end_ns >= 0 && (uint64_t)wait->end_ns < end)
+		end = (uint64_t)wait->end_ns;
+	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE) {
+		for (i = 0; i < SPINS_A_LOOK; i++) {
+			if (future_wait_look(wait))
+				return true;
+			if (is_running)
+				future_wait_run_pollers(wait);
+			else
+				rt_cpu_relax();
+		}
+		now = rt_now_ns();
+	}
+	return false;
+}
+
 /* Waits until the wait is decided, or the time is over. */
 static void wait_asleep(struct wait *wait)
 {
@@ -465,13 +469,13 @@ static int wait_for(struct wait *wait, int timeout_ms)
 	wait->end_ns = timeout_ms < 0 ? -1
 				      : (int64_t)rt_now_ns() +
 						(int64_t)timeout_ms * NS_PER_MS;
-	if (is_few && !is_running && future_wait_spin(wait))
+	if (is_few && future_wait_spin(wait, is_running))
 		return 0;
 	ret = future_wait_take_place(wait);
 	if (ret)
 		return ret;
-	if (!is_few && !is_running)
-		future_wait_spin(wait);
+	if (!is_few)
+		future_wait_spin(wait, is_running);
 	wait_asleep(wait);
 	future_wait_leave_place(wait);
 	return 0;

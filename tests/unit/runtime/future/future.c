@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+#include "base/cancel.h"
+#include "base/owner.h"
+#include "base/self.h"
 #include "poller/future.h"
 #include "rt_fake.h"
 
@@ -666,6 +669,74 @@ FAKE_TEST(block__held_by_many_others_used_again)
 	assert_int_equal(fake_memory(), memory);
 	for (i = 0; i < LARGE / 4; i++)
 		assert_int_equal(rpma_rt_future_drop(&held[i]), 0);
+}
+
+/* --------------------------------------------------------------- a wait --- */
+
+#define ROUNDS 5
+
+/* A poller of the waiting thread; the send of the future completes in the last
+ * round. */
+struct turns {
+	struct rt_owned owned; /* first */
+	struct rt_bell bell;
+	struct rt_inbox inbox;
+	struct fake *fake;
+	struct rpma_rt_conn *conn;
+	int rounds;
+};
+
+static int sleeps;
+
+void __real_rt_cancel_sleep_armed(struct rt_bell *bell, int64_t timeout_ns,
+				  void (*cancelled)(void *arg), void *arg);
+void __wrap_rt_cancel_sleep_armed(struct rt_bell *bell, int64_t timeout_ns,
+				  void (*cancelled)(void *arg), void *arg);
+void __wrap_rt_cancel_sleep_armed(struct rt_bell *bell, int64_t timeout_ns,
+				  void (*cancelled)(void *arg), void *arg)
+{
+	sleeps++;
+	__real_rt_cancel_sleep_armed(bell, timeout_ns, cancelled, arg);
+}
+
+static void take_turn(struct rt_owned *owned)
+{
+	struct turns *turns = (struct turns *)owned;
+
+	if (++turns->rounds != ROUNDS)
+		return;
+	fake_sent(turns->conn, 0, IBV_WC_SUCCESS);
+	run(turns->fake);
+}
+
+FAKE_TEST(wait__runs_its_poller_BEFORE_SLEEPING)
+{
+	struct rpma_rt_conn *conn = established(f, FUTURES);
+	struct turns turns = {.fake = f, .conn = conn};
+	struct rpma_rt_completion cmpl;
+	struct rpma_rt_future future;
+
+	ok(rt_bell_init(&turns.bell));
+	ok(rt_inbox_init(&turns.inbox, &turns.bell));
+	ok(rt_owner_start());
+	rt_owner_init(&turns.owned, 1, &turns.inbox, take_turn);
+	ok(rt_owner_enter(&turns.owned));
+	ok(rt_owner_attach(&turns.owned));
+	rt_owner_leave(&turns.owned);
+	/* no other thread wants the CPU, on a busy machine too */
+	rt_share_known.share = RT_SHARE_ALONE;
+	rt_share_known.until_ns = UINT64_MAX;
+	ok(post_send(conn, 1, &future));
+	sleeps = 0;
+	assert_int_equal(rpma_rt_future_wait(&future, &cmpl, -1), 1);
+	assert_int_equal(turns.rounds, ROUNDS);
+	assert_int_equal(sleeps, 0);
+	rt_share_known.until_ns = 0;
+	assert_int_equal(rpma_rt_future_drop(&future), 0);
+	assert_true(rt_owner_close(&turns.owned));
+	rt_inbox_fini(&turns.inbox);
+	rt_bell_fini(&turns.bell);
+	fake_bury(f, &conn);
 }
 
 TEST_MAIN()
