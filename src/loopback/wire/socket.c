@@ -171,8 +171,8 @@ int lb_socket_peer(int fd, pid_t *pid, uid_t *uid)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length))
 		return errno;
 	*pid = cred.pid;
-	/* the credentials of listen() or connect() */
-	*uid = cred.uid == geteuid() ? cred.uid : user_now(cred.pid, cred.uid);
+	/* the credentials of listen() or connect() may be former ones */
+	*uid = user_now(cred.pid, cred.uid);
 	return 0;
 }
 

@@ -569,6 +569,72 @@ TEST(fork__child_REACHES_THE_LISTENER_OF_ITS_PARENT)
 	assert_int_equal(two_count(&p[SERVER], "the parent process's"), 7);
 }
 
+/* ---- a daemon that listens as root and becomes another user -------------- */
+
+#define NOBODY 65534
+
+static void become_nobody(void)
+{
+	assert_int_equal(setgid(NOBODY), 0);
+	assert_int_equal(setuid(NOBODY), 0);
+}
+
+static void root_only(void)
+{
+	if (!geteuid())
+		return;
+	print_message("skipped: only root becomes another user\n");
+	skip();
+}
+
+static void both_drop_body(const struct two_process *self)
+{
+	struct side s;
+
+	begin(&s, self, 0);
+	become_nobody();
+	two_wait(self);
+	connect_both(&s);
+	move_bytes(&s);
+	two_wait(self);
+	end(&s);
+}
+
+TEST(setuid__behind_listen_NEW_USER_CONNECTS)
+{
+	root_only();
+	run(both_drop_body);
+}
+
+/* The client stays root. */
+static void server_drops_body(const struct two_process *self)
+{
+	struct side s;
+
+	begin(&s, self, 0);
+	if (self->number == SERVER)
+		become_nobody();
+	two_wait(self);
+	if (self->number == CLIENT) {
+		ask(&s, "hello");
+		take_status(s.ch, RDMA_CM_EVENT_REJECTED, 8);
+	}
+	two_wait(self);
+	assert_false(is_readable(s.ch));
+	end(&s);
+}
+
+TEST(setuid__behind_listen_FORMER_USER_REFUSED)
+{
+	struct two_process p[2] = {0};
+
+	root_only();
+	two_run(p, server_drops_body);
+	assert_int_equal(two_count(&p[CLIENT], "is a process of user 65534: "
+					       "not connected to by user 0"),
+			 1);
+}
+
 /* ---- a stopped process ---------------------------------------------- */
 
 static void wait_until_stopped(pid_t pid)
