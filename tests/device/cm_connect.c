@@ -291,19 +291,31 @@ FX_TEST(establish__by_hand)
 	fx_expect(l->server.cq, 1, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* Moves a QP made by hand as far as the id says. */
-static void move_by_hand(struct rdma_cm_id *id, struct ibv_qp *qp)
+/* Moves a QP made by hand as far as the id says. Returns the PSN of the first
+ * packet that the QP sends. */
+static uint32_t move_by_hand(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR,
 						   IBV_QPS_RTS};
+	struct ibv_qp_attr attr;
+	int mask;
 
 	for (unsigned i = 0; i < FX_COUNT(states); ++i) {
-		struct ibv_qp_attr attr = {.qp_state = states[i]};
-		int mask;
-
+		attr = (struct ibv_qp_attr){.qp_state = states[i]};
 		assert_int_equal(rdma_init_qp_attr(id, &attr, &mask), 0);
 		assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
 	}
+	return attr.sq_psn;
+}
+
+/* Returns the PSN of the first packet that the id expects. */
+static uint32_t expected_psn(struct rdma_cm_id *id)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	int mask;
+
+	assert_int_equal(rdma_init_qp_attr(id, &attr, &mask), 0);
+	return attr.rq_psn;
 }
 
 /*
@@ -324,6 +336,7 @@ FX_TEST(accept__behind_a_move_to_rts_by_hand)
 				       .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
+	uint32_t psn;
 
 	cm_post_recv(&l->client, 1);
 	cm_request(l, NULL, 0);
@@ -331,10 +344,11 @@ FX_TEST(accept__behind_a_move_to_rts_by_hand)
 	l->server.pd = fx_pd();
 	mr = fx_mr(l->server.pd, 64, FX_ALL_ACCESS);
 	qp = fx_qp(l->server.pd, &init);
-	move_by_hand(l->server.id, qp);
+	psn = move_by_hand(l->server.id, qp);
 	param.qp_num = qp->qp_num;
 	assert_int_equal(rdma_accept(l->server.id, &param), 0);
 	cm_established(l);
+	assert_int_equal(expected_psn(l->client.id), psn);
 	sge = (struct ibv_sge){(uintptr_t)mr->addr, 8, mr->lkey};
 	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
 	fx_expect(l->client.cq, 1, IBV_WC_SUCCESS);
