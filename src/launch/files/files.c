@@ -79,33 +79,25 @@ static mode_t files_mode(int flags, va_list ap)
 
 /* --- open */
 
-#define OPEN(name)                                                  \
-	EXPORT int name(const char *path, int flags, ...)           \
-	{                                                           \
-		char buf[PATH_MAX];                                 \
-		mode_t mode;                                        \
-		va_list ap;                                         \
-                                                                    \
-		va_start(ap, flags);                                \
-		mode = files_mode(flags, ap);                       \
-		va_end(ap);                                         \
-		return NEXT(int (*)(const char *, int, ...), #name, \
-			    files_shown(path, buf), flags, mode);   \
+/* A function that opens a path, with parameters of their types before the path,
+ * each of which ends with a comma. */
+#define OPEN_BEHIND(name, parameters, types, arguments)                     \
+	EXPORT int name(parameters const char *path, int flags, ...)        \
+	{                                                                   \
+		char buf[PATH_MAX];                                         \
+		mode_t mode;                                                \
+		va_list ap;                                                 \
+                                                                            \
+		va_start(ap, flags);                                        \
+		mode = files_mode(flags, ap);                               \
+		va_end(ap);                                                 \
+		return NEXT(int (*)(types const char *, int, ...), #name,   \
+			    arguments files_shown(path, buf), flags, mode); \
 	}
+#define COMMA ,
 
-#define OPENAT(name)                                                          \
-	EXPORT int name(int dir, const char *path, int flags, ...)            \
-	{                                                                     \
-		char buf[PATH_MAX];                                           \
-		mode_t mode;                                                  \
-		va_list ap;                                                   \
-                                                                              \
-		va_start(ap, flags);                                          \
-		mode = files_mode(flags, ap);                                 \
-		va_end(ap);                                                   \
-		return NEXT(int (*)(int, const char *, int, ...), #name, dir, \
-			    files_shown(path, buf), flags, mode);             \
-	}
+#define OPEN(name)   OPEN_BEHIND(name, , , )
+#define OPENAT(name) OPEN_BEHIND(name, int dir COMMA, int COMMA, dir COMMA)
 
 /* A function that begins with a path, has a second argument, and no more. */
 #define PATH_AND(result, name, type)                              \
