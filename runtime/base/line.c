@@ -12,7 +12,7 @@
 
 /* ----------------------------------------------------------- the memory --- */
 
-static size_t line_whole_lines(size_t bytes)
+size_t rt_line_round_up(size_t bytes)
 {
 	return (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
 }
@@ -25,7 +25,7 @@ static uint32_t line_slots_of(uint32_t places)
 /* Returns the bytes of the line's ring, which is in front. */
 static size_t line_ring_bytes(uint32_t slots)
 {
-	return line_whole_lines(rt_turn_line_size((uint16_t)slots) *
+	return rt_line_round_up(rt_turn_line_size((uint16_t)slots) *
 				sizeof(uint16_t));
 }
 
@@ -34,7 +34,7 @@ size_t rt_line_bytes(const struct rt_line_size *size)
 	uint32_t slots = line_slots_of(size->places);
 
 	return line_ring_bytes(slots) + sizeof(struct rt_line) +
-	       line_whole_lines((size_t)slots * size->stride);
+	       rt_line_round_up((size_t)slots * size->stride);
 }
 
 /* Uses calloc(), which knows which pages are zeroed already; the pointer that

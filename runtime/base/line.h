@@ -88,6 +88,8 @@ struct rt_line_size {
 
 /* Returns the bytes of a line, in whole cache lines. */
 size_t rt_line_bytes(const struct rt_line_size *size);
+/* Returns bytes rounded up to whole cache lines. */
+size_t rt_line_round_up(size_t bytes);
 /* Allocates zeroed memory that begins with a cache line. NULL: no memory. Pages
  * without a write stay unused. */
 void *rt_line_alloc(size_t bytes);

@@ -28,17 +28,12 @@ static struct rt_line_size rings_line_of(const struct rpma_rt_conn *conn,
 	return line;
 }
 
-static size_t rings_whole_lines(size_t bytes)
-{
-	return (bytes + RT_CACHE_LINE - 1) / RT_CACHE_LINE * RT_CACHE_LINE;
-}
-
 /* Takes `bytes` bytes of the block, in whole cache lines. */
 static void *rings_carve(char **block, size_t bytes)
 {
 	void *memory = *block;
 
-	*block += rings_whole_lines(bytes);
+	*block += rt_line_round_up(bytes);
 	return memory;
 }
 
@@ -46,14 +41,14 @@ int rt_rings_new(struct rpma_rt_conn *conn, const uint32_t depths[2],
 		 uint32_t waiting)
 {
 	size_t kept = ((size_t)depths[0] + depths[1]) * sizeof(struct rt_kept);
-	size_t bytes = rings_whole_lines(kept);
+	size_t bytes = rt_line_round_up(kept);
 	struct rt_line_size sizes[2];
 	char *block;
 	int i;
 
 	for (i = 0; i < 2; i++) {
 		sizes[i] = rings_line_of(conn, i, depths[i], waiting);
-		bytes += rings_whole_lines(rt_ledger_bytes(depths[i])) +
+		bytes += rt_line_round_up(rt_ledger_bytes(depths[i])) +
 			 rt_line_bytes(&sizes[i]);
 	}
 	block = rt_line_alloc(bytes);
