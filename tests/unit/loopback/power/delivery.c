@@ -258,18 +258,10 @@ static void fetch(struct world *w)
 {
 	const struct link *l = &w->link[0];
 	struct ibv_sge sge = {(uintptr_t)w->file + AT, RANGE, w->mr[0]->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = 1,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_RDMA_READ,
-					 .send_flags = IBV_SEND_SIGNALED,
-				 };
+	struct ibv_send_wr wr = request_of(IBV_WR_RDMA_READ, &sge);
 
-	wr.wr.rdma.remote_addr = l->addr + AT;
-	wr.wr.rdma.rkey = l->rkey;
-	assert_int_equal(ibv_post_send(l->end->qp, &wr, &bad), 0);
-	end_expect(l->end, 1, IBV_WC_SUCCESS);
+	link_lead(l, &wr, AT);
+	end_run(l->end, &wr);
 }
 
 TEST(read__brings_bytes_that_may_be_lost)
@@ -284,18 +276,10 @@ static void fetch_word(struct world *w)
 {
 	const struct link *l = &w->link[0];
 	struct ibv_sge sge = {(uintptr_t)w->file + AT, 8, w->mr[0]->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = 1,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-					 .send_flags = IBV_SEND_SIGNALED,
-				 };
+	struct ibv_send_wr wr = request_of(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge);
 
-	wr.wr.atomic.remote_addr = l->addr + AT;
-	wr.wr.atomic.rkey = l->rkey;
-	assert_int_equal(ibv_post_send(l->end->qp, &wr, &bad), 0);
-	end_expect(l->end, 1, IBV_WC_SUCCESS);
+	link_lead(l, &wr, AT);
+	end_run(l->end, &wr);
 }
 
 TEST(atomic__brings_a_word_that_may_be_lost)
@@ -317,13 +301,7 @@ static void datagram(struct world *w)
 		{(uintptr_t)w->file + DATAGRAM_AT, RANGE + 40, w->mr[0]->lkey},
 		{(uintptr_t)from->buf + AT, RANGE, from->mr->lkey}};
 	struct ibv_recv_wr *bad_recv, recv = {.sg_list = sge, .num_sge = 1};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = 1,
-					 .sg_list = sge + 1,
-					 .num_sge = 1,
-					 .opcode = IBV_WR_SEND,
-					 .send_flags = IBV_SEND_SIGNALED,
-				 };
+	struct ibv_send_wr wr = request_of(IBV_WR_SEND, sge + 1);
 
 	end_swap_qp(from, IBV_QPT_UD);
 	end_swap_qp(to, IBV_QPT_UD);
@@ -336,8 +314,7 @@ static void datagram(struct world *w)
 	wr.wr.ud.remote_qpn = to->qp->qp_num;
 	wr.wr.ud.remote_qkey = QKEY;
 	bytes_fill(from->buf, AT, RANGE, 1);
-	assert_int_equal(ibv_post_send(from->qp, &wr, &bad), 0);
-	end_expect(from, 1, IBV_WC_SUCCESS);
+	end_run(from, &wr);
 	while (ibv_poll_cq(to->cq, 1, &(struct ibv_wc){0}) == 0)
 		;
 }
@@ -407,22 +384,17 @@ static void write_read_write(struct world *w)
 {
 	struct link *l = &w->link[0];
 	struct ibv_sge sge = {(uintptr_t)l->end->buf, RANGE, l->end->mr->lkey};
-	struct ibv_send_wr *bad, wr[3] = {{0}};
+	struct ibv_send_wr *bad, wr[3];
 
-	bytes_fill(l->end->buf, AT, 2 * RANGE, 1);
 	for (int i = 0; i < 3; i++) {
+		wr[i] = request_of(
+			i == 1 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &sge);
+		link_lead(l, &wr[i], i == 2 ? 2 * AT : AT);
 		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
-		wr[i].sg_list = &sge;
-		wr[i].num_sge = 1;
-		wr[i].opcode = IBV_WR_RDMA_WRITE;
-		wr[i].wr.rdma.rkey = l->rkey;
-		wr[i].wr.rdma.remote_addr = l->addr + AT;
+		wr[i].send_flags = i < 2 ? 0 : IBV_SEND_SIGNALED;
 	}
 	bytes_fill(l->end->buf, AT, RANGE, 1);
 	memmove(l->end->buf, l->end->buf + AT, RANGE);
-	wr[1].opcode = IBV_WR_RDMA_READ;
-	wr[2].wr.rdma.remote_addr = l->addr + 2 * AT;
-	wr[2].send_flags = IBV_SEND_SIGNALED;
 	ibv_post_send(l->end->qp, wr, &bad);
 	end_wait(l->end); /* between two processes: with an error */
 }

@@ -43,25 +43,48 @@ static char path[64];
 
 /* --- requests */
 
+struct ibv_send_wr request_of(enum ibv_wr_opcode opcode, struct ibv_sge *piece)
+{
+	return (struct ibv_send_wr){
+		.wr_id = 1,
+		.sg_list = piece,
+		.num_sge = piece->length ? 1 : 0,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+}
+
+void link_lead(const struct link *l, struct ibv_send_wr *wr, uint32_t at)
+{
+	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	    wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr->wr.atomic.remote_addr = l->addr + at;
+		wr->wr.atomic.rkey = l->rkey;
+	} else {
+		wr->wr.rdma.remote_addr = l->addr + at;
+		wr->wr.rdma.rkey = l->rkey;
+	}
+}
+
+void end_run(const struct end *end, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	assert_int_equal(ibv_post_send(end->qp, wr, &bad), 0);
+	end_expect(end, 1, IBV_WC_SUCCESS);
+}
+
 void link_post(struct link *l, enum ibv_wr_opcode opcode, uint32_t at,
 	       uint32_t len, unsigned version)
 {
 	struct ibv_sge sge = {(uintptr_t)l->end->buf + at, len,
 			      l->end->mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = 1,
-					 .sg_list = &sge,
-					 .num_sge = len ? 1 : 0,
-					 .opcode = opcode,
-					 .send_flags = IBV_SEND_SIGNALED,
-				 };
+	struct ibv_send_wr wr = request_of(opcode, &sge);
 
 	if (opcode != IBV_WR_RDMA_READ)
 		bytes_fill(l->end->buf, at, len, version);
-	wr.wr.rdma.remote_addr = l->addr + at;
-	wr.wr.rdma.rkey = l->rkey;
-	assert_int_equal(ibv_post_send(l->end->qp, &wr, &bad), 0);
-	end_expect(l->end, 1, IBV_WC_SUCCESS);
+	link_lead(l, &wr, at);
+	end_run(l->end, &wr);
 }
 
 static uint64_t word_of(uint32_t at, unsigned version)
@@ -78,21 +101,13 @@ void link_atomic(struct link *l, enum ibv_wr_opcode opcode, uint32_t at)
 {
 	uint64_t before = word_of(at, 0), after = word_of(at, 1);
 	struct ibv_sge sge = {(uintptr_t)l->end->buf, 8, l->end->mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = 1,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .opcode = opcode,
-					 .send_flags = IBV_SEND_SIGNALED,
-				 };
+	struct ibv_send_wr wr = request_of(opcode, &sge);
 
-	wr.wr.atomic.remote_addr = l->addr + at;
-	wr.wr.atomic.rkey = l->rkey;
+	link_lead(l, &wr, at);
 	wr.wr.atomic.compare_add =
 		opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? before : after - before;
 	wr.wr.atomic.swap = after;
-	assert_int_equal(ibv_post_send(l->end->qp, &wr, &bad), 0);
-	end_expect(l->end, 1, IBV_WC_SUCCESS);
+	end_run(l->end, &wr);
 }
 
 void link_write(struct link *l, uint32_t at, uint32_t len, unsigned version)

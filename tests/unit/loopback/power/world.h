@@ -56,6 +56,14 @@ extern unsigned world_seeds;
  */
 void world_expect(const struct scenario *scenario, int outcomes);
 
+/* Returns a signaled request with wr_id 1 for a single piece; the piece stays the
+ * caller's, and an empty piece is left out. */
+struct ibv_send_wr request_of(enum ibv_wr_opcode opcode, struct ibv_sge *piece);
+/* Leads a request for memory to the file of the link, from the byte at. */
+void link_lead(const struct link *l, struct ibv_send_wr *wr, uint32_t at);
+/* Posts the request, and waits until the request completes with success. */
+void end_run(const struct end *end, struct ibv_send_wr *wr);
+
 /* Requests of a connection, each completed with success. */
 void link_post(struct link *l, enum ibv_wr_opcode opcode, uint32_t at,
 	       uint32_t len, unsigned version);
