@@ -56,8 +56,8 @@ extern unsigned world_seeds;
  */
 void world_expect(const struct scenario *scenario, int outcomes);
 
-/* Returns a signaled request with wr_id 1 for a single piece; the piece stays the
- * caller's, and an empty piece is left out. */
+/* Returns a signaled request with wr_id 1 for a single piece, which stays the
+ * caller's. An empty piece is left out. */
 struct ibv_send_wr request_of(enum ibv_wr_opcode opcode, struct ibv_sge *piece);
 /* Leads a request for memory to the file of the link, from the byte at. */
 void link_lead(const struct link *l, struct ibv_send_wr *wr, uint32_t at);
