@@ -11,7 +11,7 @@
 #include <string.h>
 #include "cm.h"
 
-/* What a rejection by the server, and one for want of a listener, say. */
+/* The status of a rejection by the server, and without a listener. */
 #define REJ_CONSUMER	    28
 #define REJ_INVALID_SERVICE 8
 /* How much private data each message carries at most over RDMA_PS_TCP. */
@@ -163,7 +163,7 @@ FX_TEST(resolve_route__before_address_EINVAL)
 	assert_int_equal(errno, EINVAL);
 }
 
-/* TEST-NET-3: nobody has it. Which of the errors tells so is the device's. */
+/* TEST-NET-3 is no host's. The device chooses among the errors. */
 FX_TEST(resolve_addr__of_nobody_fails)
 {
 	struct rdma_cm_id *id = cm_id(cm_channel());
@@ -214,7 +214,7 @@ FX_TEST(request_id__has_the_context_of_its_listener)
 	assert_int_equal(rdma_reject(seen.id, NULL, 0), 0);
 }
 
-/* The server's receive is posted before it accepts: that is what it is for. */
+/* The server posts the receive before the accept, for an early message. */
 FX_TEST(recv__before_accept_gets_the_first_message)
 {
 	struct cm_link *l = cm_link_init();
@@ -250,7 +250,7 @@ FX_TEST(qp_states__follow_the_connection)
 	assert_int_equal(l->client.id->qp->state, IBV_QPS_ERR);
 }
 
-/* A client that manages its QP itself: CONNECT_RESPONSE, then establish. */
+/* A client with a QP of its own: CONNECT_RESPONSE, then establish. */
 FX_TEST(establish__by_hand)
 {
 	struct cm_link *l = cm_link_init();
@@ -291,8 +291,8 @@ FX_TEST(establish__by_hand)
 	fx_expect(l->server.cq, 1, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* Moves a QP made by hand as far as the id says. Returns the PSN of the first
- * packet that the QP sends. */
+/* Moves a QP made by hand as far as the id says. Returns the first PSN of the
+ * QP's requests. */
 static uint32_t move_by_hand(struct rdma_cm_id *id, struct ibv_qp *qp)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR,
@@ -308,7 +308,7 @@ static uint32_t move_by_hand(struct rdma_cm_id *id, struct ibv_qp *qp)
 	return attr.sq_psn;
 }
 
-/* Returns the PSN of the first packet that the id expects. */
+/* Returns the first PSN of the requests for the id. */
 static uint32_t expected_psn(struct rdma_cm_id *id)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
