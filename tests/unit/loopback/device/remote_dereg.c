@@ -11,11 +11,11 @@
 #include "meet.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define SIZE 65536u /* of the memory that goes: messages of four parts */
 
@@ -27,6 +27,7 @@ static unsigned rounds = 40;
 struct owner {
 	struct meet m;
 	_Atomic bool is_over;
+	_Atomic unsigned polls;
 	unsigned seed;
 };
 
@@ -36,9 +37,11 @@ static void *poll_until_the_end(void *arg)
 	struct owner *o = arg;
 	struct ibv_wc wc;
 
-	/* relaxed: nothing else is told */
-	while (!atomic_load_explicit(&o->is_over, memory_order_relaxed))
+	/* relaxed, both: nothing else is told */
+	while (!atomic_load_explicit(&o->is_over, memory_order_relaxed)) {
 		ibv_poll_cq(o->m.end.cq, 1, &wc);
+		atomic_fetch_add_explicit(&o->polls, 1, memory_order_relaxed);
+	}
 	return NULL;
 }
 
@@ -72,6 +75,16 @@ static void post_receives(struct meet *m, void *mem, struct ibv_mr *mr)
 		assert_int_equal(ibv_post_recv(m->end.qp, &wr, &bad), 0);
 }
 
+/* Waits until the other thread has polled so often. */
+static void wait_polls(struct owner *o, unsigned n)
+{
+	/* relaxed: a count */
+	unsigned from = atomic_load_explicit(&o->polls, memory_order_relaxed);
+
+	while (atomic_load_explicit(&o->polls, memory_order_relaxed) - from < n)
+		sched_yield();
+}
+
 static void own(struct owner *o, bool destroys)
 {
 	struct meet *m = &o->m;
@@ -81,7 +94,6 @@ static void own(struct owner *o, bool destroys)
 		m->end.pd, mem, SIZE,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
-	struct timespec life = {.tv_nsec = rand_r(&o->seed) % 100000};
 	struct meet_side mine;
 
 	assert_non_null(mr);
@@ -90,7 +102,7 @@ static void own(struct owner *o, bool destroys)
 	meet_connect(m, &opts);
 	post_receives(m, mem, mr);
 	two_wait(m->self);
-	nanosleep(&life, NULL);
+	wait_polls(o, (unsigned)rand_r(&o->seed) % 1000);
 	if (destroys)
 		assert_int_equal(ibv_destroy_qp(m->end.qp), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);

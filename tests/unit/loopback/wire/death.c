@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -172,22 +171,22 @@ static void killed_at(enum lb_point point, uint32_t times)
 	end_fini(&end);
 }
 
-/* Anywhere, under load in both directions; the times follow from a seed. */
+/* Anywhere, under load in both directions; a seed chooses a number of requests
+ * of the killed process. */
 TEST(kill__at_any_time)
 {
 	for (uint64_t i = 0; i < rounds; i++) {
-		struct timespec nap = {.tv_nsec = 0};
 		struct end end;
 		pthread_t asker;
 		uint32_t n;
 		pid_t pid;
 
 		memset(diary, 0, sizeof(*diary));
-		nap.tv_nsec = (long)(lb_random_mix(seed + i) % 5000000);
 		pid = begin(&end);
 		assert_int_equal(pthread_create(&asker, NULL, ask_all, &end),
 				 0);
-		nanosleep(&nap, NULL);
+		end_wait(&diary->published[LB_POINT_REQ_TAIL],
+			 (uint32_t)(lb_random_mix(seed + i) % 4000));
 		kill(pid, SIGKILL);
 		pthread_join(asker, NULL);
 		end_wait(&end.deads, 1);
