@@ -250,6 +250,31 @@ TEST(sandbox__A_NUMBER_and_a_line)
 		fail_msg("said: %s", said);
 }
 
+/* Takes every number of a network that has the number of this process. */
+static void take_all_numbers(void)
+{
+	char name[LB_PARTS_NAME];
+
+	lb_socket_set_network((uint32_t)getpid());
+	for (unsigned n = 1; n <= LB_PARTS_NUMBERS; n++) {
+		lb_parts_name(name, n);
+		if (lb_socket_listen(name) < 0)
+			_exit(98);
+	}
+}
+
+TEST(numbers__all_taken_A_LINE_with_what_to_do)
+{
+	char said[4096];
+
+	assert_int_equal(in_child(take_all_numbers, number_without_sockets,
+				  NULL, 0, said, sizeof(said)),
+			 0);
+	if (!strstr(said, "all 254 numbers of processes") ||
+	    !strstr(said, "rpma-loopback --network"))
+		fail_msg("said: %s", said);
+}
+
 static void before(void)
 {
 	lb_nic_fork(LB_FORK_BEFORE);
