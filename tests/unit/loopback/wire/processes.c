@@ -21,11 +21,13 @@
 
 #include "base/process.h"
 #include "wire/hello.h"
+#include "wire/links.h"
 #include "wire/segment.h"
 #include "wire/socket.h"
 
 #define NOBODY_USER  65534
 #define ANOTHER_USER 65533
+#define A_NUMBER     200 /* of a process */
 
 /*
  * Runs body in a child; returns the result, and the text of the child in
@@ -272,6 +274,37 @@ TEST(numbers__all_taken_A_LINE_with_what_to_do)
 			 0);
 	if (!strstr(said, "all 254 numbers of processes") ||
 	    !strstr(said, "rpma-loopback --network"))
+		fail_msg("said: %s", said);
+}
+
+/* Keeps links to more processes than a process may have links to; all of these
+ * processes have ended. Returns 0 if the links were as many as allowed. */
+static unsigned keep_links(unsigned number)
+{
+	struct lb_link *link;
+	struct end end;
+	unsigned i;
+
+	end_init(&end);
+	for (i = 0; i <= LB_PARTS_LINKS; i++) {
+		link = lb_links_find(end.nic, number);
+		if (!link)
+			break;
+		lb_links_leave(end.nic, link, 0);
+	}
+	return i != LB_PARTS_LINKS || lb_links_find(end.nic, number);
+}
+
+TEST(links__to_ended_processes_A_LINE_with_what_to_do)
+{
+	const char *words = "no link to a further process";
+	char said[4096];
+
+	assert_int_equal(in_child(be_the_same, keep_links, NULL, A_NUMBER, said,
+				  sizeof(said)),
+			 0);
+	if (!strstr(said, words) || !strstr(said, "Destroy them") ||
+	    strstr(strstr(said, words) + 1, words))
 		fail_msg("said: %s", said);
 }
 
