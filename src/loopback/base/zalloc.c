@@ -22,16 +22,24 @@ void *lb_zalloc(size_t size)
 	return mem;
 }
 
+/* bytes up to which zeroed memory of the heap costs less than fresh pages */
+#define OF_HEAP ((size_t)64 * 1024)
+
 void *lb_zalloc_pages(size_t size)
 {
-	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *pages;
 
+	if (size <= OF_HEAP)
+		return lb_zalloc(size);
+	pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return pages != MAP_FAILED ? pages : NULL;
 }
 
 void lb_zalloc_free_pages(void *pages, size_t size)
 {
-	if (pages)
+	if (size <= OF_HEAP)
+		free(pages);
+	else if (pages)
 		munmap(pages, size);
 }
