@@ -88,3 +88,15 @@ void lb_turn_empty(struct lb_turn *turn)
 	else if (now - turn->since >= turn->patience)
 		offer(turn, now);
 }
+
+bool lb_turn_waited(struct lb_turn *turn, bool found)
+{
+	if (found)
+		lb_turn_found(turn);
+	else
+		lb_turn_empty(turn);
+	if (!turn->is_taken || !turn->is_long)
+		return false;
+	*turn = (struct lb_turn){0};
+	return true;
+}

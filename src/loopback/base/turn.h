@@ -67,6 +67,13 @@ extern _Thread_local struct lb_turn lb_turn_mine;
 void lb_turn_found(struct lb_turn *turn);
 /* LB_TURN_POLLS more have found nothing. */
 void lb_turn_empty(struct lb_turn *turn);
+/*
+ * Counts a look of a thread that waits for some tens of microseconds at a time.
+ * Returns true if the CPU was kept for long after an offer: the caller has to
+ * end the wait. The next wait begins with the first patience, because a thread
+ * with a patience longer than a wait would never offer the CPU again.
+ */
+bool lb_turn_waited(struct lb_turn *turn, bool found);
 
 /* Counts a poll, and offers the CPU if the patience is over. No lock held. */
 static inline void lb_turn_polled(struct lb_turn *turn, bool found)

@@ -325,16 +325,14 @@ static void arm_all(void *arg, struct lb_run *run)
  */
 static void offer_cpu(struct round *r)
 {
-	if (r->did)
-		lb_turn_found(&r->turn);
-	else
-		lb_turn_empty(&r->turn);
+	const bool is_kept = lb_turn_waited(&r->turn, r->did);
+
 	if (r->did && r->now - r->offered >= TICK_NS) {
 		/* the program may poll, on this CPU */
 		sched_yield();
 		r->offered = r->now;
 	}
-	if (!r->turn.is_taken || !r->turn.is_long)
+	if (!is_kept)
 		return;
 	r->now = lb_clock_real_now();
 	if (polls(r, &r->bell)) {

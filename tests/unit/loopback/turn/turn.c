@@ -152,4 +152,25 @@ TEST(offer__CPU_kept_and_found_LATER)
 	assert_in_range(until_offer(&turn), US, 4 * US);
 }
 
+/* By a thread that computes; each later wait has offers all the same. */
+TEST(wait__CPU_kept_before_OFFERS_AS_SOON_AS_AT_FIRST)
+{
+	struct lb_turn turn = begin(3 * MS);
+	uint64_t end;
+
+	for (int i = 0; i < 10; i++) {
+		while (!lb_turn_waited(&turn, false))
+			now_ns += 50;
+		lb_turn_waited(&turn, i % 2);
+	}
+	away_ns = 3 * US;
+	yields = 0;
+	end = now_ns + 10 * US;
+	while (now_ns < end) {
+		assert_false(lb_turn_waited(&turn, false));
+		now_ns += 50;
+	}
+	assert_int_equal(yields, 1);
+}
+
 TEST_MAIN()
