@@ -20,7 +20,8 @@
 
 #define BUCKETS	 65536
 #define SRQ_SIZE 512
-#define DRAIN_S	 5 /* for clients that do not close */
+#define SLOT	 (KV_MESSAGE + 64) /* not all in the same sets of a cache */
+#define DRAIN_S	 5		   /* for clients that do not close */
 
 static struct server server = {.threads.srq_size = SRQ_SIZE,
 			       .patience_ms = 10000};
@@ -60,22 +61,21 @@ static int open_server(const char *address)
 	    TRY(store_open(&server.store, &server.arena, BUCKETS)) ||
 	    TRY(rpma_rt_new(&cfg, &threads->rt)))
 		return 1;
+	server.arena.has_one_thread = worker_count == 1;
 	server.bye = arena_take(&server.arena, KV_MESSAGE);
 	kv_answer_write(&bye, server.arena.memory + server.bye, &place);
 	return 0;
 }
 
-/* Makes the slots: for the receives of all workers, and for the requests of all
- * clients, which keep their slots until the answers are sent. */
+/* Makes the slots: receives, requests in queues, answers of all clients. */
 static int open_pool(void)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 
 	cfg.peer = threads->peer;
-	cfg.slot_size = KV_MESSAGE;
-	cfg.count = (uint32_t)(SRQ_SIZE * worker_count +
-			       WINDOW * worker_count * server.clients_max);
-	cfg.sends = RPMA_RT_POOL_NO_SENDS; /* answers: in slots of requests */
+	cfg.slot_size = SLOT;
+	cfg.sends = (uint32_t)(WINDOW * worker_count * server.clients_max);
+	cfg.count = (uint32_t)(SRQ_SIZE * worker_count) + 2 * cfg.sends;
 	return TRY(rpma_rt_pool_new(threads->rt, &cfg, &threads->pool));
 }
 
@@ -99,8 +99,7 @@ static int listen_at(const char *address, const char *port,
 	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
 	uint16_t number = 0;
 
-	/* an answer and a write or a read for each request, and KV_BYE; beyond,
-	 * jobs wait in the line of the client */
+	/* an answer and a write or a read for each request, and KV_BYE */
 	cfg.sq_size = 2 * WINDOW + 1;
 	cfg.waiting = RPMA_RT_NO_WAITING;
 	cfg.keepalive_ms = 2000;
@@ -165,8 +164,7 @@ static int close_server(void)
 {
 	int ret = workers_close(threads);
 
-	if (threads->pool != NULL)
-		ret |= TRY(rpma_rt_pool_delete(&threads->pool));
+	ret |= TRY(rpma_rt_pool_delete(&threads->pool));
 	ret |= TRY(rpma_rt_delete(&threads->rt));
 	store_close(&server.store);
 	if (server.arena.used > KV_MESSAGE) /* all but the piece of KV_BYE */

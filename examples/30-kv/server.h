@@ -16,9 +16,10 @@
 #include <rpma_rt.h>
 
 #include "../common/kv_store.h"
+#include "../common/outbox.h"
 #include "../common/workers.h"
 
-#define WINDOW 16 /* requests of a client without an answer */
+#define WINDOW OUTBOX_WINDOW
 
 struct server {
 	struct workers threads; /* slots of the pool: messages, each way */

@@ -2,12 +2,10 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * worker.c: a request is a job of the connection until the answer is posted.
- * The answer is written into the slot of the request, and the send takes the
- * slot. Jobs with something to post are in a line, from which the worker posts
- * after each batch of items. A post that is refused leaves the job there, until
- * WRITABLE: before ESTABLISHED, or while the client does not take its answers.
- * A client has WINDOW jobs, so no line is longer.
+ * worker.c: an answer goes to the outbox of the connection, which the worker
+ * posts after each batch of items. What a post refuses goes on at WRITABLE:
+ * before ESTABLISHED, or while the client does not take its answers. A client
+ * has WINDOW requests without an answer, so no outbox is longer.
  */
 
 #include "server.h"
@@ -21,28 +19,24 @@
 #define BATCH	 32
 #define SWEEP_MS 200
 
+/* A request with an offer, until the value is stored, or the write posted. */
 struct job {
-	struct client *client;
-	STAILQ_ENTRY(job) next; /* free, or in line */
-	struct rpma_rt_lease lease;
-	struct kv_request request; /* points into the lease */
+	struct value *value; /* NULL: the job is free */
 	struct offer offer;
-	struct value *value; /* to be read from, or written into, the offer */
+	struct kv_request request; /* of a PUT, points to the key below */
 	uint64_t deadline_ns;
-	size_t answer_len; /* 0: the value is to be read first */
+	uint8_t key[KV_KEY_MAX];
 };
-
-STAILQ_HEAD(jobs, job);
 
 struct client {
 	struct worker *worker;
 	struct rpma_rt_conn *conn;
 	LIST_ENTRY(client) next;
-	struct job jobs[WINDOW];
-	struct jobs free, line;
 	uint64_t heard_ns; /* the last sign of life */
-	int busy;	   /* jobs that are not free */
+	int busy;	   /* requests whose answers are not posted */
 	bool is_up, is_closing, owes_bye;
+	struct outbox outbox;
+	struct job jobs[WINDOW];
 };
 
 static void client_close(struct client *client)
@@ -51,91 +45,74 @@ static void client_close(struct client *client)
 	rpma_rt_conn_close(client->conn);
 }
 
+/* Closes the connection of a client that breaks the protocol. */
+static void broken(struct client *client)
+{
+	client->worker->stats.broken++;
+	client_close(client);
+}
+
 /* ---------------------------------------------------------------- jobs --- */
 
-static struct job *job_take(struct client *client,
-			    const struct rpma_rt_lease *lease)
+/* Takes a job for the value, whose reference the call takes, with the offer of
+ * the request. Bytes that are no offer: returns NULL. */
+static struct job *job_take(struct client *client, struct kv_request *request,
+			    struct value *value)
 {
-	struct job *job = STAILQ_FIRST(&client->free);
+	struct job *job = client->jobs;
 
-	if (job == NULL)
-		return NULL;
-	STAILQ_REMOVE_HEAD(&client->free, next);
-	client->busy++;
-	*job = (struct job){.client = client, .lease = *lease};
-	return job;
+	while (job->value != NULL) /* a client has a job for each request */
+		job++;
+	if (offer_read(&request->value, request->value_len, &job->offer)) {
+		job->value = value;
+		return job;
+	}
+	value_unref(value);
+	broken(client);
+	return NULL;
 }
 
-/* Frees a job whose lease and value belong to the device, or are released. */
 static void job_free(struct job *job)
 {
-	struct client *client = job->client;
-
 	offer_free(&job->offer);
-	STAILQ_INSERT_HEAD(&client->free, job, next);
-	client->busy--;
+	job->value = NULL;
 }
 
-static void job_drop(struct job *job)
+/* Ends the job whose write was posted: the completion drops the value. */
+static void job_posted(struct client *client, const struct rpma_rt_wr *write)
 {
-	rpma_rt_lease_release(&job->lease);
-	if (job->value != NULL)
-		value_unref(job->value);
+	struct job *job = client->jobs;
+
+	while (job->value == NULL || job->offer.mr != write->remote)
+		job++;
 	job_free(job);
 }
 
-/* Prepares what the job needs next; returns how many work requests. The context
- * of a read is the number of the job from 1 on, that of a write the value. */
-static int job_prep(const struct job *job, struct rpma_rt_wr *wrs)
-{
-	struct client *client = job->client;
-	struct rpma_mr_local *mr = client->worker->server->arena.mr;
-	struct value *value = job->value;
-
-	if (job->answer_len > 0 && value == NULL) {
-		rpma_rt_prep_send_lease(wrs, &job->lease, job->answer_len, 0);
-		return 1;
-	}
-	if (job->answer_len == 0) {
-		offer_prep_pull(wrs, &job->offer, mr, value->offset, value->len,
-				(uint64_t)(job - client->jobs) + 1);
-		return 1;
-	}
-	offer_prep_push(wrs, &job->offer, mr, value->offset, value->len,
-			(uintptr_t)value, &job->lease, job->answer_len);
-	return 2;
-}
-
-/* Posts for the jobs in line, in order, until a post is refused. */
+/* Posts what the outbox has, in order, until a post is refused. */
 static void go_on(struct client *client)
 {
-	struct rpma_rt_wr wrs[2 * WINDOW];
-	struct job *job;
-	int count = 0, taken;
+	struct outbox *outbox = &client->outbox;
+	int taken, i;
 
-	STAILQ_FOREACH(job, &client->line, next)
-	count += job_prep(job, &wrs[count]);
-	if (count == 0 || client->is_closing)
+	if (outbox->waiting == 0 || client->is_closing)
 		return;
-	taken = rpma_rt_post_send(client->conn, wrs, count);
+	taken = rpma_rt_post_send(client->conn, outbox->line, outbox->waiting);
 	if (taken < 0 && taken != RPMA_E_AGAIN)
 		client_close(client); /* or an offer that the device refuses */
-	client->worker->stats.waited += taken < count;
-	while (taken > 0) {
-		job = STAILQ_FIRST(&client->line);
-		STAILQ_REMOVE_HEAD(&client->line, next);
-		taken -= job->answer_len > 0 && job->value != NULL ? 2 : 1;
-		if (job->answer_len > 0)
-			job_free(job);
+	client->worker->stats.waited += taken < outbox->waiting;
+	for (i = 0; i < taken; i++) {
+		client->busy -= outbox->line[i].op == RPMA_RT_OP_SEND;
+		if (outbox->line[i].op == RPMA_RT_OP_WRITE)
+			job_posted(client, &outbox->line[i]);
 	}
+	outbox_posted(outbox, i);
 }
 
-/* Sends KV_BYE: all clients get the same bytes. */
+/* Sends KV_BYE, the same bytes to all; with an error the connection ends. */
 static void say_bye(struct client *client)
 {
 	const struct server *server = client->worker->server;
 
-	/* any other error: the connection ends without */
 	client->owes_bye =
 		rpma_rt_send(client->conn, server->arena.mr, server->bye,
 			     FRAME_HEAD + KV_BODY, RPMA_F_COMPLETION_ON_ERROR,
@@ -144,135 +121,160 @@ static void say_bye(struct client *client)
 
 /* ------------------------------------------------------------ requests --- */
 
-/* Answers with a value, whose reference the call takes, or without. */
-static void answer(struct job *job, enum kv_status status, struct value *value)
+/* Answers: with the bytes of a value that has room, or with the length. */
+static void answer(struct client *client, const struct kv_request *request,
+		   enum kv_status status, const struct value *value)
 {
-	struct kv_answer answer = {.frame = {.kind = KV_ANSWER,
-					     .status = (uint8_t)status,
-					     .id = job->request.frame.id}};
+	uint64_t value_len = value ? value->len : 0;
+	bool has_room = value_len <= KV_ANSWER_MAX;
+	const struct kv_answer answer = {
+		{KV_ANSWER, (uint8_t)status, 0, request->frame.id, NULL, 0},
+		has_room || status != KV_OK ? KV_IN_MESSAGE : KV_BY_OFFER,
+		value_len,
+		NULL};
 	uint8_t *place;
+	size_t len =
+		kv_answer_write(&answer, outbox_place(&client->outbox), &place);
 
-	if (value != NULL) {
-		answer.value_len = value->len;
-		if (value->len <= KV_ANSWER_MAX)
-			answer.how = KV_IN_MESSAGE;
-		else if (job->request.how == KV_BY_OFFER &&
-			 job->request.value_len >= value->len)
-			answer.how = KV_BY_OFFER;
-		else
-			answer.frame.status = KV_LARGE;
-	}
-	job->answer_len = kv_answer_write(&answer, job->lease.data, &place);
-	job->value = answer.how == KV_BY_OFFER ? value : NULL;
-	if (value != NULL && job->value == NULL) {
-		if (answer.frame.status == KV_OK)
-			memcpy(place, value_bytes(value), value->len);
-		value_unref(value);
-	}
-	job->client->worker->stats.pushed += job->value != NULL;
-	STAILQ_INSERT_TAIL(&job->client->line, job, next);
+	if (value != NULL && has_room)
+		memcpy(place, value_bytes(value), value_len);
+	outbox_answer(&client->outbox, len);
 }
 
-/* Stores the value of a job, with the reference of the job. */
-static void put(struct job *job)
+/* Writes a large value into the offer, with the answer behind, as one link. */
+static void push(struct client *client, struct kv_request *request,
+		 struct value *value)
 {
-	struct worker *worker = job->client->worker;
-	struct value *value = job->value;
-	enum kv_status status = KV_OK;
+	const struct job *job = job_take(client, request, value_ref(value));
 
-	job->value = NULL;
-	if (job->deadline_ns < worker->now_ns)
-		status = KV_EXPIRED;
-	else if (!store_put(&worker->server->store, job->request.key,
-			    job->request.key_len, value))
-		status = KV_FULL;
-	worker->stats.stored += status == KV_OK;
-	worker->stats.expired += status == KV_EXPIRED;
-	if (status != KV_OK)
-		value_unref(value);
-	answer(job, status, NULL);
+	if (job == NULL)
+		return;
+	client->worker->stats.pushed++;
+	offer_prep_push(outbox_add(&client->outbox), &job->offer,
+			value->arena->mr, value->offset, value->len,
+			(uintptr_t)value);
+	answer(client, request, KV_OK, value);
 }
 
-static void on_put(struct job *job)
+static void on_get(struct client *client, struct kv_request *request)
 {
-	struct worker *worker = job->client->worker;
-	struct kv_request *request = &job->request;
+	struct store *store = &client->worker->server->store;
+	pthread_mutex_t *lock;
+	struct value *value =
+		store_look(store, request->key, request->key_len, &lock);
+
+	client->worker->stats.gets++;
+	if (value == NULL) {
+		answer(client, request, KV_NONE, NULL);
+		return;
+	}
+	if (value->len > KV_ANSWER_MAX && request->how == KV_BY_OFFER &&
+	    request->value_len >= value->len)
+		push(client, request, value);
+	else
+		answer(client, request,
+		       value->len > KV_ANSWER_MAX ? KV_LARGE : KV_OK, value);
+	store_unlock(store, lock);
+}
+
+/* Stores the value, with the reference of the caller. */
+static void put(struct client *client, const struct kv_request *request,
+		struct value *value)
+{
+	struct worker *worker = client->worker;
+	bool is_stored = store_put(&worker->server->store, request->key,
+				   request->key_len, value);
+
+	if (!is_stored)
+		value_unref(value);
+	worker->stats.stored += is_stored;
+	answer(client, request, is_stored ? KV_OK : KV_FULL, NULL);
+}
+
+/* Reads a value from the offer; pulled() follows. */
+static void pull(struct client *client, struct kv_request *request,
+		 struct value *value)
+{
+	struct worker *worker = client->worker;
+	struct job *job = job_take(client, request, value);
+
+	if (job == NULL)
+		return;
+	worker->stats.pulled++;
+	job->deadline_ns = worker->now_ns + request->frame.left_us * 1000ull;
+	job->request = *request;
+	job->request.key = memcpy(job->key, request->key, request->key_len);
+	/* the context is the number of the job, from 1 on */
+	offer_prep_pull(outbox_add(&client->outbox), &job->offer,
+			value->arena->mr, value->offset, value->len,
+			(uint64_t)(job - client->jobs) + 1);
+}
+
+static void pulled(struct client *client, struct job *job, bool is_read)
+{
+	bool is_late = job->request.frame.left_us > 0 &&
+		       job->deadline_ns < client->worker->now_ns;
+
+	if (is_read && !is_late)
+		put(client, &job->request, job->value);
+	else
+		value_unref(job->value);
+	if (is_read && is_late)
+		answer(client, &job->request, KV_EXPIRED, NULL);
+	client->worker->stats.expired += is_read && is_late;
+	job_free(job);
+}
+
+static void on_put(struct client *client, struct kv_request *request)
+{
+	struct worker *worker = client->worker;
 	bool is_offer = request->how == KV_BY_OFFER;
+	struct value *value;
 
 	worker->stats.puts++;
 	if (request->value_len > KV_VALUE_MAX ||
 	    (is_offer && request->value_len == 0)) {
-		answer(job, KV_INVALID, NULL);
+		answer(client, request, KV_INVALID, NULL);
 		return;
 	}
-	job->value =
-		value_new(&worker->server->arena, (uint32_t)request->value_len);
-	if (job->value == NULL) {
+	value = value_new(&worker->server->arena, (uint32_t)request->value_len);
+	if (value == NULL) {
 		worker->stats.full++;
-		answer(job, KV_FULL, NULL);
+		answer(client, request, KV_FULL, NULL);
 	} else if (is_offer) {
-		worker->stats.pulled++;
-		/* put() when the read is over */
-		STAILQ_INSERT_TAIL(&job->client->line, job, next);
+		pull(client, request, value);
 	} else {
-		memcpy(value_bytes(job->value), request->value.at,
+		memcpy(value_bytes(value), request->value.at,
 		       request->value_len);
-		put(job);
+		put(client, request, value);
 	}
 }
 
-static void on_job(struct job *job)
-{
-	struct worker *worker = job->client->worker;
-	const struct kv_request *request = &job->request;
-	struct store *store = &worker->server->store;
-	struct value *value;
-	bool was_there;
-
-	switch (request->frame.kind) {
-	case KV_GET:
-		worker->stats.gets++;
-		value = store_get(store, request->key, request->key_len);
-		answer(job, value ? KV_OK : KV_NONE, value);
-		return;
-	case KV_PUT:
-		on_put(job);
-		return;
-	default: /* no other kind passes kv_request_read() */
-		worker->stats.deletes++;
-		was_there = store_delete(store, request->key, request->key_len);
-		answer(job, was_there ? KV_OK : KV_NONE, NULL);
-	}
-}
-
-/* Closes the connection of a client that breaks the protocol: with bytes that
- * are no request, or with more requests than the window has. */
+/* Closes, too, a client that sends more requests than the window has. */
 static void on_request(struct client *client, const struct rpma_rt_lease *lease)
 {
 	struct worker *worker = client->worker;
-	struct job *job = client->is_closing ? NULL : job_take(client, lease);
-	struct kv_request *request;
+	struct kv_request request;
+	bool was_there;
 
-	if (job == NULL) {
-		rpma_rt_lease_release(lease);
-		worker->stats.broken += !client->is_closing;
-		client_close(client);
+	if (client->is_closing)
+		return;
+	if (client->busy == WINDOW ||
+	    !kv_request_read(&request, lease->data, lease->len)) {
+		broken(client);
 		return;
 	}
-	request = &job->request;
-	if (!kv_request_read(request, lease->data, lease->len) ||
-	    (request->how == KV_BY_OFFER &&
-	     !offer_read(&request->value, request->value_len, &job->offer))) {
-		worker->stats.broken++;
-		job_drop(job);
-		client_close(client);
-		return;
+	client->busy++;
+	if (request.frame.kind == KV_GET) {
+		on_get(client, &request);
+	} else if (request.frame.kind == KV_PUT) {
+		on_put(client, &request);
+	} else { /* KV_DELETE: no other kind passes kv_request_read() */
+		worker->stats.deletes++;
+		was_there = store_delete(&worker->server->store, request.key,
+					 request.key_len);
+		answer(client, &request, was_there ? KV_OK : KV_NONE, NULL);
 	}
-	job->deadline_ns =
-		request->frame.left_us
-			? worker->now_ns + request->frame.left_us * 1000ull
-			: UINT64_MAX;
-	on_job(job);
 }
 
 /* Ends a read: the value is stored. Ends a write: the answer is on its way. */
@@ -283,10 +285,9 @@ static void on_completion(struct client *client,
 
 	if (number > WINDOW)
 		value_unref(rpma_rt_completion_ptr(item));
-	else if (number > 0 && rpma_rt_completion_is_ok(item))
-		put(&client->jobs[number - 1]);
 	else if (number > 0)
-		job_drop(&client->jobs[number - 1]);
+		pulled(client, &client->jobs[number - 1],
+		       rpma_rt_completion_is_ok(item));
 }
 
 /* -------------------------------------------------------------- clients --- */
@@ -294,37 +295,38 @@ static void on_completion(struct client *client,
 static bool client_new(struct worker *worker, struct rpma_rt_conn *conn)
 {
 	struct client *client = calloc(1, sizeof(*client));
-	int i;
 
-	if (client == NULL || rpma_rt_conn_set_user(conn, client)) {
+	if (client == NULL ||
+	    !outbox_open(&client->outbox, worker->server->threads.pool) ||
+	    rpma_rt_conn_set_user(conn, client)) {
+		if (client != NULL)
+			outbox_close(&client->outbox);
 		free(client);
 		return false;
 	}
 	client->worker = worker;
 	client->conn = conn;
 	client->heard_ns = worker->now_ns;
-	STAILQ_INIT(&client->line);
-	STAILQ_INIT(&client->free);
-	for (i = 0; i < WINDOW; i++)
-		STAILQ_INSERT_TAIL(&client->free, &client->jobs[i], next);
 	LIST_INSERT_HEAD(&worker->clients, client, next);
 	worker->client_count++;
 	worker->stats.clients++;
 	return true;
 }
 
-/* CLOSED is the last item: no job is in the device's hands. */
+/* CLOSED is the last item: the device has done with places and jobs. */
 static void client_delete(struct client *client)
 {
 	struct worker *worker = client->worker;
-	struct job *job;
+	int i;
 
-	while ((job = STAILQ_FIRST(&client->line)) != NULL) {
-		STAILQ_REMOVE_HEAD(&client->line, next);
-		job_drop(job);
-	}
+	for (i = 0; i < WINDOW; i++)
+		if (client->jobs[i].value != NULL) {
+			value_unref(client->jobs[i].value);
+			job_free(&client->jobs[i]);
+		}
 	LIST_REMOVE(client, next);
 	rpma_rt_conn_unref(&client->conn);
+	outbox_close(&client->outbox);
 	free(client);
 	if (--worker->client_count == 0 && worker->is_draining)
 		sem_post(&worker->drained);
@@ -333,16 +335,16 @@ static void client_delete(struct client *client)
 static void on_connect(struct worker *worker, struct rpma_rt_conn *conn)
 {
 	struct kv_hello hello = {WINDOW, KV_VALUE_MAX, 0, 0}, theirs;
-	struct rpma_conn_private_data pdata = {NULL, 0};
+	struct rpma_conn_private_data asked = {NULL, 0};
 	uint8_t bytes[KV_HELLO];
+	const struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
 
-	rpma_rt_conn_get_private_data(conn, &pdata);
+	rpma_rt_conn_get_private_data(conn, &asked);
 	if (worker->is_draining ||
 	    worker->client_count == worker->server->clients_max ||
-	    !kv_hello_read(&theirs, pdata.ptr, pdata.len))
+	    !kv_hello_read(&theirs, asked.ptr, asked.len))
 		hello.window = 0;
 	kv_hello_write(&hello, bytes);
-	pdata = (struct rpma_conn_private_data){bytes, sizeof(bytes)};
 	if (hello.window > 0 && client_new(worker, conn)) {
 		rpma_rt_conn_accept(conn, &pdata);
 	} else {
@@ -361,10 +363,9 @@ static void sweep(struct worker *worker)
 	worker->swept_ns = worker->now_ns;
 	LIST_FOREACH(client, &worker->clients, next)
 	{
-		bool owes = client->busy > 0 || !client->is_up;
-
-		limit_ms = owes ? worker->server->patience_ms
-				: worker->server->idle_ms;
+		limit_ms = client->busy > 0 || !client->is_up
+				   ? worker->server->patience_ms
+				   : worker->server->idle_ms;
 		if (limit_ms == 0 || client->is_closing ||
 		    worker->now_ns - client->heard_ns < limit_ms * CLOCK_MS)
 			continue;
@@ -398,17 +399,18 @@ static void on_item(struct worker *worker,
 	} else if (client != NULL) {
 		client->heard_ns = worker->now_ns;
 		client->is_up |= event == RPMA_RT_EVENT_ESTABLISHED;
-		if (rpma_rt_completion_lease(item, &lease))
+		if (rpma_rt_completion_lease(item, &lease)) {
 			on_request(client, &lease);
-		else if (event == 0 && item->kind != RPMA_RT_WRITABLE)
+			rpma_rt_lease_release(&lease);
+		} else if (event == 0 && item->kind != RPMA_RT_WRITABLE) {
 			on_completion(client, item);
+		}
 		if (client->owes_bye)
 			say_bye(client);
 	}
 }
 
-/* Follows on_item() for all items of a batch: a client has one post for all its
- * jobs, and is deleted when no item of the client is left. */
+/* Follows on_item() for all items of a batch: one post for each client. */
 static void after_item(const struct rpma_rt_completion *item)
 {
 	struct client *client = item->user;

@@ -39,6 +39,21 @@ struct frame {
 	size_t len; /* bytes of the body */
 };
 
+/* Reads and writes a number of len bytes, at most 8, where there is room. */
+static inline uint64_t number_at(const uint8_t *at, size_t len)
+{
+	uint64_t number = 0;
+
+	memcpy(&number, at, len);
+	return le64toh(number);
+}
+
+static inline void number_to(uint8_t *at, uint64_t number, size_t len)
+{
+	number = htole64(number);
+	memcpy(at, &number, len);
+}
+
 /* ------------------------------------------------------------- reading --- */
 
 /* Bytes of a stranger. After a read beyond the end is_bad stays true, and reads
@@ -67,11 +82,8 @@ static inline const uint8_t *read_bytes(struct reader *reader, size_t len)
 static inline uint64_t read_number(struct reader *reader, size_t len)
 {
 	const uint8_t *at = read_bytes(reader, len);
-	uint64_t number = 0;
 
-	if (at != NULL)
-		memcpy(&number, at, len);
-	return le64toh(number);
+	return at != NULL ? number_at(at, len) : 0;
 }
 
 /* ------------------------------------------------------------- writing --- */
@@ -111,10 +123,9 @@ static inline void write_number(struct writer *writer, uint64_t number,
 				size_t len)
 {
 	uint8_t *at = write_place(writer, len);
-	size_t i;
 
-	for (i = 0; at != NULL && i < len; i++)
-		at[i] = (uint8_t)(number >> 8 * i);
+	if (at != NULL)
+		number_to(at, number, len);
 }
 
 /* -------------------------------------------------------------- frames --- */
@@ -124,34 +135,33 @@ static inline void write_number(struct writer *writer, uint64_t number,
 static inline bool frame_read(struct frame *frame, const void *bytes,
 			      size_t len)
 {
-	struct reader head = {(const uint8_t *)bytes, len, false};
-	uint64_t body = read_number(&head, 4);
-	uint64_t version = read_number(&head, 1);
+	const uint8_t *head = (const uint8_t *)bytes;
 
-	frame->kind = (uint8_t)read_number(&head, 1);
-	frame->status = (uint8_t)read_number(&head, 1);
-	version |= read_number(&head, 1) << 8;
-	frame->id = read_number(&head, 8);
-	frame->left_us = (uint32_t)read_number(&head, 4);
-	version |= read_number(&head, 4) << 8;
-	frame->body = head.at;
-	frame->len = head.left;
-	return !head.is_bad && version == FRAME_VERSION && body == head.left;
+	if (len < FRAME_HEAD)
+		return false;
+	frame->kind = head[5];
+	frame->status = head[6];
+	frame->id = number_at(head + 8, 8);
+	frame->left_us = (uint32_t)number_at(head + 16, 4);
+	frame->body = head + FRAME_HEAD;
+	frame->len = len - FRAME_HEAD;
+	return number_at(head, 4) == frame->len && head[4] == FRAME_VERSION &&
+	       head[7] == 0 && number_at(head + 20, 4) == 0;
 }
 
 /* Writes the head of a frame, whose body has frame->len bytes. */
 static inline void frame_write(const struct frame *frame, void *bytes)
 {
-	struct writer head = {(uint8_t *)bytes, FRAME_HEAD, false};
+	uint8_t *head = (uint8_t *)bytes;
 
-	write_number(&head, frame->len, 4);
-	write_number(&head, FRAME_VERSION, 1);
-	write_number(&head, frame->kind, 1);
-	write_number(&head, frame->status, 1);
-	write_number(&head, 0, 1);
-	write_number(&head, frame->id, 8);
-	write_number(&head, frame->left_us, 4);
-	write_number(&head, 0, 4);
+	number_to(head, frame->len, 4);
+	head[4] = FRAME_VERSION;
+	head[5] = frame->kind;
+	head[6] = frame->status;
+	head[7] = 0;
+	number_to(head + 8, frame->id, 8);
+	number_to(head + 16, frame->left_us, 4);
+	number_to(head + 20, 0, 4);
 }
 
 #endif /* EXAMPLES_FRAME_H */

@@ -10,29 +10,32 @@
 
 bool kv_request_read(struct kv_request *request, const void *bytes, size_t len)
 {
-	struct reader *body = &request->value;
-	uint64_t how, zero;
+	struct frame *frame = &request->frame;
+	size_t key_len, left;
+	const uint8_t *body;
+	uint8_t how;
 
-	if (!frame_read(&request->frame, bytes, len))
+	if (!frame_read(frame, bytes, len) || frame->len < KV_BODY)
 		return false;
-	*body = (struct reader){request->frame.body, request->frame.len, false};
-	request->key_len = read_number(body, 2);
-	how = read_number(body, 1);
-	zero = read_number(body, 1);
-	request->value_len = read_number(body, 4);
-	request->key = read_bytes(body, request->key_len);
+	body = frame->body;
+	left = frame->len - KV_BODY;
+	key_len = number_at(body, 2);
+	how = body[2];
+	request->key = body + KV_BODY;
+	request->key_len = key_len;
 	request->how = (enum kv_how)how;
-	if (body->is_bad || how > KV_BY_OFFER || zero != 0 ||
-	    request->key_len == 0 || request->key_len > KV_KEY_MAX)
+	request->value_len = number_at(body + 4, 4);
+	if (key_len == 0 || key_len > KV_KEY_MAX || key_len > left ||
+	    how > KV_BY_OFFER || body[3] != 0)
 		return false;
+	left -= key_len;
+	request->value = (struct reader){request->key + key_len, left, false};
 	if (how == KV_BY_OFFER)
-		return request->frame.kind == KV_GET ||
-		       request->frame.kind == KV_PUT;
-	if (request->frame.kind != KV_PUT && request->value_len != 0)
+		return frame->kind == KV_GET || frame->kind == KV_PUT;
+	if (frame->kind != KV_PUT && request->value_len != 0)
 		return false;
-	return request->frame.kind >= KV_GET &&
-	       request->frame.kind <= KV_DELETE &&
-	       body->left == request->value_len;
+	return frame->kind >= KV_GET && frame->kind <= KV_DELETE &&
+	       left == request->value_len;
 }
 
 struct writer kv_request_begin(const struct kv_request *request, void *bytes,
@@ -87,31 +90,33 @@ size_t kv_answer_write(const struct kv_answer *answer, void *bytes,
 {
 	bool has_value =
 		answer->frame.status == KV_OK && answer->how == KV_IN_MESSAGE;
-	struct writer writer = {bytes, KV_MESSAGE, false};
+	uint8_t *body = (uint8_t *)bytes + FRAME_HEAD;
 	struct frame frame = answer->frame;
 
 	frame.len = KV_BODY + (has_value ? answer->value_len : 0);
-	frame_write(&frame, write_place(&writer, FRAME_HEAD));
-	write_number(&writer, answer->how, 1);
-	write_number(&writer, 0, 3);
-	write_number(&writer, answer->value_len, 4);
-	*value = writer.at;
+	frame_write(&frame, bytes);
+	number_to(body, answer->how, 4); /* and zeros */
+	number_to(body + 4, answer->value_len, 4);
+	*value = body + KV_BODY;
 	return FRAME_HEAD + frame.len;
+}
+
+static uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 32;
 }
 
 uint64_t kv_hash(const void *key, size_t len)
 {
+	const uint8_t *at = key;
 	uint64_t hash = len, word;
-	size_t i;
 
-	for (i = 0; i < len; i += sizeof(word)) {
-		word = 0;
-		memcpy(&word, (const char *)key + i,
-		       len - i < sizeof(word) ? len - i : sizeof(word));
-		hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-		hash ^= hash >> 32;
-	}
-	return hash;
+	for (; len >= sizeof(word); len -= sizeof(word), at += sizeof(word))
+		hash = hash_word(hash, number_at(at, sizeof(word)));
+	word = 0;
+	memcpy(&word, at, len);
+	return len > 0 ? hash_word(hash, le64toh(word)) : hash;
 }
 
 bool kv_hello_read(struct kv_hello *hello, const void *bytes, size_t len)

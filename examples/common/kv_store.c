@@ -28,6 +28,13 @@ struct value *value_new(struct arena *arena, uint32_t len)
 	return value;
 }
 
+struct value *value_ref(struct value *value)
+{
+	/* relaxed: the lock of the store orders */
+	atomic_fetch_add_explicit(&value->refs, 1, memory_order_relaxed);
+	return value;
+}
+
 void value_unref(struct value *value)
 {
 	/* the last holder sees what the others did before */
@@ -50,14 +57,8 @@ int store_open(struct store *store, struct arena *arena, size_t bucket_count)
 	return store->buckets ? 0 : RPMA_E_NOMEM;
 }
 
-static void unlock(const struct store *store, pthread_mutex_t *lock)
-{
-	if (!store->arena->has_one_thread)
-		pthread_mutex_unlock(lock);
-}
-
 /* Returns the link to the entry of the key, or to the end of the bucket; the
- * bucket is locked by *lock, until unlock(). */
+ * bucket is locked by *lock, until store_unlock(). */
 static struct entry **lock_entry(struct store *store, const void *key,
 				 size_t len, pthread_mutex_t **lock)
 {
@@ -74,16 +75,26 @@ static struct entry **lock_entry(struct store *store, const void *key,
 	return link;
 }
 
+struct value *store_look(struct store *store, const void *key, size_t len,
+			 pthread_mutex_t **lock)
+{
+	const struct entry *entry = *lock_entry(store, key, len, lock);
+
+	if (entry != NULL)
+		return entry->value;
+	store_unlock(store, *lock);
+	return NULL;
+}
+
 struct value *store_get(struct store *store, const void *key, size_t len)
 {
 	pthread_mutex_t *lock;
-	struct entry *entry = *lock_entry(store, key, len, &lock);
-	struct value *value = entry ? entry->value : NULL;
+	struct value *value = store_look(store, key, len, &lock);
 
-	if (value != NULL) /* relaxed: the lock orders */
-		atomic_fetch_add_explicit(&value->refs, 1,
-					  memory_order_relaxed);
-	unlock(store, lock);
+	if (value == NULL)
+		return NULL;
+	value_ref(value);
+	store_unlock(store, lock);
 	return value;
 }
 
@@ -103,7 +114,7 @@ bool store_put(struct store *store, const void *key, size_t len,
 		memcpy(entry->key, key, len);
 		*link = entry;
 	}
-	unlock(store, lock);
+	store_unlock(store, lock);
 	if (former != NULL)
 		value_unref(former);
 	return entry != NULL;
@@ -117,7 +128,7 @@ bool store_delete(struct store *store, const void *key, size_t len)
 
 	if (entry != NULL)
 		*link = entry->next;
-	unlock(store, lock);
+	store_unlock(store, lock);
 	if (entry == NULL)
 		return false;
 	value_unref(entry->value);

@@ -50,13 +50,24 @@ static inline char *value_bytes(const struct value *value)
 {
 	return value->arena->memory + value->offset;
 }
-/* Drops a reference. */
+/* Takes a reference, and returns the value; drops a reference. */
+struct value *value_ref(struct value *value);
 void value_unref(struct value *value);
 
 int store_open(struct store *store, struct arena *arena, size_t bucket_count);
 void store_close(struct store *store);
 /* Returns the value with a reference of the caller, or NULL. */
 struct value *store_get(struct store *store, const void *key, size_t len);
+/* Returns the value, or NULL, without a reference: the value stays in the store
+ * until store_unlock(), which the caller owes for a value, and soon. */
+struct value *store_look(struct store *store, const void *key, size_t len,
+			 pthread_mutex_t **lock);
+static inline void store_unlock(const struct store *store,
+				pthread_mutex_t *lock)
+{
+	if (!store->arena->has_one_thread)
+		pthread_mutex_unlock(lock);
+}
 /* Stores the value with the reference of the caller; returns false, and takes
  * nothing, without memory. */
 bool store_put(struct store *store, const void *key, size_t len,

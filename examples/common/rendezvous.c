@@ -49,13 +49,11 @@ void offer_prep_pull(struct rpma_rt_wr *wr, const struct offer *offer,
 			  RPMA_F_COMPLETION_ALWAYS, context);
 }
 
-void offer_prep_push(struct rpma_rt_wr wrs[2], const struct offer *offer,
+void offer_prep_push(struct rpma_rt_wr *wr, const struct offer *offer,
 		     const struct rpma_mr_local *mr, uint64_t offset,
-		     size_t len, uint64_t context,
-		     const struct rpma_rt_lease *lease, size_t message_len)
+		     size_t len, uint64_t context)
 {
-	rpma_rt_prep_write(&wrs[0], offer->mr, offer->offset, mr, offset, len,
+	rpma_rt_prep_write(wr, offer->mr, offer->offset, mr, offset, len,
 			   RPMA_F_COMPLETION_ALWAYS | RPMA_RT_F_LINKED,
 			   context);
-	rpma_rt_prep_send_lease(&wrs[1], lease, message_len, 0);
 }

@@ -37,14 +37,11 @@ void offer_free(struct offer *offer);
 void offer_prep_pull(struct rpma_rt_wr *wr, const struct offer *offer,
 		     struct rpma_mr_local *mr, uint64_t offset, size_t len,
 		     uint64_t context);
-/*
- * Prepares a write of len bytes into the offer, which completes with context,
- * and, as one link with the write, a send of the first message_len bytes of the
- * lease: the message arrives after the bytes.
- */
-void offer_prep_push(struct rpma_rt_wr wrs[2], const struct offer *offer,
+/* Prepares a write of len bytes into the offer, which completes with context,
+ * as the first part of a link: the message that is posted behind the write
+ * arrives after the bytes. */
+void offer_prep_push(struct rpma_rt_wr *wr, const struct offer *offer,
 		     const struct rpma_mr_local *mr, uint64_t offset,
-		     size_t len, uint64_t context,
-		     const struct rpma_rt_lease *lease, size_t message_len);
+		     size_t len, uint64_t context);
 
 #endif /* EXAMPLES_RENDEZVOUS_H */

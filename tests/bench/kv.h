@@ -33,6 +33,8 @@
 #define KV_SIGNAL_EACH 16
 #define KV_SENDS       64 /* of a queue pair */
 #define KV_RESOLVE_MS  10000
+/* from a message to the next: not all in the same sets of a cache */
+#define KV_STRIDE (KV_MESSAGE + 64)
 
 /* A request or an answer; all numbers are little-endian. */
 struct kv_message {
@@ -62,7 +64,7 @@ struct kv_end {
 	struct kv_end *next; /* in the list of ends with something to send */
 	uint32_t sent, unposted;
 	uint32_t lens[KV_SENDS];
-	uint8_t *places; /* KV_SENDS of KV_MESSAGE bytes */
+	uint8_t *places; /* KV_SENDS of KV_STRIDE bytes */
 };
 
 /* The parts of a program. */
@@ -135,7 +137,7 @@ static inline void kv_end_open(struct kv_device *device, struct kv_end *end,
 		kv_die("rdma_create_qp");
 	id->context = end;
 	end->id = id;
-	end->places = kv_take(device, (size_t)KV_SENDS * KV_MESSAGE);
+	end->places = kv_take(device, (size_t)KV_SENDS * KV_STRIDE);
 }
 
 /* Returns the place of the next message to send: free, because the queue holds
@@ -143,7 +145,7 @@ static inline void kv_end_open(struct kv_device *device, struct kv_end *end,
 static inline void *kv_place(const struct kv_end *end)
 {
 	return end->places +
-	       (size_t)((end->sent + end->unposted) % KV_SENDS) * KV_MESSAGE;
+	       (size_t)((end->sent + end->unposted) % KV_SENDS) * KV_STRIDE;
 }
 
 /* Takes the message in the place, to be posted by kv_post(). */
@@ -166,7 +168,7 @@ static inline void kv_post_chain(struct kv_device *device, struct kv_end *end,
 	for (i = 0; i < count; i++) {
 		at = end->sent % KV_SENDS;
 		device->send_sges[i].addr =
-			(uintptr_t)(end->places + (size_t)at * KV_MESSAGE);
+			(uintptr_t)(end->places + (size_t)at * KV_STRIDE);
 		device->send_sges[i].length = end->lens[at];
 		device->sends[i].send_flags =
 			at % KV_SIGNAL_EACH == 0 ? IBV_SEND_SIGNALED : 0;

@@ -103,7 +103,7 @@ static void turn(void)
 		}
 		last = end;
 		recv_sges[count].addr =
-			(uintptr_t)device.memory + wcs[i].wr_id * KV_MESSAGE;
+			(uintptr_t)device.memory + wcs[i].wr_id * KV_STRIDE;
 		recvs[count].wr_id = wcs[i].wr_id;
 		check((const void *)(uintptr_t)recv_sges[count].addr,
 		      wcs[i].byte_len);
@@ -141,9 +141,9 @@ static void connect_one(const char *address, const char *port, uint32_t number,
 	kv_expect(&device, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL);
 	if (number == 0) {
 		kv_open(&device, id->verbs,
-			(size_t)2 * CONNS * KV_SENDS * KV_MESSAGE);
+			(size_t)2 * CONNS * KV_SENDS * KV_STRIDE);
 		/* receives lie first: a slot is a place in the memory */
-		kv_take(&device, (size_t)CONNS * KV_SENDS * KV_MESSAGE);
+		kv_take(&device, (size_t)CONNS * KV_SENDS * KV_STRIDE);
 		for (i = 0; i < KV_BATCH; i++)
 			recv_sges[i].lkey = device.mr->lkey;
 	}
@@ -151,7 +151,7 @@ static void connect_one(const char *address, const char *port, uint32_t number,
 	for (i = 0; i <= depth; i++) { /* one for KV_BYE */
 		recvs[0].wr_id = number * KV_SENDS + i;
 		recv_sges[0].addr =
-			(uintptr_t)device.memory + recvs[0].wr_id * KV_MESSAGE;
+			(uintptr_t)device.memory + recvs[0].wr_id * KV_STRIDE;
 		post_recvs(end, 0, 1);
 	}
 	kv_hello_write(&mine, bytes);

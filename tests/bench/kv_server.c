@@ -162,7 +162,7 @@ static void open_srq(struct ibv_context *verbs)
 	int i;
 
 	kv_open(&device, verbs,
-		((size_t)RECEIVES + CLIENTS * KV_SENDS) * KV_MESSAGE);
+		((size_t)RECEIVES + CLIENTS * KV_SENDS) * KV_STRIDE);
 	srq = ibv_create_srq(device.pd, &attr);
 	if (srq == NULL)
 		kv_die("ibv_create_srq");
@@ -174,7 +174,7 @@ static void open_srq(struct ibv_context *verbs)
 		recvs[i].next = &recvs[i + 1];
 	}
 	for (i = 0; i < RECEIVES; i++) {
-		recv_sges[0].addr = (uintptr_t)kv_take(&device, KV_MESSAGE);
+		recv_sges[0].addr = (uintptr_t)kv_take(&device, KV_STRIDE);
 		recvs[0].wr_id = recv_sges[0].addr;
 		recvs[0].next = NULL;
 		if (ibv_post_srq_recv(srq, recvs, &bad))
