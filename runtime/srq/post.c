@@ -371,6 +371,11 @@ static uint32_t srq_post_fill_chain(struct rt_post *post, int end,
 	if (most > RT_POST_CHUNK)
 		most = RT_POST_CHUNK;
 	for (n = 0; n < most; n++, wr++) {
+		if (likely(wr->piece_count == 0 && wr->dst != NULL)) {
+			rt_wr_fill_recv(wr->dst, wr->offset, wr->len,
+					wr->context, &chain[n]);
+			continue;
+		}
 		if (unlikely(pieces + wr->piece_count > RT_WR_MAX_SGE))
 			break;
 		ret = rt_wr_prepare_recv(wr, wr->context, &sge[pieces],
