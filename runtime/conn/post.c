@@ -69,16 +69,8 @@ post_running_route(const struct rpma_rt_conn *conn)
 static bool post_has_future(struct rpma_rt_conn *conn, enum rpma_rt_side side)
 {
 	const struct rt_futures *futures = conn->side[side].futures;
-	uint32_t i;
 
-	for (i = 0; futures != NULL && i < futures->count; i++) {
-		/* relaxed: after the caller's fence */
-		if (atomic_load_explicit(&futures->slots[i].state,
-					 memory_order_relaxed) ==
-		    RT_FUTURE_FREE)
-			return true;
-	}
-	return false;
+	return futures != NULL && rt_future_has_free(futures);
 }
 
 /* Returns whether the reason of the refusal, which is not BACKLOG, still

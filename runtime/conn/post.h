@@ -114,33 +114,33 @@ rt_post_route(const struct rpma_rt_conn *conn,
 
 /* -------------------------------------------------------------- futures --- */
 
-/* Takes a slot of the side, which *future names from here on. Returns false if
- * all slots are held. */
-static inline bool rt_post_name_future(const struct rpma_rt_conn *conn,
-				       enum rpma_rt_side side, uint64_t context,
-				       struct rpma_rt_future *future)
-{
-	struct rt_future *slot =
-		rt_future_take(conn->side[side].futures, context);
-
-	if (unlikely(slot == NULL))
-		return false;
-	rt_future_name(future, slot);
-	return true;
-}
-
-/* Takes a slot as rt_post_name_future() does; without a slot notes the
- * refusal. */
+/* Takes a slot of the side, which *future names from here on; without a slot
+ * notes the refusal and returns false. */
 static inline bool rt_post_take_future(struct rt_post *post, uint64_t context,
 				       struct rpma_rt_future *future)
 {
-	if (likely(rt_post_name_future(rt_post_conn(post),
-				       (enum rpma_rt_side)post->side, context,
-				       future)))
+	struct rt_future *slot = rt_future_take(
+		rt_post_conn(post)->side[post->side].futures, context);
+
+	if (likely(slot != NULL)) {
+		rt_future_name(future, slot);
 		return true;
+	}
 	post->refusal =
 		(struct rt_post_refusal){.reason = RPMA_RT_AGAIN_FUTURES};
 	return false;
+}
+
+/* Begins the use of a slot that was taken, which *future names from here on.
+ * number: of the route, as in a wr_id. Returns the wr_id. */
+static inline uint64_t rt_post_name_future(struct rt_future *slot,
+					   uint64_t number, uint64_t context,
+					   struct rpma_rt_future *future)
+{
+	uint64_t cookie = rt_future_begin(slot, context);
+
+	rt_future_name(future, slot);
+	return number | cookie;
 }
 
 /* Gives back the slot of a future whose work request was not posted. */

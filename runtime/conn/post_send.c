@@ -721,16 +721,23 @@ STRAIGHT bool are_futures_ready(const struct rpma_rt_conn *conn,
 {
 	const struct rpma_rt_wr *wr = wrs;
 	struct rpma_send_wr *chain = sends;
+	struct rt_futures *futures = conn->side[SIDE].futures;
+	const uint64_t number = rt_wr_id(futures->number, 0);
+	struct rt_future *row = NULL;
+	struct rt_future *slot;
+	uint32_t n = 1;
+	int end;
 	int i;
 
 	(void)routes;
 	if (unlikely(rt_post_is_behind(&conn->own[SIDE])))
 		return false;
-	for (i = 0; i < count; i++) {
-		if (unlikely(!rt_post_name_future(conn, SIDE, wr[i].context,
-						  wr[i].future)))
-			break;
-		chain[i].wr.wr_id = rt_post_future_wr_id(wr[i].future);
+	for (i = 0; i < count && n > 0;) {
+		n = rt_future_take_row(futures, (uint32_t)(count - i), &row);
+		slot = row;
+		for (end = i + (int)n; i < end; i++)
+			chain[i].wr.wr_id = rt_post_name_future(
+				slot++, number, wr[i].context, wr[i].future);
 	}
 	if (likely(i == count))
 		return true;

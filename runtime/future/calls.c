@@ -30,17 +30,26 @@ int rt_future_refuse(const struct rt_log_place *place,
 }
 #define find(future, slot_ptr) rt_future_find(RT_LOG_HERE, future, slot_ptr)
 
-int rpma_rt_future_poll(const struct rpma_rt_future *future,
-			struct rpma_rt_completion *cmpl)
+/* Not inlined: a poll that succeeds saves no registers. */
+__attribute__((noinline)) static int
+future_refuse_poll(const struct rpma_rt_future *future,
+		   const struct rpma_rt_completion *cmpl)
 {
 	struct rt_future *slot = NULL;
 	int ret = find(future, &slot);
 
-	if (ret == 0)
-		ret = RT_REFUSE_NULL(cmpl);
-	if (ret || !rt_future_is_ready(slot))
-		return ret;
-	return rt_future_read(slot, cmpl);
+	return ret ? ret : RT_REFUSE_NULL(cmpl);
+}
+
+int rpma_rt_future_poll(const struct rpma_rt_future *future,
+			struct rpma_rt_completion *cmpl)
+{
+	struct rt_future *slot;
+
+	if (unlikely(!rt_future_is_held(future) || cmpl == NULL))
+		return future_refuse_poll(future, cmpl);
+	slot = rt_future_slot(future);
+	return rt_future_is_ready(slot) ? rt_future_read(slot, cmpl) : 0;
 }
 
 /* -------------------------------------------------------- continuation --- */
@@ -142,7 +151,9 @@ static bool future_holds_message(const struct rt_future *slot)
 	       future_claim_of(slot) != RT_FUTURE_CALLED;
 }
 
-int rpma_rt_future_drop(struct rpma_rt_future *future)
+/* Drops a future in any state. Not inlined, as above. */
+__attribute__((noinline)) static int
+future_drop_any(struct rpma_rt_future *future)
 {
 	struct rt_future *slot = NULL;
 	uint32_t asked = RT_FUTURE_DROP;
@@ -171,4 +182,28 @@ int rpma_rt_future_drop(struct rpma_rt_future *future)
 	rt_future_end_generation(slot);
 	rt_future_ask_mt(slot, asked);
 	return is_called;
+}
+
+/* Returns whether the holder has read the result, and has asked for nothing:
+ * then the poller is through with the slot. */
+static inline bool future_is_only_read(const struct rt_future *slot)
+{
+	/* relaxed: only the holder arms a continuation */
+	return slot->mine == RT_FUTURE_READ &&
+	       atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
+		       RT_FUTURE_NONE;
+}
+
+int rpma_rt_future_drop(struct rpma_rt_future *future)
+{
+	struct rt_future *slot;
+
+	if (unlikely(!rt_future_is_held(future)))
+		return future_drop_any(future);
+	slot = rt_future_slot(future);
+	if (unlikely(!future_is_only_read(slot)))
+		return future_drop_any(future);
+	*future = (struct rpma_rt_future){{0, 0}};
+	rt_future_free_holder(slot);
+	return 0;
 }

@@ -105,20 +105,23 @@ int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future);
 __attribute__((cold)) int rt_future_refuse(const struct rt_log_place *place,
 					   const struct rpma_rt_future *future);
 
+/* Returns the second word of the handle of a slot that is held: this process
+ * and this use of the slot. */
+static inline uint64_t rt_future_use(const struct rt_future *slot)
+{
+	/* relaxed: written by the holder */
+	return (uint64_t)rt_context_generation() << 32 |
+	       atomic_load_explicit(&slot->generation, memory_order_relaxed);
+}
+
 /* Returns whether the handle names a future of this process that was not
  * dropped. */
 static inline bool rt_future_is_held(const struct rpma_rt_future *future)
 {
-	const struct rt_future *slot;
-
 	if (unlikely(future == NULL || future->opaque[0] == 0))
 		return false;
-	slot = rt_future_slot(future);
-	/* relaxed: written by the holder */
-	return likely(
-		rt_context_check(slot->of->rt) == 0 &&
-		atomic_load_explicit(&slot->generation, memory_order_relaxed) ==
-			future->opaque[1]);
+	return likely(rt_future_use(rt_future_slot(future)) ==
+		      future->opaque[1]);
 }
 
 /* Finds the slot of a handle. Returns 0, or the error, logged. */
@@ -142,14 +145,12 @@ static inline int rt_future_read(struct rt_future *slot,
 	return 1;
 }
 
-/* Makes the handle of a slot that was taken. */
+/* Makes the handle of a slot that the caller took. */
 static inline void rt_future_name(struct rpma_rt_future *future,
 				  const struct rt_future *slot)
 {
 	future->opaque[0] = (uint64_t)(uintptr_t)slot;
-	/* relaxed: the caller took the slot */
-	future->opaque[1] =
-		atomic_load_explicit(&slot->generation, memory_order_relaxed);
+	future->opaque[1] = rt_future_use(slot);
 }
 
 /* Takes a place where a thread waits, with an empty list. Places are never

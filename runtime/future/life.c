@@ -214,7 +214,8 @@ static uint32_t future_count_out(const struct rt_futures *futures)
 	uint32_t i;
 
 	for (i = 0; i < futures->room; i++)
-		out += rt_future_state(&futures->slots[i]) != RT_FUTURE_FREE;
+		out += !rt_future_is_free_state(
+			rt_future_state(&futures->slots[i]));
 	return out;
 }
 
@@ -223,7 +224,8 @@ static bool future_is_all_free(const struct rt_futures *futures)
 	uint32_t i;
 
 	for (i = 0; i < futures->room; i++) {
-		if (rt_future_state(&futures->slots[i]) != RT_FUTURE_FREE)
+		if (!rt_future_is_free_state(
+			    rt_future_state(&futures->slots[i])))
 			return false;
 	}
 	return true;
@@ -284,6 +286,7 @@ static void future_link_idle(struct rt_futures **ring,
 static void future_free_block(struct rt_futures *futures)
 {
 	free(futures->then);
+	free(futures->taken);
 	free(futures->waited);
 	free(futures->slots);
 	free(futures);
@@ -299,10 +302,12 @@ static struct rt_futures *future_make(struct rt_poller *poller, uint32_t room)
 		return NULL;
 	futures->then = calloc(room, sizeof(*futures->then));
 	futures->waited = calloc(room, sizeof(*futures->waited));
+	futures->taken = calloc((room + RT_FUTURE_GROUP - 1) / RT_FUTURE_GROUP,
+				sizeof(*futures->taken));
 	futures->slots = aligned_alloc(RT_CACHE_LINE, size);
 	/* a slot's address is part of a wr_id */
 	if (futures->then == NULL || futures->waited == NULL ||
-	    futures->slots == NULL ||
+	    futures->taken == NULL || futures->slots == NULL ||
 	    !rt_wr_is_context((uintptr_t)futures->slots + size)) {
 		future_free_block(futures);
 		return NULL;

@@ -17,109 +17,134 @@
 
 /* ---------------------------------------------------------- the poster --- */
 
-/* Takes the slot. Returns false if the slot is not free, or another poster was
- * faster. */
-static bool future_take(struct rt_future *slot)
+/* Returns whether the slot is free, when the bit of the slot was is_odd. A slot
+ * that was taken after the bit was read may seem free. */
+static inline bool future_is_free(const struct rt_future *slot, bool is_odd)
 {
-	uint8_t is_free = RT_FUTURE_FREE;
-
-	/* relaxed: only a look, so that slots in use keep their cache lines.
-	 * acquire [FUTURE-3]: pairs with the release in
-	 * future_set_free_now() */
-	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
-		       RT_FUTURE_FREE &&
-	       atomic_compare_exchange_strong_explicit(
-		       &slot->state, &is_free, RT_FUTURE_MAKING,
-		       memory_order_acquire, memory_order_relaxed);
+	/* acquire [FUTURE-3]: pairs with the release in
+	 * rt_future_set_free_now() */
+	return rt_load_unseen(&slot->state, memory_order_acquire) ==
+	       RT_FUTURE_FREE + is_odd;
 }
 
-/* Finds and takes a free slot. Slots are used in order, and given back mostly
- * in the same order, so mostly the next slot is free. */
-static struct rt_future *future_find_free(struct rt_futures *futures)
+/* Returns the number of slots from `at` on, `most` at most, that are free and
+ * of the same group, whose word is `word`. */
+static inline uint32_t future_count_row(const struct rt_futures *futures,
+					uint32_t at, uint32_t most,
+					uint64_t word)
+{
+	const struct rt_future *slot = &futures->slots[at];
+	uint32_t end = futures->count - at;
+	uint32_t n;
+
+	if (end > most)
+		end = most;
+	if (end > RT_FUTURE_GROUP - at % RT_FUTURE_GROUP)
+		end = RT_FUTURE_GROUP - at % RT_FUTURE_GROUP;
+	word >>= at % RT_FUTURE_GROUP;
+	for (n = 0; n < end && future_is_free(&slot[n], word & 1); n++)
+		word >>= 1;
+	return n;
+}
+
+/* Takes slots from `at` on. Returns their number. */
+static inline uint32_t future_take_at(struct rt_futures *futures, uint32_t at,
+				      uint32_t most)
+{
+	_Atomic uint64_t *taken = &futures->taken[at / RT_FUTURE_GROUP];
+	/* acquire [FUTURE-3]: pairs with the exchange below: each state that
+	 * is read afterwards is not older than the word */
+	uint64_t word = rt_load_unseen(taken, memory_order_acquire);
+	uint64_t row;
+	uint32_t n;
+
+	do {
+		n = future_count_row(futures, at, most, word);
+		if (n == 0)
+			return 0;
+		row = (UINT64_C(1) << n) - 1;
+		/* acq_rel, acquire [FUTURE-3]: as above. The count makes the
+		 * word differ from every former word: no slot of the group was
+		 * taken since the word was read */
+	} while (unlikely(!atomic_compare_exchange_weak_explicit(
+		taken, &word,
+		(word ^ row << at % RT_FUTURE_GROUP) +
+			(UINT64_C(1) << RT_FUTURE_GROUP),
+		memory_order_acq_rel, memory_order_acquire)));
+	return n;
+}
+
+/* Slots are used in order, and given back mostly in the same order, so mostly
+ * the slots at the cursor are free. When the first slot is free, the search
+ * begins there: the fewer slots are used, the fewer cache lines. */
+uint32_t rt_future_take_row(struct rt_futures *futures, uint32_t most,
+			    struct rt_future **first)
 {
 	/* relaxed: a hint */
 	uint32_t at =
 		atomic_load_explicit(&futures->cursor, memory_order_relaxed);
-	struct rt_future *slot;
 	uint32_t i;
+	uint32_t n;
 
+	/* relaxed: likewise */
+	if (rt_future_is_free_state((enum rt_future_state)atomic_load_explicit(
+		    &futures->slots[0].state, memory_order_relaxed)))
+		at = 0;
 	for (i = 0; i < futures->count; i++) {
-		slot = &futures->slots[at];
+		n = future_take_at(futures, at, most);
+		if (likely(n > 0)) {
+			*first = &futures->slots[at];
+			at += n;
+			/* relaxed: a hint */
+			atomic_store_explicit(&futures->cursor,
+					      at == futures->count ? 0 : at,
+					      memory_order_relaxed);
+			return n;
+		}
 		if (++at == futures->count)
 			at = 0;
-		if (!future_take(slot))
-			continue;
-		/* relaxed: a hint */
-		atomic_store_explicit(&futures->cursor, at,
-				      memory_order_relaxed);
-		return slot;
 	}
-	return NULL;
+	return 0;
 }
 
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 {
-	struct rt_future *slot = future_find_free(futures);
+	struct rt_future *slot = NULL;
 
-	if (slot == NULL)
-		return NULL;
-	rt_future_unpoison(slot);
-	slot->result.context = context;
-	slot->mine = 0;
-	slot->told = 0;
-	slot->tag++;
-	/* relaxed, both: the release below orders the stores; the holder gets
-	 * the slot from this thread */
-	atomic_store_explicit(&slot->asked, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->claim, RT_FUTURE_NONE,
-			      memory_order_relaxed);
-	/* relaxed, both: the release below orders the store */
-	atomic_store_explicit(
-		&slot->generation,
-		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
-			1,
-		memory_order_relaxed);
-	/* release [FUTURE-1]: pairs with the acquire in
-	 * rt_future_is_expected() */
-	atomic_store_explicit(&slot->state, RT_FUTURE_OUT,
-			      memory_order_release);
+	if (rt_future_take_row(futures, 1, &slot) > 0)
+		rt_future_begin(slot, context);
 	return slot;
 }
 
-void rt_future_end_generation(struct rt_future *slot)
+bool rt_future_has_free(const struct rt_futures *futures)
 {
-	/* relaxed, both: the release that follows in the caller orders the
-	 * store */
-	atomic_store_explicit(
-		&slot->generation,
-		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
-			1,
-		memory_order_relaxed);
+	uint64_t word;
+	uint32_t i;
+
+	for (i = 0; i < futures->count; i++) {
+		/* acquire [FUTURE-3]: as in future_take_at() */
+		word = atomic_load_explicit(
+			&futures->taken[i / RT_FUTURE_GROUP],
+			memory_order_acquire);
+		if (future_is_free(&futures->slots[i],
+				   word >> i % RT_FUTURE_GROUP & 1))
+			return true;
+	}
+	return false;
 }
 
-static void future_set_free_now(struct rt_future *slot)
-{
-	rt_future_poison(slot);
-	/* release [FUTURE-3]: pairs with the acquire in future_take(); the last
-	 * access of this thread to the slot */
-	atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
-			      memory_order_release);
-}
-
-static void future_set_free(struct rt_future *slot)
+void rt_future_set_free_line(struct rt_future *slot)
 {
 	uint8_t in_line = RT_FUTURE_IN_LINE;
 
-	/* acquire [FUTURE-10], both: pairs with the exchange in
+	/* acquire [FUTURE-10]: pairs with the exchange in
 	 * rt_future_leave_line(): the thread that took the slot off the line
 	 * for good has looked at the state. release: the slot's content, for
 	 * the thread that takes the slot off the line */
-	if (atomic_load_explicit(&slot->line, memory_order_acquire) ==
-		    RT_FUTURE_OFF_LINE ||
-	    !atomic_compare_exchange_strong_explicit(
+	if (!atomic_compare_exchange_strong_explicit(
 		    &slot->line, &in_line, RT_FUTURE_LET_GO,
 		    memory_order_acq_rel, memory_order_acquire))
-		future_set_free_now(slot);
+		rt_future_set_free_now(slot);
 }
 
 void rt_future_return(struct rt_future *slot)
@@ -128,7 +153,7 @@ void rt_future_return(struct rt_future *slot)
 	/* relaxed: no other thread knows of the slot */
 	atomic_store_explicit(&slot->line, RT_FUTURE_OFF_LINE,
 			      memory_order_relaxed);
-	future_set_free_now(slot);
+	rt_future_set_free_now(slot);
 }
 
 /* ------------------------------------------------------------ in line --- */
@@ -166,12 +191,13 @@ bool rt_future_leave_line(struct rt_future *slot)
 		/* relaxed: a count, which orders nothing */
 		atomic_fetch_sub_explicit(&slot->of->cancelled, 1,
 					  memory_order_relaxed);
-	/* acquire [FUTURE-10]: pairs with the release in future_set_free() of a
-	 * thread that freed the slot before; release: this thread's look at the
-	 * state comes before. Until this exchange the slot is not used again */
+	/* acquire [FUTURE-10]: pairs with the release in
+	 * rt_future_set_free_line() of a thread that freed the slot before;
+	 * release: this thread's look at the state comes before. Until this
+	 * exchange the slot is not used again */
 	if (atomic_exchange_explicit(&slot->line, RT_FUTURE_OFF_LINE,
 				     memory_order_acq_rel) == RT_FUTURE_LET_GO)
-		future_set_free_now(slot);
+		rt_future_set_free_now(slot);
 	return is_posted;
 }
 
@@ -187,19 +213,13 @@ bool rt_future_take_post_back(struct rt_future *slot)
 
 /* ------------------------------------------------------------- freeing --- */
 
-void rt_future_free_holder(struct rt_future *slot)
-{
-	rt_future_end_generation(slot);
-	future_set_free(slot);
-}
-
 /* Frees the slot, on the poller: a poster that found no free slot may go on. */
 static void future_set_free_poller(struct rt_poller *poller,
 				   struct rt_future *slot)
 {
 	struct rt_futures *futures = slot->of;
 
-	future_set_free(slot);
+	rt_future_set_free(slot);
 	if (futures->own != NULL)
 		rt_deliver_touch_side(poller, futures->side);
 }
@@ -275,7 +295,7 @@ static void future_give_up(struct rt_future *slot)
 static void future_add_complete(struct rt_poller *poller,
 				struct rt_future *slot)
 {
-	rt_future_add_batch(&poller->futures, slot);
+	rt_future_add_batch(&poller->futures, slot->of, slot);
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 }
 
@@ -529,22 +549,36 @@ static void future_publish(void *arg)
 	uint32_t i;
 
 	for (i = 0; i < poller->futures.count; i++)
-		future_publish_slot(poller->futures.complete[i].slot);
+		future_publish_slot(poller->futures.complete[i]);
+}
+
+/* Wakes the holders that wait for slots of the batch. */
+static inline void future_wake_holders(const struct rt_future_batch *batch)
+{
+	uint32_t end = batch->count;
+	uint32_t i = batch->runs_count;
+	uint32_t at;
+
+	while (i-- > 0) {
+		at = batch->runs[i].first;
+		if (future_has_sleepers(batch->runs[i].of)) {
+			while (at < end)
+				future_wake(batch->complete[at++]);
+		}
+		end = batch->runs[i].first;
+	}
 }
 
 static void future_answer(void *arg)
 {
 	struct rt_poller *poller = arg;
 	struct rt_future_batch *batch = &poller->futures;
-	uint32_t count = batch->count;
 	uint32_t i;
 	int cancel;
 
+	future_wake_holders(batch);
 	batch->count = 0;
-	for (i = 0; i < count; i++) {
-		if (future_has_sleepers(batch->complete[i].of))
-			future_wake(batch->complete[i].slot);
-	}
+	batch->runs_count = 0;
 	if (likely(batch->calls_count == 0))
 		return;
 	cancel = rt_poller_disable_cancel(poller);
@@ -567,7 +601,7 @@ void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)
 	else if (asked & (RT_FUTURE_DROP | RT_FUTURE_CANCEL))
 		future_put_back(slot, asked);
 	if (asked & RT_FUTURE_DROP) {
-		future_set_free(slot);
+		rt_future_set_free(slot);
 		return;
 	}
 	/* a keeper or a watching slot, without a result */

@@ -12,6 +12,7 @@
 #ifndef RT_POLLER_FUTURE_H
 #define RT_POLLER_FUTURE_H
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,6 +23,7 @@
 #include "base/inbox.h"
 #include "base/lang.h"
 #include "base/order.h"
+#include "queue/lane.h"
 
 struct rt_poller;
 struct rt_route_entry;
@@ -35,15 +37,15 @@ struct rt_future_source;
 #define RT_ROUTE_FUTURES 1u
 
 enum rt_future_state {
-	RT_FUTURE_FREE = 0,
-	RT_FUTURE_OUT = 1,
-	RT_FUTURE_DONE = 2, /* the result is stored */
+	RT_FUTURE_FREE = 0,	/* after an even number of uses */
+	RT_FUTURE_FREE_ODD = 1, /* after an odd number of uses */
+	RT_FUTURE_OUT = 2,
+	RT_FUTURE_DONE = 3, /* the result is stored */
 	/* the future was detached, and the work request is over */
-	RT_FUTURE_ENDED = 3,
-	RT_FUTURE_WAITING = 4, /* the work request stands in line */
+	RT_FUTURE_ENDED = 4,
+	RT_FUTURE_WAITING = 5, /* the work request stands in line */
 	/* the work request stood in line, and the holder took it back */
-	RT_FUTURE_UNPOSTED = 5,
-	RT_FUTURE_MAKING = 6 /* a poster is filling in the slot */
+	RT_FUTURE_UNPOSTED = 6
 };
 
 /* bits: what the holder of a future asks of the poller */
@@ -231,6 +233,9 @@ struct rt_futures {
 	_Atomic uint32_t sleepers; /* calls that wait for a slot of the block */
 	struct rt_msg msg;
 
+	/* a word for each RT_FUTURE_GROUP slots; changed by posters, see
+	 * rt_future_take_row() [FUTURE-3] */
+	_Atomic uint64_t *taken;
 	/* hint of the posters: where the search for a free slot begins */
 	_Atomic uint32_t cursor;
 	/* slots in line whose work request the holder took back */
@@ -255,13 +260,16 @@ struct rt_futures {
 /* futures that became complete in a poller's batch */
 struct rt_future_batch {
 	uint32_t count;
+	uint32_t runs_count;
 	uint32_t calls_count;
-	/* with the slot's block: once the result is published, the holder owns
-	 * the slot's cache line */
+	struct rt_future *complete[RT_FUTURE_BATCH];
+	/* runs of complete slots of the same block, with the index of the first
+	 * slot: once the results are published, the holders own the slots'
+	 * cache lines */
 	struct {
-		struct rt_future *slot;
 		const struct rt_futures *of;
-	} complete[RT_FUTURE_BATCH];
+		uint32_t first;
+	} runs[RT_FUTURE_BATCH];
 	struct {
 		struct rt_future_then then;
 		struct rpma_rt_completion item;
@@ -294,10 +302,17 @@ rt_future_waited(const struct rt_future *slot)
 	return &slot->of->waited[slot - slot->of->slots];
 }
 
+/* Returns the lower bits of the wr_id of a slot with this tag. */
+static inline uint64_t rt_future_cookie_of(const struct rt_future *slot,
+					   uint8_t tag)
+{
+	return (uint64_t)(uintptr_t)slot | (tag & (RT_CACHE_LINE - 1));
+}
+
 /* Returns the lower bits of the wr_id of a slot that is out, see rt_wr_id(). */
 static inline uint64_t rt_future_cookie(const struct rt_future *slot)
 {
-	return (uint64_t)(uintptr_t)slot | (slot->tag & (RT_CACHE_LINE - 1));
+	return rt_future_cookie_of(slot, slot->tag);
 }
 
 /* Returns the slot that a handle names. */
@@ -307,9 +322,52 @@ rt_future_slot(const struct rpma_rt_future *future)
 	return (struct rt_future *)(uintptr_t)future->opaque[0];
 }
 
-/* Takes a free slot, which is out from here on. NULL: no slot is free. Any
+/* slots with a common word in rt_futures.taken. A bit of the lower half of the
+ * word is flipped by each take of the slot; the upper half counts the takes */
+#define RT_FUTURE_GROUP 32
+
+/* Takes free slots that lie side by side, `most` at most, for the caller, who
+ * calls rt_future_begin() for each. Returns the number of slots, and in *first
+ * the first slot. 0: no slot is free. Any thread, while the block is not
+ * returned. */
+uint32_t rt_future_take_row(struct rt_futures *futures, uint32_t most,
+			    struct rt_future **first);
+/* Takes a free slot and begins the use of the slot. NULL: no slot is free. Any
  * thread, while the block is not returned. */
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context);
+/* Returns whether a slot is free. Any thread, while the block is not
+ * returned. */
+bool rt_future_has_free(const struct rt_futures *futures);
+
+/* Begins the use of a slot that the caller has taken: the slot is out from here
+ * on. Returns rt_future_cookie(). */
+static inline uint64_t rt_future_begin(struct rt_future *slot, uint64_t context)
+{
+	uint8_t tag = slot->tag + 1;
+
+	rt_future_unpoison(slot);
+	/* whoever took what was asked has left nothing */
+	assert(slot->asked == 0);
+	slot->result.context = context;
+	slot->mine = 0;
+	slot->told = 0;
+	slot->tag = tag;
+	/* relaxed: the release below orders the store; the holder gets the slot
+	 * from this thread */
+	atomic_store_explicit(&slot->claim, RT_FUTURE_NONE,
+			      memory_order_relaxed);
+	/* relaxed, both: the release below orders the store */
+	atomic_store_explicit(
+		&slot->generation,
+		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
+			1,
+		memory_order_relaxed);
+	/* release [FUTURE-1]: pairs with the acquire in
+	 * rt_future_is_expected() */
+	rt_store_unseen(&slot->state, RT_FUTURE_OUT, memory_order_release);
+	return rt_future_cookie_of(slot, tag);
+}
+
 /* Gives a slot back whose work request was not posted. */
 void rt_future_return(struct rt_future *slot);
 
@@ -340,13 +398,19 @@ static inline enum rt_future_state rt_future_state(const struct rt_future *slot)
 							  memory_order_acquire);
 }
 
+/* Returns whether a slot in this state is free. */
+static inline bool rt_future_is_free_state(enum rt_future_state state)
+{
+	return state <= RT_FUTURE_FREE_ODD;
+}
+
 /* Returns whether the holder has what the holder waits for. */
 static inline bool rt_future_is_ready(const struct rt_future *slot)
 {
 	enum rt_future_state state = rt_future_state(slot);
 
-	return state == RT_FUTURE_ENDED ||
-	       (state == RT_FUTURE_DONE && !(slot->mine & RT_FUTURE_AWAY));
+	return state == RT_FUTURE_DONE ? !(slot->mine & RT_FUTURE_AWAY)
+				       : state == RT_FUTURE_ENDED;
 }
 
 /* Returns whether the result is a success of the block's kind. REQUIRES: there
@@ -381,10 +445,57 @@ static inline bool rt_future_is_message(const struct rt_future *slot)
  * if the work request was posted, or does not stand in line. */
 bool rt_future_take_post_back(struct rt_future *slot);
 /* Invalidates the handles that name the slot. */
-void rt_future_end_generation(struct rt_future *slot);
+static inline void rt_future_end_generation(struct rt_future *slot)
+{
+	/* relaxed, both: the release that follows in the caller orders the
+	 * store */
+	atomic_store_explicit(
+		&slot->generation,
+		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
+			1,
+		memory_order_relaxed);
+}
+
+/* Frees the slot. REQUIRES: the slot is off the line, and
+ * rt_future_end_generation() was called */
+static inline void rt_future_set_free_now(struct rt_future *slot)
+{
+	/* relaxed: written by this thread, or before this thread got the
+	 * slot. The generation has counted begin and end of each use */
+	uint32_t uses =
+		atomic_load_explicit(&slot->generation, memory_order_relaxed) /
+		2;
+
+	rt_future_poison(slot);
+	/* release [FUTURE-3]: pairs with the acquire in future_is_free(),
+	 * future.c; the last access of this thread to the slot */
+	rt_store_unseen(&slot->state, (uint8_t)(RT_FUTURE_FREE + uses % 2),
+			memory_order_release);
+}
+
+/* Frees a slot whose work request may stand in line: the second of the line and
+ * the caller frees the slot. */
+void rt_future_set_free_line(struct rt_future *slot);
+
+static inline void rt_future_set_free(struct rt_future *slot)
+{
+	/* acquire [FUTURE-10]: pairs with the exchange in
+	 * rt_future_leave_line(): the thread that took the slot off the line
+	 * for good has looked at the state */
+	if (likely(rt_load_unseen(&slot->line, memory_order_acquire) ==
+		   RT_FUTURE_OFF_LINE))
+		rt_future_set_free_now(slot);
+	else
+		rt_future_set_free_line(slot);
+}
+
 /* Gives the slot back, for the holder; the poller has no business with the slot
  * any more. */
-void rt_future_free_holder(struct rt_future *slot);
+static inline void rt_future_free_holder(struct rt_future *slot)
+{
+	rt_future_end_generation(slot);
+	rt_future_set_free(slot);
+}
 
 /* ---------------------------------------------------------- the poller --- */
 
@@ -417,9 +528,9 @@ static inline void rt_future_prefetch(uint64_t cookie)
 static inline bool rt_future_is_expected(const struct rt_future *slot,
 					 uint64_t cookie)
 {
-	/* acquire [FUTURE-1]: pairs with the release in rt_future_take(); the
+	/* acquire [FUTURE-1]: pairs with the release in rt_future_begin(); the
 	 * words of the poster are visible */
-	return atomic_load_explicit(&slot->state, memory_order_acquire) ==
+	return rt_load_unseen(&slot->state, memory_order_acquire) ==
 		       RT_FUTURE_OUT &&
 	       rt_future_cookie(slot) == cookie &&
 	       !(slot->told & RT_FUTURE_FILLED);
@@ -431,15 +542,21 @@ static inline void rt_future_fill(struct rt_future *slot,
 				  struct rpma_rt_completion item)
 {
 	item.context = slot->result.context;
-	slot->result = item;
+	rt_lane_fill_slot(&slot->result, &item);
 	slot->told |= RT_FUTURE_FILLED;
 }
 
+/* Adds a complete slot of the block to the batch. */
 static inline void rt_future_add_batch(struct rt_future_batch *batch,
+				       const struct rt_futures *futures,
 				       struct rt_future *slot)
 {
-	batch->complete[batch->count].slot = slot;
-	batch->complete[batch->count++].of = slot->of;
+	if (batch->runs_count == 0 ||
+	    batch->runs[batch->runs_count - 1].of != futures) {
+		batch->runs[batch->runs_count].of = futures;
+		batch->runs[batch->runs_count++].first = batch->count;
+	}
+	batch->complete[batch->count++] = slot;
 }
 
 /* Handles a completion of the block's route number, whose context is the

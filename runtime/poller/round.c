@@ -52,12 +52,12 @@ static void round_deliver_future(struct rt_poller *poller,
 	 * prefetched as well */
 	rt_future_prefetch(rt_wr_id_cookie(wc[RT_FUTURE_AHEAD].wr_id));
 	if (unlikely(!rt_future_is_expected(slot, cookie) || slot->told != 0 ||
-		     rt_future_is_full(&poller->futures))) {
+		     poller->futures.count == RT_FUTURE_BATCH)) {
 		round_deliver_any(poller, entry, wc);
 		return;
 	}
 	rt_future_fill(slot, rt_round_item(entry, wc));
-	rt_future_add_batch(&poller->futures, slot);
+	rt_future_add_batch(&poller->futures, entry->futures, slot);
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 	poller->written++;
 }
@@ -66,15 +66,15 @@ __attribute__((noinline)) static void
 round_deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 		   const struct ibv_wc *wc)
 {
-	if (entry->is_sink) {
+	if (likely(entry->is_futures)) {
+		round_deliver_future(poller, entry, wc);
+	} else if (entry->is_sink) {
 		entry->sink(rt_wr_id_cookie(wc->wr_id));
 		return;
+	} else {
+		round_deliver_any(poller, entry, wc);
 	}
 	poller->has_others = true;
-	if (entry->is_futures)
-		round_deliver_future(poller, entry, wc);
-	else
-		round_deliver_any(poller, entry, wc);
 }
 
 static void round_deliver(struct rt_poller *poller,

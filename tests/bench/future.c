@@ -74,7 +74,7 @@ static void complete(uint64_t cookie)
 	    rt_future_is_full(&poller.futures))
 		bench_fail("a slot is not as it should be");
 	rt_future_fill(slot, item);
-	rt_future_add_batch(&poller.futures, slot);
+	rt_future_add_batch(&poller.futures, futures, slot);
 	rt_deliver_touch_number(&poller, RT_ROUTE_FUTURES);
 }
 

@@ -577,8 +577,9 @@ static bool is_free(void *arg)
 	const struct rt_future *slot = arg;
 
 	/* relaxed: one thread runs at a time */
-	return atomic_load_explicit(&slot->state, memory_order_relaxed) ==
-	       RT_FUTURE_FREE;
+	return rt_future_is_free_state(
+		(enum rt_future_state)atomic_load_explicit(
+			&slot->state, memory_order_relaxed));
 }
 
 /*
@@ -783,6 +784,79 @@ static void next_drop_in_a_stop(void)
 	drop(0);
 }
 
+/* ------------------------------------------------------- rows of slots --- */
+
+static struct rt_futures *block;
+static bool is_taken[FUTURES];
+
+static void begin_rows(void)
+{
+	struct rt_future *slot;
+	int i;
+
+	go_on();
+	explore_watch_nothing();
+	block = conns[FUTURES - 1]->side[RPMA_RT_SEND_SIDE].futures;
+	/* relaxed, all: one thread runs at a time; as in a new block */
+	atomic_store_explicit(&block->cursor, 0, memory_order_relaxed);
+	atomic_store_explicit(&block->taken[0], 0, memory_order_relaxed);
+	explore_watch(&block->taken[0], sizeof(block->taken[0]));
+	for (i = 0; i < FUTURES; i++) {
+		slot = &block->slots[i];
+		/* relaxed, both: as above */
+		atomic_store_explicit(&slot->generation, 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&slot->state, RT_FUTURE_FREE,
+				      memory_order_relaxed);
+		explore_watch(&slot->state, sizeof(slot->state));
+	}
+}
+
+/* Takes a slot that no other thread has; NULL: no slot is free. */
+static struct rt_future *take_one(void)
+{
+	struct rt_future *slot = rt_future_take(block, 0);
+
+	if (slot == NULL)
+		return NULL;
+	EXPLORE_CHECK(!is_taken[slot - block->slots]);
+	is_taken[slot - block->slots] = true;
+	return slot;
+}
+
+static void give_back(struct rt_future *slot)
+{
+	is_taken[slot - block->slots] = false;
+	rt_future_return(slot);
+}
+
+static void take_two(void)
+{
+	take_one();
+	take_one();
+}
+
+static void take_again(void)
+{
+	struct rt_future *slot = take_one();
+
+	if (slot == NULL)
+		return;
+	give_back(slot);
+	take_one();
+}
+
+static void check_rows(void)
+{
+	int i;
+
+	for (i = 0; i < FUTURES; i++) {
+		if (is_taken[i])
+			give_back(&block->slots[i]);
+	}
+	EXPLORE_CHECK(rt_future_held(f->rt) == 0);
+}
+
 int main(int argc, char **argv)
 {
 #define LINE(title, holder)                                        \
@@ -833,6 +907,11 @@ int main(int argc, char **argv)
 		 .setup = begin_beside,
 		 .check = check_line,
 		 .bound = 2},
+		{.name = "rows",
+		 .threads = 2,
+		 .body = {take_two, take_again},
+		 .setup = begin_rows,
+		 .check = check_rows},
 		{NEXT("next_stop", next_in_a_stop, offer_and_stop),
 		 .is_long = true},
 		{PLAY("stop_two", wait_in_a_stop, run_two_and_stop, begin_two),

@@ -12,6 +12,7 @@
 #include "base/cancel.h"
 #include "base/owner.h"
 #include "base/self.h"
+#include "future/future.h"
 #include "poller/future.h"
 #include "rt_fake.h"
 
@@ -736,6 +737,89 @@ FAKE_TEST(wait__runs_its_poller_BEFORE_SLEEPING)
 	assert_true(rt_owner_close(&turns.owned));
 	rt_inbox_fini(&turns.inbox);
 	rt_bell_fini(&turns.bell);
+	fake_bury(f, &conn);
+}
+
+/* ------------------------------------------------------- rows of slots --- */
+
+/* Takes rows until no slot is free, and drops none. Returns the number of
+ * slots, each of which is taken once. */
+static uint32_t take_all_rows(struct rt_futures *block, bool *is_taken)
+{
+	struct rt_future *first = NULL;
+	uint32_t total = 0;
+	uint32_t n;
+	uint32_t i;
+
+	while ((n = rt_future_take_row(block, LARGE, &first)) > 0) {
+		for (i = 0; i < n; i++) {
+			assert_false(is_taken[first - block->slots + i]);
+			is_taken[first - block->slots + i] = true;
+			rt_future_begin(&first[i], i);
+		}
+		total += n;
+	}
+	return total;
+}
+
+static void free_slot(struct rt_futures *block, bool *is_taken, int index)
+{
+	rt_future_free_holder(&block->slots[index]);
+	is_taken[index] = false;
+}
+
+FAKE_TEST(rows__EACH_FREE_SLOT_IS_TAKEN_ONCE)
+{
+	struct rpma_rt_conn *conn = established(f, LARGE);
+	struct rt_futures *block = conn->side[RPMA_RT_SEND_SIDE].futures;
+	bool is_taken[LARGE] = {false};
+	int round;
+	int i;
+
+	assert_int_equal(take_all_rows(block, is_taken), LARGE);
+	assert_false(rt_future_has_free(block));
+	/* slots used an odd and an even number of times, side by side */
+	for (round = 0; round < 3; round++) {
+		for (i = round; i < LARGE; i += 3)
+			free_slot(block, is_taken, i);
+		assert_true(rt_future_has_free(block));
+		assert_int_equal(take_all_rows(block, is_taken),
+				 (LARGE - round + 2) / 3);
+		assert_false(rt_future_has_free(block));
+		free_slot(block, is_taken, LARGE / 2);
+		assert_int_equal(take_all_rows(block, is_taken), 1);
+	}
+	for (i = 0; i < LARGE; i++)
+		free_slot(block, is_taken, i);
+	assert_int_equal(rt_future_held(f->rt), 0);
+	fake_bury(f, &conn);
+}
+
+FAKE_TEST(rows__few_futures_USE_FEW_SLOTS)
+{
+	struct rpma_rt_conn *conn = established(f, LARGE);
+	struct rt_futures *block = conn->side[RPMA_RT_SEND_SIDE].futures;
+	struct rpma_rt_future futures[2];
+	int i;
+
+	ok(post_send(conn, 0, &futures[1]));
+	fake_sent(conn, 0, IBV_WC_SUCCESS);
+	run(f);
+	for (i = 1; i < 2 * FUTURES; i++) {
+		ok(post_send(conn, (uint64_t)i, &futures[i % 2 == 0]));
+		fake_sent(conn, (uint64_t)i, IBV_WC_SUCCESS);
+		run(f);
+		completed(&futures[i % 2 != 0], (uint64_t)i - 1,
+			  IBV_WC_SUCCESS);
+		assert_int_equal(rpma_rt_future_drop(&futures[i % 2 != 0]), 0);
+	}
+	assert_int_equal(rpma_rt_future_drop(&futures[i % 2 != 0]), 0);
+	for (i = 2; i < LARGE; i++)
+		/* relaxed: one thread */
+		assert_int_equal(
+			atomic_load_explicit(&block->slots[i].generation,
+					     memory_order_relaxed),
+			0);
 	fake_bury(f, &conn);
 }
 
