@@ -9,11 +9,14 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "cm/cm.h"
 #include "qp/mcast.h"
+
+#define SAID 64 /* addresses that were printed, by their hash */
 
 socklen_t lb_cm_addr_len(const struct sockaddr *sa)
 {
@@ -81,6 +84,26 @@ bool lb_cm_addr_is_multicast(const struct sockaddr *sa)
 	return lb_mcast_is(&gid);
 }
 
+/*
+ * Returns whether a line named the address before; notes the address. A program
+ * that tries again until its peer is there gets a line, and not one for each
+ * try.
+ */
+static bool addr_is_said(const struct lb_cm_addr *addr)
+{
+	static _Atomic uint64_t said[SAID];
+	uint64_t key = addr->port, word;
+	unsigned i;
+
+	for (i = 0; i < sizeof(addr->ip); i += sizeof(word)) {
+		memcpy(&word, addr->ip.s6_addr + i, sizeof(word));
+		key = (key ^ word) * 0x9e3779b97f4a7c15u;
+	}
+	/* relaxed: of two threads at once both may print the line */
+	return atomic_exchange_explicit(&said[key >> 58], key,
+					memory_order_relaxed) == key;
+}
+
 void lb_cm_addr_log_nobody(const struct sockaddr_storage *ss)
 {
 	const struct sockaddr *dst = (const struct sockaddr *)ss;
@@ -94,7 +117,7 @@ void lb_cm_addr_log_nobody(const struct sockaddr_storage *ss)
 			  addr, sizeof(addr));
 	else
 		inet_ntop(AF_INET6, &to.ip, addr, sizeof(addr));
-	lb_log(0,
+	lb_log(addr_is_said(&to) ? 1 : 0,
 	       "rdma_connect: nobody listens at %s port %u: refused. The other "
 	       "end must be a process of this user and network namespace, on "
 	       "the loopback device too",
