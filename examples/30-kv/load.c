@@ -350,7 +350,8 @@ static void turn_until_done(struct load *load)
 		if (got < 0 ||
 		    load->now_ns - heard_ns >
 			    load->settings->patience_s * CLOCK_SECOND) {
-			load->failed = "the server does not answer";
+			load->failed = "the server does not answer: does a "
+				       "server run at this address and port?";
 			return;
 		}
 	}

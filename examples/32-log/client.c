@@ -41,19 +41,24 @@ static void print(const char *word, uint64_t *position, uint64_t end)
 	}
 }
 
-static int fail(int status)
+static int fail(int status, const struct log_cfg *cfg)
 {
 	static const char *const why[] = {
 		"", "no quorum in time", "the log is full",
 		"the log has another writer", "the log cannot be opened"};
+	int i;
 
 	fflush(stdout);
 	fprintf(stderr, "%s\n", why[-status]);
+	for (i = 0; status == LOG_LATE && i < cfg->replicas; i++)
+		fprintf(stderr,
+			"  replica %d: does a server run at %s port %s?\n",
+			i + 1, cfg->addresses[i], cfg->ports[i]);
 	return 1;
 }
 
 /* Appends lines as they come, and prints what is acknowledged meanwhile. */
-static int append(void)
+static int append(const struct log_cfg *cfg)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 	uint64_t printed = 0;
@@ -83,20 +88,23 @@ static int append(void)
 	} while (ret == LOG_OK &&
 		 (len > 0 || log_acknowledged(the_log) < log_end(the_log)));
 	free(line);
-	return ret == LOG_OK ? 0 : fail(ret);
+	return ret == LOG_OK ? 0 : fail(ret, cfg);
 }
 
 int main(int argc, char **argv)
 {
 	struct log_cfg cfg = {.replicas = argc > 4 ? atoi(argv[4]) : REPLICAS};
 	char ports[LOG_MAX_REPLICAS][16], *next;
+	bool is_read = argc > 3 && strcmp(argv[3], "read") == 0;
 	uint64_t position = 0;
 	int ret, i;
 
-	if (argc < 4 || cfg.replicas < 1 || cfg.replicas > LOG_MAX_REPLICAS) {
+	if (argc < 4 || (!is_read && strcmp(argv[3], "append") != 0) ||
+	    cfg.replicas < 1 || cfg.replicas > LOG_MAX_REPLICAS) {
 		fprintf(stderr,
-			"usage: %s ADDRESS PORT append|read [REPLICAS [MS]]\n",
-			argv[0]);
+			"usage: %s ADDRESS PORT append|read [REPLICAS [MS]]\n"
+			"REPLICAS: 1 to %d\n",
+			argv[0], LOG_MAX_REPLICAS);
 		return 2;
 	}
 	if (argc > 5)
@@ -111,11 +119,11 @@ int main(int argc, char **argv)
 	rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_FATAL);
 	ret = log_open(&cfg, deadline_ms, &the_log);
 	if (ret != LOG_OK)
-		return fail(ret);
-	if (strcmp(argv[3], "read") == 0)
+		return fail(ret, &cfg);
+	if (is_read)
 		print("record", &position, log_end(the_log));
 	else
-		ret = append();
+		ret = append(&cfg);
 	log_close(&the_log);
 	return ret;
 }

@@ -16,6 +16,7 @@
 #ifndef LOG_FORMAT_H
 #define LOG_FORMAT_H
 
+#include "../common/handshake.h"
 #include "../common/record.h"
 
 #define LOG_PAGE    4096
@@ -45,8 +46,7 @@ struct log_answer {
 	uint64_t identity;
 	uint64_t promise;
 	uint64_t tail;
-	uint64_t region_len;
-	char region[32]; /* descriptor of the registered region */
+	struct handshake_region region;
 };
 
 /* Makes a tail of a term and an end, or a promise of a term and a writer. */

@@ -5,15 +5,14 @@
 
 #include "log.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include <rpma_rt.h>
-
 #include "../common/clock.h"
 #include "../common/durable.h"
+#include "../common/futures.h"
 #include "../common/peer.h"
+#include "../common/quorum.h"
 #include "../common/reconnect.h"
 #include "format.h"
 
@@ -37,15 +36,14 @@ struct replica {
 	struct log_request request;
 	struct rpma_mr_remote *region;
 	enum state state;
-	bool is_damaged;	      /* not used any more */
-	bool is_refusing;	      /* has promised a later term */
-	bool is_tailed;		      /* a tail of this term was posted */
-	struct rpma_rt_future closed; /* held while there is a connection */
-	struct rpma_rt_future step;   /* what the state waits for, or zero */
-	char *copy;		      /* of the replica's log, in our region */
-	uint64_t tail;		      /* when the replica promised */
-	uint64_t sent;		      /* posted, or in common with the log */
-	uint64_t durable;	      /* persistent, with a tail of this term */
+	bool is_damaged;	    /* not used any more */
+	bool is_refusing;	    /* has promised a later term */
+	bool is_tailed;		    /* a tail of this term was posted */
+	struct rpma_rt_future read; /* of the replica's log into the copy */
+	char *copy;		    /* of the replica's log, in our region */
+	uint64_t tail;		    /* when the replica promised */
+	uint64_t sent;		    /* posted, or in common with the log */
+	uint64_t durable;	    /* persistent, with a tail of this term */
 	struct durable appends;
 };
 
@@ -54,7 +52,6 @@ struct log {
 	struct rpma_peer *peer;
 	struct rpma_rt *rt;
 	struct rpma_mr_local *mr;
-	struct rpma_peer_cfg *pmem;
 	char *records; /* the log; behind, a copy for each replica */
 	uint64_t term;
 	uint64_t writer;   /* a random number */
@@ -64,16 +61,6 @@ struct log {
 	uint64_t acknowledged;
 	struct replica replicas[LOG_MAX_REPLICAS];
 };
-
-static bool is_held(const struct rpma_rt_future *future)
-{
-	return future->opaque[0] | future->opaque[1];
-}
-
-static int quorum(const struct log *log)
-{
-	return log->cfg.replicas / 2 + 1;
-}
 
 /* ------------------------------------------------------------ replica --- */
 
@@ -88,13 +75,14 @@ static void turn_out(struct replica *r, const char *why)
 	rpma_rt_conn_close(r->link.conn);
 }
 
-/* Drops all futures and the region, when the connection has ended. */
-static void drop(struct replica *r)
+/* Gives back all that is held of a connection that has ended. */
+static void leave(struct replica *r, uint64_t now)
 {
 	durable_drop(&r->appends);
-	rpma_rt_future_drop(&r->step); /* may be zero */
-	rpma_rt_future_drop(&r->closed);
+	rpma_rt_future_drop(&r->read); /* may be zero */
 	rpma_mr_remote_delete(&r->region);
+	reconnect_leave(&r->link, now);
+	r->state = CONNECTING;
 }
 
 /* Posts a step with all that the replica misses, if there is room. */
@@ -138,59 +126,15 @@ static void keep(struct replica *r, uint64_t common)
 		turn_out(r, NULL);
 }
 
-/* Keeps the records that the log has too. */
-static void compare(struct replica *r)
-{
-	const char *ours = r->log->records, *theirs = r->copy;
-	uint64_t common = 0, end = log_low(r->tail), size;
-
-	while (common < end && common < r->log->end) {
-		size = record_size(record_at(theirs, common, end)->len);
-		if (size > r->log->end - common ||
-		    memcmp(ours + common, theirs + common, size) != 0)
-			break;
-		common += size;
-	}
-	keep(r, common);
-}
-
-/* Takes the answer of a replica; returns -1 if there is none. */
-static int take_answer(struct replica *r, struct log_answer *answer)
-{
-	struct rpma_conn_private_data pdata = {NULL, 0};
-
-	if (rpma_rt_conn_get_private_data(r->link.conn, &pdata) ||
-	    pdata.ptr == NULL || pdata.len < sizeof(*answer))
-		return -1;
-	memcpy(answer, pdata.ptr, sizeof(*answer));
-	return answer->magic == LOG_MAGIC ? 0 : -1;
-}
-
-/* Makes the region, and allows persistent flushes: a replica has persistent
- * memory, or is a test. */
-static int take_region(struct replica *r, struct log_answer *answer)
-{
-	size_t size = 0;
-
-	if (answer->region_len > sizeof(answer->region) ||
-	    rpma_rt_conn_apply_remote_peer_cfg(r->link.conn, r->log->pmem) ||
-	    rpma_mr_remote_from_descriptor(answer->region, answer->region_len,
-					   &r->region) ||
-	    rpma_mr_remote_get_size(r->region, &size))
-		return -1;
-	r->appends = (struct durable){.conn = r->link.conn,
-				      .region = r->region,
-				      .mr = r->log->mr,
-				      .word_at = LOG_TAIL};
-	return size == LOG_REGION ? 0 : -1;
-}
-
 static void on_accepted(struct replica *r)
 {
 	struct log_answer answer;
 	struct rpma_rt_wr wr;
 
-	if (take_answer(r, &answer) || take_region(r, &answer)) {
+	if (!handshake_read(r->link.conn, LOG_MAGIC, &answer, sizeof(answer)) ||
+	    !handshake_take(&answer.region, LOG_REGION, &r->region) ||
+	    durable_begin(&r->appends, r->link.conn, r->region, r->log->mr,
+			  LOG_TAIL)) {
 		turn_out(r, "no replica of a log of this size");
 		return;
 	}
@@ -210,33 +154,25 @@ static void on_accepted(struct replica *r)
 		return;
 	rpma_rt_prep_read(&wr, r->log->mr, (size_t)(r->copy - r->log->records),
 			  r->region, LOG_RECORDS, log_low(r->tail), 0, 0);
-	wr.future = &r->step;
+	wr.future = &r->read;
 	if (rpma_rt_post_send(r->link.conn, &wr, 1) != 1)
 		turn_out(r, NULL);
 }
 
-/* Goes on with what the state has waited for. */
-static void on_step(struct replica *r, const struct rpma_rt_completion *cmpl,
-		    uint64_t now)
+/* Checks the log of the replica when the copy is there. */
+static void take_copy(struct replica *r)
 {
-	unsigned event = rpma_rt_completion_event(cmpl);
+	struct rpma_rt_completion cmpl;
 
-	if (event == RPMA_RT_EVENT_CLOSED ||
-	    (event == 0 && !rpma_rt_completion_is_ok(cmpl)))
-		return; /* the future of CLOSED is complete, too, or soon */
-	if (r->state == CONNECTING) {
-		if (reconnect_event(&r->link, cmpl, now) == RECONNECT_UP)
-			on_accepted(r);
-		else if (rpma_rt_conn_future(r->link.conn,
-					     RPMA_RT_EVENT_ESTABLISHED,
-					     &r->step))
-			turn_out(r, NULL);
-	} else if (r->state == READING) {
+	if (rpma_rt_future_poll(&r->read, &cmpl) != 1)
+		return;
+	if (!rpma_rt_completion_is_ok(&cmpl))
+		turn_out(r, NULL);
+	else if (records_whole(r->copy, log_low(r->tail)) != log_low(r->tail))
+		turn_out(r, "a record is damaged");
+	else
 		r->state = PROMISED;
-		if (records_whole(r->copy, log_low(r->tail)) !=
-		    log_low(r->tail))
-			turn_out(r, "a record is damaged");
-	}
+	rpma_rt_future_drop(&r->read);
 }
 
 /* Begins again with a later term, or, where the log is there already, ends
@@ -256,7 +192,7 @@ static void on_refused(struct replica *r, uint64_t term)
 	}
 	if (!log->is_recovered)
 		log->term = term + 1;
-	log->is_taken = left < quorum(log);
+	log->is_taken = left < quorum_of(log->cfg.replicas);
 }
 
 static void on_closed(struct replica *r,
@@ -265,54 +201,39 @@ static void on_closed(struct replica *r,
 	struct log_answer answer;
 
 	if (closed->status == RPMA_RT_REASON_REJECTED &&
-	    take_answer(r, &answer) == 0) {
+	    handshake_read(r->link.conn, LOG_MAGIC, &answer, sizeof(answer))) {
 		if (answer.identity != r->request.identity)
 			turn_out(r, "another number, or another quorum");
 		else if (answer.promise != r->request.promise)
 			on_refused(r, log_term(answer.promise));
 	}
-	drop(r);
-	reconnect_event(&r->link, closed, now);
-}
-
-/* Connects if the time has come; returns when to call again. */
-static uint64_t connect_again(struct replica *r, uint64_t now)
-{
-	uint64_t next;
-
-	if (r->is_damaged || r->log->is_taken)
-		return RECONNECT_NEVER;
-	r->request.promise = log_word(r->log->term, r->log->writer);
-	next = reconnect_tick(&r->link, now);
-	if (r->link.conn == NULL)
-		return next;
-	r->state = CONNECTING;
-	if (rpma_rt_conn_future(r->link.conn, RPMA_RT_EVENT_CLOSED,
-				&r->closed) ||
-	    rpma_rt_conn_future(r->link.conn, RPMA_RT_EVENT_READY, &r->step))
-		turn_out(r, "no future");
-	return next;
+	leave(r, now);
 }
 
 /* Does all that needs no waiting; returns when to call again, unless a
  * future is complete before. */
 static uint64_t replica_turn(struct replica *r, uint64_t now)
 {
-	struct rpma_rt_completion cmpl;
+	struct rpma_rt_completion closed;
+	enum reconnect_change change;
 
+	if (r->link.conn == NULL) {
+		if (r->is_damaged || r->log->is_taken)
+			return RECONNECT_NEVER;
+		r->request.promise = log_word(r->log->term, r->log->writer);
+	}
+	change = reconnect_poll(&r->link, now, &closed);
+	if (change == RECONNECT_DOWN)
+		on_closed(r, &closed, now);
 	if (r->link.conn == NULL)
-		return connect_again(r, now);
-	if (rpma_rt_future_poll(&r->closed, &cmpl) == 1) {
-		on_closed(r, &cmpl, now);
-		return now;
-	}
-	if (is_held(&r->step) && r->state != OUT &&
-	    rpma_rt_future_poll(&r->step, &cmpl) == 1) {
-		rpma_rt_future_drop(&r->step);
-		on_step(r, &cmpl, now);
-	}
+		return r->link.retry_ns;
+	if (change == RECONNECT_UP && r->state == CONNECTING)
+		on_accepted(r);
+	if (r->state == READING)
+		take_copy(r);
 	if (r->state == PROMISED && r->log->is_recovered)
-		compare(r);
+		keep(r, records_common(r->log->records, r->log->end, r->copy,
+				       log_low(r->tail)));
 	if (r->state == LOWERING || r->state == LIVE)
 		collect(r);
 	if (r->state == LIVE)
@@ -329,32 +250,27 @@ static void recover(struct log *log)
 	int count = 0;
 
 	for (r = log->replicas; r < log->replicas + log->cfg.replicas; r++) {
-		if (r->link.conn == NULL || r->state != PROMISED)
+		if (r->state != PROMISED)
 			continue;
 		count++;
 		if (best == NULL || r->tail > best->tail)
 			best = r;
 	}
-	if (count < quorum(log))
+	if (count < quorum_of(log->cfg.replicas))
 		return;
 	log->end = log_low(best->tail);
 	memcpy(log->records, best->copy, log->end);
 	log->is_recovered = true;
 }
 
-/* Finds the largest end that a quorum has. */
 static void acknowledge(struct log *log)
 {
-	uint64_t end;
-	int i, k, have;
+	uint64_t ends[LOG_MAX_REPLICAS];
+	int i;
 
-	for (i = 0; i < log->cfg.replicas; i++) {
-		end = log->replicas[i].durable;
-		for (k = have = 0; k < log->cfg.replicas; k++)
-			have += log->replicas[k].durable >= end;
-		if (have >= quorum(log) && end > log->acknowledged)
-			log->acknowledged = end;
-	}
+	for (i = 0; i < log->cfg.replicas; i++)
+		ends[i] = log->replicas[i].durable;
+	log->acknowledged = quorum_reached(ends, log->cfg.replicas);
 }
 
 static uint64_t log_turn(struct log *log)
@@ -377,25 +293,18 @@ static uint64_t log_turn(struct log *log)
 /* Sleeps until any future is complete, or until the time. */
 static void sleep_until(struct log *log, uint64_t time)
 {
-	struct rpma_rt_future futures[3 * LOG_MAX_REPLICAS];
-	uint64_t now = clock_now(), ms;
+	struct futures set = {0};
 	struct replica *r;
-	int count = 0;
 
 	for (r = log->replicas; r < log->replicas + log->cfg.replicas; r++) {
-		if (r->link.conn == NULL)
-			continue;
-		futures[count++] = r->closed;
-		if (r->state != OUT && is_held(&r->step))
-			futures[count++] = r->step;
-		if (r->state != OUT && r->appends.count > 0)
-			futures[count++] = *durable_next(&r->appends);
+		futures_add(&set, &r->link.closed);
+		futures_add(&set, &r->link.step);
+		if (r->state == OUT)
+			continue; /* the others have failed, or will fail */
+		futures_add(&set, &r->read);
+		futures_add(&set, durable_next(&r->appends));
 	}
-	ms = time <= now ? 0 : (time - now) / CLOCK_MS + 1;
-	ms = ms > 1000 ? 1000 : ms;
-	if (count == 0 ||
-	    rpma_rt_future_wait_some(futures, count, 1, (int)ms) < 0)
-		poll(NULL, 0, (int)ms);
+	futures_sleep(&set, time);
 }
 
 static int wait_until(struct log *log, uint64_t position, uint64_t deadline)
@@ -417,8 +326,7 @@ static int wait_until(struct log *log, uint64_t position, uint64_t deadline)
 
 int log_wait(struct log *log, uint64_t position, int timeout_ms)
 {
-	return wait_until(log, position,
-			  clock_now() + (uint64_t)timeout_ms * CLOCK_MS);
+	return wait_until(log, position, clock_in(timeout_ms));
 }
 
 int log_append(struct log *log, const void *data, uint32_t len)
@@ -459,20 +367,21 @@ static void replica_init(struct log *log, int i)
 	r->copy = log->records + (size_t)(i + 1) * LOG_SIZE;
 	r->request.magic = LOG_MAGIC;
 	r->request.identity = log_identity(i + 1, log->cfg.replicas);
-	r->link.rt = log->rt;
-	r->link.address = log->cfg.addresses[i];
-	r->link.port = log->cfg.ports[i];
-	r->link.cfg = (struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT;
+	r->link = (struct reconnect){
+		.rt = log->rt,
+		.address = log->cfg.addresses[i],
+		.port = log->cfg.ports[i],
+		.cfg = RPMA_RT_CONN_CFG_INIT,
+		.pdata = {&r->request, sizeof(r->request)},
+		.first_ms = 2,
+		.most_ms = 200,
+		.random = log->writer + (uint64_t)i,
+	};
 	r->link.cfg.peer = log->peer;
 	r->link.cfg.futures = DURABLE_FUTURES;
 	r->link.cfg.sq_size = DURABLE_SQ_SIZE;
 	r->link.cfg.rq_size = 1;
 	r->link.cfg.keepalive_ms = KEEPALIVE_MS;
-	r->link.pdata.ptr = &r->request;
-	r->link.pdata.len = sizeof(r->request);
-	r->link.first_ms = 2;
-	r->link.most_ms = 200;
-	r->link.random = log->writer + (uint64_t)i;
 }
 
 static int log_init(struct log *log)
@@ -489,8 +398,6 @@ static int log_init(struct log *log)
 	    open_peer(log->cfg.addresses[0], RPMA_UTIL_IBV_CONTEXT_REMOTE,
 		      &log->peer) ||
 	    rpma_mr_reg(log->peer, log->records, size, usage, &log->mr) ||
-	    rpma_peer_cfg_new(&log->pmem) ||
-	    rpma_peer_cfg_set_direct_write_to_pmem(log->pmem, true) ||
 	    rpma_rt_new(&cfg, &log->rt))
 		return LOG_FAILED;
 	for (i = 0; i < log->cfg.replicas; i++)
@@ -506,13 +413,10 @@ void log_close(struct log **log_ptr)
 	*log_ptr = NULL;
 	if (log->rt != NULL)
 		rpma_rt_stop(log->rt);
-	for (r = log->replicas; r < log->replicas + log->cfg.replicas; r++) {
-		drop(r);
+	for (r = log->replicas; r < log->replicas + log->cfg.replicas; r++)
 		if (r->link.conn != NULL)
-			rpma_rt_conn_unref(&r->link.conn);
-	}
+			leave(r, 0);
 	rpma_rt_delete(&log->rt);
-	rpma_peer_cfg_delete(&log->pmem);
 	rpma_mr_dereg(&log->mr);
 	rpma_peer_delete(&log->peer);
 	free(log->records);
@@ -521,7 +425,7 @@ void log_close(struct log **log_ptr)
 
 int log_open(const struct log_cfg *cfg, int timeout_ms, struct log **log_ptr)
 {
-	uint64_t deadline = clock_now() + (uint64_t)timeout_ms * CLOCK_MS;
+	uint64_t deadline = clock_in(timeout_ms);
 	struct log *log = calloc(1, sizeof(*log));
 	int ret;
 

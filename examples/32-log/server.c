@@ -7,29 +7,15 @@
  * file.
  */
 
-#include <stdlib.h>
-
-#include <rpma_rt.h>
-
+#include "../common/exclusive.h"
+#include "../common/must.h"
 #include "../common/peer.h"
 #include "../common/persistent.h"
 #include "format.h"
 
-/* Ends the program if a call fails that has to succeed. */
-#define MUST(call) must(#call, call)
-
 static struct log_head *head; /* the file */
 static struct log_answer answer;
-static struct rpma_rt_conn *writer; /* accepted, until CLOSED */
-static struct rpma_rt_conn *next;   /* promised, waits for that CLOSED */
-
-static void must(const char *what, int ret)
-{
-	if (ret == 0)
-		return;
-	fprintf(stderr, "%s: failed\n", what);
-	exit(1);
-}
+static struct exclusive writer;
 
 static void store(uint64_t *word, uint64_t value)
 {
@@ -39,55 +25,49 @@ static void store(uint64_t *word, uint64_t value)
 static void open_file(const char *name)
 {
 	head = persistent_map(name, LOG_FILE);
-	MUST(head == NULL);
+	if (head == NULL)
+		exit(1);
 	if (head->magic == 0)
 		store(&head->magic, LOG_MAGIC);
-	MUST(head->magic != LOG_MAGIC);
+	if (head->magic == LOG_MAGIC)
+		return;
+	fprintf(stderr, "%s: no file of a replica: name a new file\n", name);
+	exit(1);
 }
 
 /* Registers all but the head, and says in the answer what a writer needs. */
 static void open_region(struct rpma_peer *peer)
 {
 	struct rpma_mr_local *mr;
-	size_t size;
 
 	MUST(rpma_mr_reg(peer, (char *)head + LOG_PAGE, LOG_REGION,
 			 RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST |
 				 RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
 			 &mr));
-	MUST(rpma_mr_get_descriptor_size(mr, &size) ||
-	     size > sizeof(answer.region));
-	answer.region_len = (uint8_t)size;
-	MUST(rpma_mr_get_descriptor(mr, answer.region));
+	MUST(handshake_describe(mr, &answer.region));
 	answer.magic = LOG_MAGIC;
 }
 
-/* Returns the answer to the writer of a request. */
-static struct rpma_conn_private_data answer_now(void)
+static void answer_to(struct rpma_rt_conn *conn, bool is_accepted)
 {
+	struct rpma_conn_private_data pdata = {&answer, sizeof(answer)};
+
 	answer.identity = head->identity;
 	answer.promise = head->promise;
 	memcpy(&answer.tail, (char *)head + LOG_PAGE + LOG_TAIL,
 	       sizeof(answer.tail));
-	return (struct rpma_conn_private_data){&answer, sizeof(answer)};
+	if (!is_accepted || rpma_rt_conn_accept(conn, &pdata))
+		rpma_rt_conn_reject(conn, &pdata);
 }
 
-static void refuse(struct rpma_rt_conn *conn)
-{
-	struct rpma_conn_private_data pdata = answer_now();
-
-	rpma_rt_conn_reject(conn, &pdata);
-}
-
-/* Accepts the next writer: nothing of an earlier writer arrives any more. */
+/* Accepts the next writer if nothing of an earlier writer arrives any more. */
 static void accept_next(void)
 {
-	struct rpma_conn_private_data pdata = answer_now();
+	struct rpma_rt_conn *conn = exclusive_take(&writer);
 
-	writer = next;
-	next = NULL;
-	if (rpma_rt_conn_accept(writer, &pdata))
-		rpma_rt_conn_reject(writer, NULL);
+	if (conn == NULL)
+		return;
+	answer_to(conn, true);
 	printf("writer of term %u, log of %u bytes\n",
 	       (unsigned)log_term(answer.promise),
 	       (unsigned)log_low(answer.tail));
@@ -95,39 +75,21 @@ static void accept_next(void)
 
 static void on_request(struct rpma_rt_conn *conn)
 {
-	struct rpma_conn_private_data pdata = {NULL, 0};
-	struct log_request request = {0};
+	struct log_request request;
 
-	rpma_rt_conn_get_private_data(conn, &pdata);
-	if (pdata.ptr != NULL && pdata.len >= sizeof(request))
-		memcpy(&request, pdata.ptr, sizeof(request));
-	if (request.magic != LOG_MAGIC ||
+	if (!handshake_read(conn, LOG_MAGIC, &request, sizeof(request)) ||
 	    (head->identity != 0 && head->identity != request.identity) ||
 	    (request.promise != head->promise &&
 	     log_term(request.promise) <= log_term(head->promise))) {
-		refuse(conn);
+		answer_to(conn, false);
 		return;
 	}
 	store(&head->identity, request.identity);
 	store(&head->promise, request.promise);
-	if (next != NULL)
-		refuse(next);
-	next = conn;
-	if (writer != NULL)
-		rpma_rt_conn_close(writer);
-	else
-		accept_next();
-}
-
-static void on_closed(struct rpma_rt_conn *conn)
-{
-	if (conn == next)
-		next = NULL;
-	if (conn == writer)
-		writer = NULL;
-	rpma_rt_conn_unref(&conn);
-	if (writer == NULL && next != NULL)
-		accept_next();
+	conn = exclusive_admit(&writer, conn);
+	if (conn != NULL)
+		answer_to(conn, false);
+	accept_next();
 }
 
 int main(int argc, char **argv)
@@ -154,8 +116,11 @@ int main(int argc, char **argv)
 		event = rpma_rt_completion_event(&item);
 		if (event == RPMA_RT_EVENT_REQUEST)
 			on_request(rpma_rt_completion_conn(&item));
-		if (event == RPMA_RT_EVENT_CLOSED)
-			on_closed(rpma_rt_completion_conn(&item));
+		if (event == RPMA_RT_EVENT_CLOSED) {
+			exclusive_closed(&writer,
+					 rpma_rt_completion_conn(&item));
+			accept_next();
+		}
 		if (event == RPMA_RT_EVENT_LISTENER_CLOSED)
 			break;
 	}

@@ -20,4 +20,10 @@ static inline uint64_t clock_now(void)
 	return (uint64_t)time.tv_sec * CLOCK_SECOND + (uint64_t)time.tv_nsec;
 }
 
+/* Returns the time in so many milliseconds. */
+static inline uint64_t clock_in(int ms)
+{
+	return clock_now() + (uint64_t)ms * CLOCK_MS;
+}
+
 #endif /* EXAMPLES_CLOCK_H */

@@ -7,6 +7,24 @@
 
 #define PART (RPMA_RT_F_LINKED | RPMA_RT_F_PART)
 
+int durable_begin(struct durable *durable, struct rpma_rt_conn *conn,
+		  struct rpma_mr_remote *region, const struct rpma_mr_local *mr,
+		  size_t word_at)
+{
+	struct rpma_peer_cfg *cfg;
+	int ret = rpma_peer_cfg_new(&cfg);
+
+	if (ret)
+		return ret;
+	*durable = (struct durable){
+		.conn = conn, .region = region, .mr = mr, .word_at = word_at};
+	ret = rpma_peer_cfg_set_direct_write_to_pmem(cfg, true);
+	if (ret == 0)
+		ret = rpma_rt_conn_apply_remote_peer_cfg(conn, cfg);
+	rpma_peer_cfg_delete(&cfg);
+	return ret;
+}
+
 int durable_post(struct durable *durable, size_t to, size_t from, size_t len,
 		 uint64_t word)
 {

@@ -23,13 +23,16 @@
 
 #include <rpma_rt.h>
 
-#define DURABLE_STEPS 32 /* outstanding at most */
+/* Outstanding at most: while the word of the first step is on the way, so are
+ * the bytes of the second. A third step would only wait for the fence of the
+ * second, so what comes meanwhile belongs in the next step, all at once. */
+#define DURABLE_STEPS 2
 /* for the configuration of the connection; a dropped future counts until the
  * poller has seen the drop */
 #define DURABLE_FUTURES (2 * DURABLE_STEPS)
 #define DURABLE_SQ_SIZE (4 * DURABLE_STEPS)
 
-/* The program fills the first part, the rest is zero. */
+/* durable_begin() fills the first part, the rest is zero. */
 struct durable {
 	struct rpma_rt_conn *conn;
 	struct rpma_mr_remote *region;
@@ -43,6 +46,12 @@ struct durable {
 	uint32_t first, count;
 };
 
+/* Begins on a connection that is up, and allows persistent flushes there: the
+ * other machine has persistent memory, or is a test. word_at: the offset of the
+ * word in the region. Returns 0, or an error. */
+int durable_begin(struct durable *durable, struct rpma_rt_conn *conn,
+		  struct rpma_mr_remote *region, const struct rpma_mr_local *mr,
+		  size_t word_at);
 /* Posts a step: len bytes from an offset of mr to an offset of the region,
  * where len may be 0, and the word. Returns 0, or an error; RPMA_E_AGAIN: too
  * many steps are outstanding. */

@@ -225,12 +225,32 @@ static bool load_entry(struct store *stores, uint32_t count, FILE *in,
 	return false;
 }
 
+/* Tries at the start what store_save() needs at the end. */
+static int try_to_save(const char *file)
+{
+	char other[4096];
+	FILE *out;
+
+	snprintf(other, sizeof(other), "%s.new", file);
+	out = fopen(other, "w");
+	if (out == NULL)
+		return file_error(other, errno);
+	fclose(out);
+	remove(other);
+	return 0;
+}
+
 int store_load(struct store *stores, uint32_t count, const char *file)
 {
 	FILE *in = fopen(file, "r");
 	struct record record;
-	int ret = 0;
+	int ret = try_to_save(file);
 
+	if (ret) {
+		if (in != NULL)
+			fclose(in);
+		return ret;
+	}
 	if (in == NULL)
 		/* at the first start there is no file */
 		return errno == ENOENT ? 0 : file_error(file, errno);
@@ -239,5 +259,10 @@ int store_load(struct store *stores, uint32_t count, const char *file)
 	if (ferror(in))
 		ret = EIO;
 	fclose(in);
-	return ret ? file_error(file, ret) : 0;
+	if (ret == EBADMSG)
+		fprintf(stderr,
+			"%s: no file of values, or too many values for "
+			"memory=\n",
+			file);
+	return ret == 0 || ret == EBADMSG ? ret : file_error(file, ret);
 }

@@ -77,6 +77,7 @@ bool store_delete(struct store *store, const void *key, size_t len);
 
 /* Writes the values of all stores to the file, and reads the file, each value
  * into the store kv_shard_of() the key, while no other thread uses the stores.
+ * Reading fails also if the file could not be written later.
  * Returns 0, or prints what failed and returns an errno. */
 int store_save(const struct store *stores, uint32_t count, const char *file);
 int store_load(struct store *stores, uint32_t count, const char *file);

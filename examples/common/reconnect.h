@@ -4,11 +4,13 @@
 /*
  * reconnect.h: a connection that is made again when the connection has ended,
  * after a pause that doubles with each failure. Meant to be copied: needs
- * reconnect.c and nothing else.
+ * reconnect.c, futures.h and clock.h.
  *
  * A pause is between half of the current length and all of the length, by
  * chance, so that the clients of a server that ended do not come back at the
- * same moment. Thread: the consumer of the queue.
+ * same moment. A program with a queue calls reconnect_event() and
+ * reconnect_tick(), a program of futures reconnect_poll(). Thread: the consumer
+ * of the queue, or a single thread.
  */
 
 #ifndef EXAMPLES_RECONNECT_H
@@ -32,6 +34,8 @@ struct reconnect {
 	bool is_ending;
 	uint32_t pause_ms;
 	uint64_t retry_ns; /* when to connect, RECONNECT_NEVER: not now */
+	/* of reconnect_poll(): for a sleep until the next event */
+	struct rpma_rt_future step, closed;
 };
 
 enum reconnect_change {
@@ -46,6 +50,18 @@ enum reconnect_change reconnect_event(struct reconnect *reconnect,
 				      uint64_t now_ns);
 /* Connects if the time has come; returns when to call again. */
 uint64_t reconnect_tick(struct reconnect *reconnect, uint64_t now_ns);
+/*
+ * Does the work of both calls above, by futures; to be called at retry_ns if
+ * there is no connection. RECONNECT_DOWN: *closed is the result of
+ * RPMA_RT_EVENT_CLOSED, also of a connection that was never up, and the program
+ * calls reconnect_leave().
+ */
+enum reconnect_change reconnect_poll(struct reconnect *reconnect,
+				     uint64_t now_ns,
+				     struct rpma_rt_completion *closed);
+/* Gives the handle of an ended connection back, behind everything that the
+ * program holds of the connection. */
+void reconnect_leave(struct reconnect *reconnect, uint64_t now_ns);
 /* Closes the connection, and makes no other. */
 void reconnect_end(struct reconnect *reconnect);
 

@@ -79,4 +79,20 @@ static inline uint64_t records_whole(const char *records, uint64_t end)
 	return at;
 }
 
+/* Returns up to where the records below both ends are the same; the records of
+ * b are whole. */
+static inline uint64_t records_common(const char *a, uint64_t a_end,
+				      const char *b, uint64_t b_end)
+{
+	uint64_t at = 0, size;
+
+	while (at < a_end && at < b_end) {
+		size = record_size(((const struct record *)(b + at))->len);
+		if (size > a_end - at || memcmp(a + at, b + at, size) != 0)
+			break;
+		at += size;
+	}
+	return at;
+}
+
 #endif /* EXAMPLES_RECORD_H */

@@ -81,8 +81,8 @@ static void make_link(struct replica *r)
 	int i;
 
 	/* the descriptor of librpma: address, size, rkey, usage */
-	memcpy(&r->at, r->answer.region, sizeof(r->at));
-	memcpy(&rkey, r->answer.region + 16, sizeof(rkey));
+	memcpy(&r->at, r->answer.region.descriptor, sizeof(r->at));
+	memcpy(&rkey, r->answer.region.descriptor + 16, sizeof(rkey));
 	for (i = 0; i < LINK; i++) {
 		r->sges[i] = (struct ibv_sge){(uintptr_t)records + LOG_SIZE, 1,
 					      mr->lkey};
