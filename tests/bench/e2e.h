@@ -202,6 +202,14 @@ static inline void e2e_post_all(struct e2e_thread *thread,
 	}
 }
 
+/* Returns whether a thread whose poll has found `got` completions polls again
+ * before it posts: the poll was full, and no other thread waits for the posts.
+ * So each post has as many work requests as there can be. */
+static inline bool e2e_polls_again(const struct e2e *e2e, int got)
+{
+	return got >= E2E_BATCH && !e2e->is_two;
+}
+
 static inline int e2e_batch(uint32_t due)
 {
 	return due < E2E_BATCH ? (int)due : E2E_BATCH;

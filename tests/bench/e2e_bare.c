@@ -84,7 +84,7 @@ static bool post_bare(struct e2e_end *end)
 	return true;
 }
 
-static void poll_bare(struct chains *chains)
+static int poll_bare(struct chains *chains)
 {
 	struct ibv_wc wcs[E2E_BATCH];
 	int got = ibv_poll_cq(chains->cq, E2E_BATCH, wcs);
@@ -96,6 +96,7 @@ static void poll_bare(struct chains *chains)
 		if (wcs[i].opcode & IBV_WC_RECV)
 			e2e_got((struct e2e_end *)(uintptr_t)wcs[i].wr_id);
 	}
+	return got;
 }
 
 static void run_bare(struct e2e *e2e, struct e2e_thread *thread)
@@ -105,7 +106,8 @@ static void run_bare(struct e2e *e2e, struct e2e_thread *thread)
 	e2e_begin(e2e, thread);
 	do {
 		e2e_post_all(thread, post_bare);
-		poll_bare(chains);
+		while (e2e_polls_again(e2e, poll_bare(chains)))
+			;
 	} while (!e2e_is_over(e2e, thread));
 }
 

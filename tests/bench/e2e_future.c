@@ -59,7 +59,8 @@ static void run_futures(struct e2e *e2e, struct e2e_thread *thread)
 	e2e_begin(e2e, thread);
 	do {
 		e2e_post_all(thread, post_future);
-		e2e_rt_round(thread);
+		while (e2e_polls_again(e2e, e2e_rt_round(thread)))
+			;
 		for (i = 0; i < thread->end_count; i++)
 			poll_futures(thread->ends[i]);
 		e2e_rt_poll(thread->form);

@@ -14,12 +14,16 @@ static void open_manual(struct e2e *e2e)
 
 static void run_manual(struct e2e *e2e, struct e2e_thread *thread)
 {
+	int got;
+
 	MUST(rpma_rt_poller_attach(e2e_rt.world.rt, thread->number));
 	e2e_begin(e2e, thread);
 	do {
 		e2e_post_all(thread, e2e_rt_post);
-		e2e_rt_round(thread);
-		e2e_rt_poll(thread->form);
+		do {
+			got = e2e_rt_round(thread);
+			e2e_rt_poll(thread->form);
+		} while (e2e_polls_again(e2e, got));
 	} while (!e2e_is_over(e2e, thread));
 }
 

@@ -128,14 +128,16 @@ static inline void e2e_rt_poll(struct rpma_rt_queue *queue)
 		e2e_rt_item(&items[i]);
 }
 
-/* Runs a round of the thread's own poller, in manual mode. */
-static inline void e2e_rt_round(const struct e2e_thread *thread)
+/* Runs a round of the thread's own poller, in manual mode. Returns the number
+ * of handled items. */
+static inline int e2e_rt_round(const struct e2e_thread *thread)
 {
 	int ret =
 		rpma_rt_poller_run(e2e_rt.world.rt, thread->number, E2E_BATCH);
 
 	if (__builtin_expect(ret < 0, 0))
 		bench_fail(rpma_rt_err_2str(ret));
+	return ret;
 }
 
 #endif /* BENCH_E2E_RT_H */

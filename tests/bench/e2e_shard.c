@@ -51,12 +51,16 @@ static void open_shards(struct e2e *e2e)
 static void run_shard(struct e2e *e2e, struct e2e_thread *thread)
 {
 	struct rpma_rt_shard *shard = shard_of(thread->number);
+	int got;
 
 	e2e_begin(e2e, thread);
 	do {
 		e2e_post_all(thread, e2e_rt_post);
-		if (rpma_rt_shard_run(shard, 0) < 0)
-			bench_fail("rpma_rt_shard_run");
+		do {
+			got = rpma_rt_shard_run(shard, 0);
+			if (got < 0)
+				bench_fail("rpma_rt_shard_run");
+		} while (e2e_polls_again(e2e, got));
 	} while (!e2e_is_over(e2e, thread));
 }
 
