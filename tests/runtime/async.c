@@ -19,13 +19,12 @@
 
 static const struct loop *loop;
 
-/* Asserts the last items of both ends, with the reason. */
-static void expect_closed(struct stage *s, struct world_pair *pair,
-			  enum rpma_rt_reason reason)
+/* Takes the last items of both ends, with the reason. */
+static void both_closed(struct stage *s, struct world_pair *pair,
+			enum rpma_rt_reason reason)
 {
-	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status == reason);
-	CHECK(world_event(s->pq, RPMA_RT_EVENT_CLOSED).status == reason);
-	world_unref(pair);
+	world_closed(s->aq, &pair->active, (int)reason);
+	world_closed(s->pq, &pair->passive, (int)reason);
 }
 
 /* -------------------------------------------------------- by a handler --- */
@@ -75,7 +74,7 @@ static void fatal__heard_and_everything_ends(struct stage *s)
 	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, ctx) == 0);
 	expect_heard(s, IBV_EVENT_PORT_ERR);
 	expect_heard(s, IBV_EVENT_DEVICE_FATAL);
-	expect_closed(s, &pair, RPMA_RT_REASON_DEVICE);
+	both_closed(s, &pair, RPMA_RT_REASON_DEVICE);
 	/* once, though several channels of the runtime are on the device */
 	CHECK(rpma_rt_queue_poll(news, &item, 1) == 0);
 }
@@ -89,10 +88,8 @@ static void queue_pair__not_heard(struct stage *s)
 	stage_connect(s, &pair);
 	stage_ping(s, &pair, 1);
 	CHECK(loop->raise(IBV_EVENT_QP_FATAL, loop_posted()) == 0);
-	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
-	      RPMA_RT_REASON_ERROR);
-	world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	world_unref(&pair);
+	world_closed(s->aq, &pair.active, RPMA_RT_REASON_ERROR);
+	world_closed(s->pq, &pair.passive, WORLD_ANY_REASON);
 	CHECK(rpma_rt_queue_poll(news, &item, 1) == 0);
 }
 
@@ -158,14 +155,12 @@ static void fed(void)
 	CHECK(loop->raise(IBV_EVENT_QP_FATAL, loop_posted()) == 0);
 	stage_ping(&s, &other, 3); /* not before the event is fed in */
 	CHECK(feed_next(&s, IBV_EVENT_QP_FATAL) == 0);
-	CHECK(world_event(s.aq, RPMA_RT_EVENT_CLOSED).context ==
-	      (uintptr_t)pair.active);
-	world_event(s.pq, RPMA_RT_EVENT_CLOSED);
-	world_unref(&pair);
+	world_closed(s.aq, &pair.active, WORLD_ANY_REASON);
+	world_closed(s.pq, &pair.passive, WORLD_ANY_REASON);
 	stage_ping(&s, &other, 4);
 	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, ctx) == 0);
 	CHECK(feed_next(&s, IBV_EVENT_DEVICE_FATAL) == 0);
-	expect_closed(&s, &other, RPMA_RT_REASON_DEVICE);
+	both_closed(&s, &other, RPMA_RT_REASON_DEVICE);
 	stage_close(&s);
 }
 

@@ -33,22 +33,6 @@ static void set_up(struct stage *s, int pollers)
 	stage_open(s, &cfg);
 }
 
-static void expect_closed(struct rpma_rt_queue *queue,
-			  struct rpma_rt_conn **conn,
-			  enum rpma_rt_reason reason)
-{
-	struct rpma_rt_completion item =
-		world_event(queue, RPMA_RT_EVENT_CLOSED);
-
-	if (item.status != reason) {
-		fprintf(stderr, "closed for reason %d, expected %d\n",
-			item.status, reason);
-		abort();
-	}
-	CHECK(item.context == (uintptr_t)*conn);
-	MUST(rpma_rt_conn_unref(conn));
-}
-
 /* Nothing outstanding comes but what was posted, each once, then CLOSED. */
 static void collect(struct rpma_rt_queue *queue, struct rpma_rt_conn **conn,
 		    uint32_t sends, uint32_t recvs, enum rpma_rt_reason reason)
@@ -70,7 +54,7 @@ static void collect(struct rpma_rt_queue *queue, struct rpma_rt_conn **conn,
 		seen[side][seq] = 1;
 		left--;
 	}
-	expect_closed(queue, conn, reason);
+	world_closed(queue, conn, reason);
 }
 
 static void post_recvs(struct stage *s, struct rpma_rt_conn *conn, uint32_t n)
@@ -121,7 +105,7 @@ static void peer_closes__established(struct stage *s, uint32_t recvs)
 		      &pair);
 	post_recvs(s, pair.active, recvs);
 	MUST(rpma_rt_conn_close(pair.passive));
-	expect_closed(s->pq, &pair.passive, RPMA_RT_REASON_LOCAL);
+	world_closed(s->pq, &pair.passive, RPMA_RT_REASON_LOCAL);
 	for (;;) {
 		item = world_next(s->aq);
 		if (item.kind == RPMA_RT_EVENT)
@@ -134,13 +118,17 @@ static void peer_closes__established(struct stage *s, uint32_t recvs)
 	MUST(rpma_rt_conn_unref(&pair.active));
 }
 
+/* Begins a connection to a port where nobody listens. */
+static struct rpma_rt_conn *ready_to_nobody(struct stage *s)
+{
+	strcpy(s->world.port, "9");
+	return stage_ready(s);
+}
+
 static void connect__no_listener_REJECTED(struct stage *s)
 {
-	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *conn = ready_to_nobody(s);
 
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
-			    s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
 	post_recvs(s, conn, DEPTH);
 	MUST(rpma_rt_conn_connect(conn, NULL));
 	collect(s->aq, &conn, 0, DEPTH, RPMA_RT_REASON_REJECTED);
@@ -164,11 +152,8 @@ static void close__before_anything(struct stage *s)
 
 static void close__ready_with_receives(struct stage *s)
 {
-	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *conn = ready_to_nobody(s);
 
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr, "9",
-			    s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
 	post_recvs(s, conn, DEPTH);
 	CHECK(rpma_rt_send(conn, s->mr, 0, MSG_SIZE, RPMA_F_COMPLETION_ALWAYS,
 			   0) == RPMA_E_AGAIN);
@@ -187,14 +172,10 @@ static void request__refused(struct stage *s, int by_close)
 	struct rpma_rt_conn *passive;
 
 	listener = world_listen(&s->world, s->cfg, s->pq);
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL, &active));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
+	active = stage_ready(s);
 	post_recvs(s, active, 3);
 	MUST(rpma_rt_conn_connect(active, NULL));
-	passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
-			  s->pq, RPMA_RT_EVENT_REQUEST)
-			  .context;
+	passive = world_request(s->pq);
 	post_recvs(s, passive, 5);
 	if (by_close)
 		MUST(rpma_rt_conn_close(passive));

@@ -92,23 +92,6 @@ static void close_stage(struct stage *s)
 	stage_close(s);
 }
 
-static void expect_closed(struct rpma_rt_queue *queue,
-			  struct rpma_rt_conn **conn, int reason)
-{
-	struct rpma_rt_completion item =
-		world_event(queue, RPMA_RT_EVENT_CLOSED);
-
-	CHECK(item.context == (uintptr_t)*conn);
-	if (reason >= 0 && item.status != reason) {
-		fprintf(stderr, "closed for reason %d, expected %d\n",
-			item.status, reason);
-		abort();
-	}
-	MUST(rpma_rt_conn_unref(conn));
-}
-
-#define ANY (-1)
-
 /* ----------------------------------------------- asynchronous, of verbs --- */
 
 enum target { OF_QP, OF_CQ, OF_CONTEXT };
@@ -163,8 +146,8 @@ static void *target_of(const struct stage *s, enum target target)
 static void expect_all_closed(struct stage *s, struct world_pair *pair,
 			      int reason)
 {
-	expect_closed(s->aq, &pair->active, reason);
-	expect_closed(s->pq, &pair->passive, reason);
+	world_closed(s->aq, &pair->active, reason);
+	world_closed(s->pq, &pair->passive, reason);
 }
 
 static void verbs__each_event(const struct verbs_row *row)
@@ -181,8 +164,8 @@ static void verbs__each_event(const struct verbs_row *row)
 	expect_silence(&s);
 	switch (row->sees) {
 	case CLOSED:
-		expect_closed(s.aq, &pair.active, (int)row->reason);
-		expect_closed(s.pq, &pair.passive, ANY);
+		world_closed(s.aq, &pair.active, (int)row->reason);
+		world_closed(s.pq, &pair.passive, WORLD_ANY_REASON);
 		break;
 	case BOTH_CLOSED:
 	case ALL_CLOSED:
@@ -213,7 +196,6 @@ static void open_shared(struct shared *t)
 {
 	struct rpma_rt_srq_cfg srq = RPMA_RT_SRQ_CFG_INIT;
 	struct stage *s = &t->stage;
-	struct rpma_rt_completion item;
 
 	open_stage(s);
 	MUST(rpma_rt_queue_new(s->world.rt, NULL, &t->queue));
@@ -226,16 +208,9 @@ static void open_shared(struct shared *t)
 	t->cfg.srqs = &t->srq;
 	t->cfg.srq_count = 1;
 	t->listener = world_listen(&s->world, &t->cfg, s->pq);
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL,
-			    &t->pair.active));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(t->pair.active, NULL));
-	item = world_event(s->pq, RPMA_RT_EVENT_REQUEST);
-	t->pair.passive = rpma_rt_completion_conn(&item);
-	MUST(rpma_rt_conn_accept(t->pair.passive, NULL));
-	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
-	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	t->pair.active = stage_begin(s);
+	t->pair.passive = world_request(s->pq);
+	stage_accept(s, &t->pair);
 	MUST(rpma_rt_srq_recv(t->srq, s->mr, 64, 64, 1));
 	t->ibv_srq = (struct ibv_srq *)(void *)posted_qp(); /* posted to */
 }
@@ -262,11 +237,8 @@ static void expect_nobody_new(struct shared *t)
 		    world_conn_new(s->world.rt, s->world.peer, s->world.addr,
 				   s->world.port, &t->cfg, RPMA_RT_POLLER_ANY,
 				   s->aq, NULL, &conn));
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(conn, NULL));
-	expect_closed(s->aq, &conn, RPMA_RT_REASON_REJECTED);
+	conn = stage_begin(s);
+	world_closed(s->aq, &conn, RPMA_RT_REASON_REJECTED);
 }
 
 static void srq__error_ITS_USERS_CLOSE(void)
@@ -282,8 +254,8 @@ static void srq__error_ITS_USERS_CLOSE(void)
 	CHECK(rpma_rt_completion_srq(&item) == t.srq);
 	CHECK(item.user == &t);
 	CHECK(item.status == RPMA_RT_REASON_DEVICE);
-	expect_closed(t.stage.pq, &t.pair.passive, RPMA_RT_REASON_DEVICE);
-	expect_closed(t.stage.aq, &t.pair.active, ANY);
+	world_closed(t.stage.pq, &t.pair.passive, RPMA_RT_REASON_DEVICE);
+	world_closed(t.stage.aq, &t.pair.active, WORLD_ANY_REASON);
 	expect_silence(&t.stage);
 	wr.dst = t.stage.mr;
 	MUST_ANSWER(RPMA_RT_E_CLOSED, rpma_rt_srq_post_recv(t.srq, &wr, 1));
@@ -324,7 +296,7 @@ static void srq__device_fatal_FAILED(void)
 	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, t.stage.world.ibv_ctx) == 0);
 	expect_heard(IBV_EVENT_DEVICE_FATAL);
 	world_event(t.queue, RPMA_RT_EVENT_SRQ_FAILED);
-	expect_closed(t.stage.aq, &t.pair.active, RPMA_RT_REASON_DEVICE);
+	world_closed(t.stage.aq, &t.pair.active, RPMA_RT_REASON_DEVICE);
 	while (events < 2) { /* in either order */
 		item = world_next(t.stage.pq);
 		CHECK(item.opcode == RPMA_RT_EVENT_CLOSED ||
@@ -373,10 +345,15 @@ static void listener__device_events_HEARD_THEN_CLOSED(bool is_removed)
 		CHECK(rpma_rt_queue_poll(queues[i], &item, 1) == 0);
 	}
 	MUST(rpma_rt_listener_delete(&listener));
-	for (i = 0; i < POLLERS; i++)
-		MUST(rpma_rt_queue_delete(&queues[i]));
 	if (is_removed)
 		CHECK(loop->restore_device(0) == 0);
+	/* a device that is back takes another listener */
+	MUST(rpma_rt_listen(s.world.rt, s.world.addr, "0", &cfg, &listener));
+	MUST(rpma_rt_listener_delete(&listener));
+	for (i = 0; i < POLLERS; i++) {
+		world_event(queues[i], RPMA_RT_EVENT_LISTENER_CLOSED);
+		MUST(rpma_rt_queue_delete(&queues[i]));
+	}
 	close_stage(&s);
 }
 
@@ -448,22 +425,6 @@ static struct rdma_cm_id *begin_in(struct stage *s, enum state state,
 	return id;
 }
 
-/* In CONNECTING the request is not answered. */
-static void take_request(struct stage *s, struct world_pair *pair)
-{
-	struct rpma_rt_completion item =
-		world_event(s->pq, RPMA_RT_EVENT_REQUEST);
-
-	pair->passive = rpma_rt_completion_conn(&item);
-}
-
-static void establish(struct stage *s, const struct world_pair *pair)
-{
-	MUST(rpma_rt_conn_accept(pair->passive, NULL));
-	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
-	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
-}
-
 static void cm__each_event(struct stage *s, const struct cm_row *row,
 			   enum state state)
 {
@@ -474,9 +435,9 @@ static void cm__each_event(struct stage *s, const struct cm_row *row,
 
 	id = begin_in(s, state, &pair, &listener);
 	if (state >= CONNECTING)
-		take_request(s, &pair);
+		pair.passive = world_request(s->pq);
 	if (state == ESTABLISHED)
-		establish(s, &pair);
+		stage_accept(s, &pair);
 	CHECK(loop->raise_cm((int)row->type, STATUS, id) == 0);
 	if (reason == GOES_ON) {
 		/* an event arrives before a later event */
@@ -486,10 +447,10 @@ static void cm__each_event(struct stage *s, const struct cm_row *row,
 		MUST(rpma_rt_conn_close(pair.active));
 		reason = RPMA_RT_REASON_LOCAL;
 	}
-	expect_closed(s->aq, &pair.active, reason);
+	world_closed(s->aq, &pair.active, reason);
 	if (pair.passive != NULL) {
 		MUST(rpma_rt_conn_close(pair.passive));
-		expect_closed(s->pq, &pair.passive, ANY);
+		world_closed(s->pq, &pair.passive, WORLD_ANY_REASON);
 	}
 	loop->fault_clear();
 	world_unlisten(&listener, s->pq);
@@ -520,7 +481,7 @@ static void comm_est__stands_for_the_lost_word(void)
 
 	open_stage(&s);
 	begin_in(&s, ESTABLISHED, &pair, &listener);
-	take_request(&s, &pair);
+	pair.passive = world_request(s.pq);
 	MUST(rpma_rt_recv(pair.passive, s.mr, 64, 64, 1));
 	CHECK(loop->fault("event:of=cm.msg_rtu,action=drop") == 0);
 	MUST(rpma_rt_conn_accept(pair.passive, NULL));
@@ -531,9 +492,9 @@ static void comm_est__stands_for_the_lost_word(void)
 	world_event(s.pq, RPMA_RT_EVENT_ESTABLISHED);
 	loop->fault_clear();
 	MUST(rpma_rt_conn_close(pair.active));
-	expect_closed(s.aq, &pair.active, RPMA_RT_REASON_LOCAL);
+	world_closed(s.aq, &pair.active, RPMA_RT_REASON_LOCAL);
 	CHECK(world_next(s.pq).context == 1);
-	expect_closed(s.pq, &pair.passive, ANY);
+	world_closed(s.pq, &pair.passive, WORLD_ANY_REASON);
 	world_unlisten(&listener, s.pq);
 	close_stage(&s);
 }

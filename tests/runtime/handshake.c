@@ -55,16 +55,10 @@ static void close_scene(struct scene *s)
 /* Begins a client with a receive, and its request. */
 static void begin(struct scene *s, struct world_pair *pair)
 {
-	struct rpma_rt_completion item;
-
-	MUST(world_conn_new(s->client.rt, s->client.peer, s->client.addr,
-			    s->client.port, s->server.cfg, 0, s->queue, NULL,
-			    &pair->active));
-	world_event(s->queue, RPMA_RT_EVENT_READY);
+	pair->active = world_ready(&s->client, s->server.cfg, 0, s->queue);
 	MUST(rpma_rt_recv(pair->active, s->server.mr, 0, SIZE, 1));
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
-	item = world_event(s->server.pq, RPMA_RT_EVENT_REQUEST);
-	pair->passive = rpma_rt_completion_conn(&item);
+	pair->passive = world_request(s->server.pq);
 }
 
 static void leave(struct rpma_rt_conn *conn, bool by_drain)
@@ -95,18 +89,10 @@ static struct rpma_rt_completion client_closed(struct scene *s,
 	if (rpma_rt_completion_event(&item) == RPMA_RT_EVENT_ESTABLISHED)
 		item = world_next(s->queue);
 	CHECK(item.kind == RPMA_RT_COMPLETION && item.context == 1);
-	item = world_event(s->queue, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&pair->active));
-	return item;
+	return world_closed(s->queue, &pair->active, WORLD_ANY_REASON);
 }
 
 /* ------------------------------------------------------ at any moment --- */
-
-static uint32_t next_random(uint32_t *seed)
-{
-	*seed = *seed * 1664525u + 1013904223u;
-	return *seed >> 8;
-}
 
 static void look_away(uint32_t looks)
 {
@@ -128,7 +114,7 @@ static void close__at_any_moment(struct scene *s, int times, uint32_t seed)
 	for (i = 0; i < times; i++) {
 		begin(s, &pair);
 		MUST(rpma_rt_conn_accept(pair.passive, NULL));
-		look_away(next_random(&seed) % SPIN_LIMIT);
+		look_away(world_roll(&seed, SPIN_LIMIT));
 		leave(pair.passive, i % 2);
 		item = client_closed(s, &pair);
 		detail = rpma_rt_completion_detail(&item, &value);

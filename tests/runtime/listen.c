@@ -33,30 +33,6 @@ static void use_port_of(struct stage *s,
 	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
 }
 
-static struct rpma_rt_conn *request(struct rpma_rt_queue *queue)
-{
-	struct rpma_rt_completion item =
-		world_event(queue, RPMA_RT_EVENT_REQUEST);
-
-	return (struct rpma_rt_conn *)(uintptr_t)item.context;
-}
-
-static void expect_closed(struct rpma_rt_queue *queue,
-			  struct rpma_rt_conn **conn,
-			  enum rpma_rt_reason reason)
-{
-	struct rpma_rt_completion item =
-		world_event(queue, RPMA_RT_EVENT_CLOSED);
-
-	CHECK(item.context == (uintptr_t)*conn);
-	if (item.status != reason) {
-		fprintf(stderr, "closed for reason %d, expected %d\n",
-			item.status, reason);
-		abort();
-	}
-	MUST(rpma_rt_conn_unref(conn));
-}
-
 static void listen__port_in_use_PROVIDER(struct stage *s)
 {
 	struct rpma_rt_listener *second = NULL;
@@ -84,10 +60,8 @@ static void listen__wildcard(struct stage *s)
 			     s->cfg, 0, s->pq, NULL, &listener));
 	use_port_of(s, listener);
 	pair.active = stage_begin(s);
-	pair.passive = request(s->pq);
-	MUST(rpma_rt_conn_accept(pair.passive, NULL));
-	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
-	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	pair.passive = world_request(s->pq);
+	stage_accept(s, &pair);
 	stage_ping(s, &pair, 5);
 	stage_disconnect(s, &pair);
 	world_unlisten(&listener, s->pq);
@@ -111,28 +85,22 @@ static void delete__with_requests_in_the_queue(struct stage *s)
 {
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn *late;
-	struct rpma_rt_completion item;
 	struct world_pair pair;
 	struct rpma_rt_conn *refused;
 	struct rpma_rt_conn *refusing;
 
 	listener = world_listen(&s->world, s->cfg, s->pq);
 	pair.active = stage_begin(s);
-	pair.passive = request(s->pq);
+	pair.passive = world_request(s->pq);
 	refused = stage_begin(s);
-	refusing = request(s->pq);
+	refusing = world_request(s->pq);
 	world_unlisten(&listener, s->pq);
 	late = stage_begin(s);
-	item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
-	CHECK(item.context == (uintptr_t)late);
-	CHECK(item.status == RPMA_RT_REASON_REJECTED);
-	MUST(rpma_rt_conn_unref(&late));
-	MUST(rpma_rt_conn_accept(pair.passive, NULL));
-	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
-	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	world_closed(s->aq, &late, RPMA_RT_REASON_REJECTED);
+	stage_accept(s, &pair);
 	MUST(rpma_rt_conn_reject(refusing, NULL));
-	expect_closed(s->pq, &refusing, RPMA_RT_REASON_LOCAL);
-	expect_closed(s->aq, &refused, RPMA_RT_REASON_REJECTED);
+	world_closed(s->pq, &refusing, RPMA_RT_REASON_LOCAL);
+	world_closed(s->aq, &refused, RPMA_RT_REASON_REJECTED);
 	stage_ping(s, &pair, 6);
 	stage_disconnect(s, &pair);
 }
@@ -184,7 +152,7 @@ static void set_user__CLOSED_is_to_come_OR_THERE(struct stage *s)
 			     s->cfg, 0, s->pq, s, &listener));
 	use_port_of(s, listener);
 	active = stage_begin(s);
-	passive = request(s->pq);
+	passive = world_request(s->pq);
 	/* relaxed: no other thread is there yet */
 	atomic_store_explicit(&held, loop != NULL, memory_order_relaxed);
 	if (loop != NULL)
@@ -204,11 +172,9 @@ static void set_user__CLOSED_is_to_come_OR_THERE(struct stage *s)
 	MUST_ANSWER(RPMA_RT_E_CLOSED, rpma_rt_conn_set_user(passive, &client));
 	MUST(rpma_rt_conn_get_user(passive, &user));
 	CHECK(user == s);
-	item = world_event(s->pq, RPMA_RT_EVENT_CLOSED);
-	CHECK(item.context == (uintptr_t)passive);
+	item = world_closed(s->pq, &passive, WORLD_ANY_REASON);
 	CHECK(item.user == s);
-	MUST(rpma_rt_conn_unref(&passive));
-	expect_closed(s->aq, &active, RPMA_RT_REASON_REJECTED);
+	world_closed(s->aq, &active, RPMA_RT_REASON_REJECTED);
 	world_unlisten(&listener, s->pq);
 }
 
@@ -233,7 +199,7 @@ static void stop__requests_never_taken(const struct stage_cfg *cfg)
 		active[i] = stage_begin(&s);
 	/* looked at, so that all have come; not answered */
 	for (i = 0; i < REQUESTS; i++)
-		passive[i] = request(untouched);
+		passive[i] = world_request(untouched);
 	MUST(rpma_rt_stop(s.world.rt));
 	for (i = 0; i < REQUESTS + 1; i++) {
 		MUST_ANSWER(1, rpma_rt_queue_poll(untouched, &item, 1));
@@ -364,15 +330,14 @@ static void stop__queue_over_its_limit(const struct stage_cfg *cfg)
 	MUST(rpma_rt_queue_delete(&untouched));
 	for (i = 1; i < LAST; i++)
 		MUST(rpma_rt_listener_delete(&listeners[i]));
-	expect_closed(s.aq, &pair.active, RPMA_RT_REASON_STOPPED);
-	expect_closed(s.pq, &pair.passive, RPMA_RT_REASON_STOPPED);
+	world_closed(s.aq, &pair.active, RPMA_RT_REASON_STOPPED);
+	world_closed(s.pq, &pair.passive, RPMA_RT_REASON_STOPPED);
 	stage_close(&s);
 }
 
 /* A queue deleted with requests inside: their handles go with them. */
 static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
 {
-	struct rpma_rt_completion item;
 	struct rpma_rt_conn *active;
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_queue *untouched;
@@ -383,9 +348,7 @@ static void delete__queue_with_requests_inside(const struct stage_cfg *cfg)
 	listener = world_listen(&s.world, s.cfg, untouched);
 	active = stage_begin(&s);
 	MUST(rpma_rt_conn_close(active));
-	item = world_event(s.aq, RPMA_RT_EVENT_CLOSED);
-	CHECK(item.status == RPMA_RT_REASON_LOCAL);
-	MUST(rpma_rt_conn_unref(&active));
+	world_closed(s.aq, &active, RPMA_RT_REASON_LOCAL);
 	MUST(rpma_rt_stop(s.world.rt));
 	MUST(rpma_rt_listener_delete(&listener));
 	MUST(rpma_rt_queue_delete(&untouched));

@@ -301,7 +301,6 @@ static void routes_and_srqs(void)
  */
 static void refused(void)
 {
-	struct rpma_rt_completion item;
 	struct rpma_rt_listener *listener;
 	struct rpma_rt_conn *passive;
 	struct rpma_rt_conn *active;
@@ -310,24 +309,14 @@ static void refused(void)
 
 	set_up(&s);
 	listener = world_listen(w, s.stage.cfg, s.stage.pq);
-	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
-			    s.stage.aq, NULL, &active));
-	world_event(s.stage.aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(active, NULL));
-	item = world_event(s.stage.pq, RPMA_RT_EVENT_REQUEST);
-	passive = (struct rpma_rt_conn *)(uintptr_t)item.context;
+	active = stage_begin(&s.stage);
+	passive = world_request(s.stage.pq);
 	MUST(rpma_rt_conn_reject(passive, NULL));
-	world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);
-	world_event(s.stage.pq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&active));
-	MUST(rpma_rt_conn_unref(&passive));
+	world_closed(s.stage.aq, &active, WORLD_ANY_REASON);
+	world_closed(s.stage.pq, &passive, WORLD_ANY_REASON);
 	world_unlisten(&listener, s.stage.pq);
-	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, s.stage.cfg, 0,
-			    s.stage.aq, NULL, &active));
-	world_event(s.stage.aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(active, NULL));
-	world_event(s.stage.aq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&active));
+	active = stage_begin(&s.stage);
+	world_closed(s.stage.aq, &active, WORLD_ANY_REASON);
 	tear_down(&s);
 }
 

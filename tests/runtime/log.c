@@ -168,9 +168,7 @@ static void connect__fails_THE_LOG_POSTS(struct stage *s)
 		world_listen(&s->world, s->cfg, s->pq);
 	struct rpma_rt_conn *conn;
 
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
+	conn = stage_ready(s);
 	begin(s, "rdma_connect");
 	log_does.receives_to = conn;
 	CHECK(loop_get()->fault("call:verb=rdma_connect,nth=1") == 0);

@@ -7,16 +7,6 @@
 
 #include "misuse.h"
 
-static struct rpma_rt_conn *begin(struct stage *s)
-{
-	struct rpma_rt_conn *conn;
-
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
-	return conn;
-}
-
 /* More than any provider takes: known only when it is tried, so by the end of
  * the connection. */
 void connect__too_much_private_data_FAILED(struct stage *s)
@@ -27,11 +17,9 @@ void connect__too_much_private_data_FAILED(struct stage *s)
 	struct rpma_rt_conn *conn;
 
 	listener = world_listen(&s->world, s->cfg, s->pq);
-	conn = begin(s);
+	conn = stage_ready(s);
 	MUST(rpma_rt_conn_connect(conn, &pdata));
-	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
-	      RPMA_RT_REASON_FAILED);
-	MUST(rpma_rt_conn_unref(&conn));
+	world_closed(s->aq, &conn, RPMA_RT_REASON_FAILED);
 	world_unlisten(&listener, s->pq);
 }
 
@@ -44,19 +32,14 @@ void answer__too_much_private_data(struct stage *s, bool accepts)
 	struct world_pair pair;
 
 	listener = world_listen(&s->world, s->cfg, s->pq);
-	pair.active = begin(s);
-	MUST(rpma_rt_conn_connect(pair.active, NULL));
-	pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
-			       s->pq, RPMA_RT_EVENT_REQUEST)
-			       .context;
+	pair.active = stage_begin(s);
+	pair.passive = world_request(s->pq);
 	if (accepts)
 		MUST(rpma_rt_conn_accept(pair.passive, &pdata));
 	else
 		MUST(rpma_rt_conn_reject(pair.passive, &pdata));
-	CHECK(world_event(s->pq, RPMA_RT_EVENT_CLOSED).status ==
-	      (accepts ? RPMA_RT_REASON_FAILED : RPMA_RT_REASON_LOCAL));
-	CHECK(world_event(s->aq, RPMA_RT_EVENT_CLOSED).status ==
-	      RPMA_RT_REASON_REJECTED);
-	world_unref(&pair);
+	world_closed(s->pq, &pair.passive,
+		     accepts ? RPMA_RT_REASON_FAILED : RPMA_RT_REASON_LOCAL);
+	world_closed(s->aq, &pair.active, RPMA_RT_REASON_REJECTED);
 	world_unlisten(&listener, s->pq);
 }

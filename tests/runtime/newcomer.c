@@ -192,12 +192,8 @@ static void wrong_port(void)
 	/* a port that is free again */
 	listener = world_listen(&s.world, s.cfg, s.pq);
 	world_unlisten(&listener, s.pq);
-	MUST(world_conn_new(s.world.rt, s.world.peer, s.world.addr,
-			    s.world.port, s.cfg, 0, s.aq, NULL, &conn));
-	world_event(s.aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(conn, NULL));
-	world_event(s.aq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&conn));
+	conn = stage_begin(&s);
+	world_closed(s.aq, &conn, WORLD_ANY_REASON);
 	stage_close(&s);
 }
 
@@ -209,8 +205,7 @@ static void unknown_name(void)
 	open_stage(&s);
 	MUST(world_conn_new(s.world.rt, s.world.peer, "no-such-host.invalid",
 			    "7204", s.cfg, 0, s.aq, NULL, &conn));
-	world_event(s.aq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&conn));
+	world_closed(s.aq, &conn, WORLD_ANY_REASON);
 	stage_close(&s);
 }
 
@@ -428,12 +423,9 @@ static void connect_to(const char *port)
 	struct stage s;
 
 	open_stage(&s);
-	MUST(world_conn_new(s.world.rt, s.world.peer, s.world.addr, port, s.cfg,
-			    0, s.aq, NULL, &conn));
-	world_event(s.aq, RPMA_RT_EVENT_READY);
-	MUST(rpma_rt_conn_connect(conn, NULL));
-	world_event(s.aq, RPMA_RT_EVENT_CLOSED);
-	MUST(rpma_rt_conn_unref(&conn));
+	snprintf(s.world.port, sizeof(s.world.port), "%s", port);
+	conn = stage_begin(&s);
+	world_closed(s.aq, &conn, WORLD_ANY_REASON);
 	stage_close(&s);
 }
 

@@ -135,12 +135,8 @@ static void apply__at_any_time(struct stage *s, struct rpma_mr_remote *remote)
 	apply(pair.active, true);
 	world_event(s->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(pair.active, NULL));
-	pair.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
-			       s->pq, RPMA_RT_EVENT_REQUEST)
-			       .context;
-	MUST(rpma_rt_conn_accept(pair.passive, NULL));
-	world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
-	world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+	pair.passive = world_request(s->pq);
+	stage_accept(s, &pair);
 	MUST(flush(pair.active, remote));
 	stage_completion(s->aq, 7, IBV_WC_SUCCESS);
 	MUST(rpma_rt_conn_close(pair.active));

@@ -218,16 +218,10 @@ static void two_devices(struct stage *s)
 
 		listener = world_listen(&other, s->cfg, s->pq);
 		/* both ends are the second device's */
-		MUST(world_conn_new(s->world.rt, peer, other.addr, other.port,
-				    s->cfg, 0, s->aq, NULL, &far.active));
-		world_event(s->aq, RPMA_RT_EVENT_READY);
+		far.active = world_ready(&other, s->cfg, 0, s->aq);
 		MUST(rpma_rt_conn_connect(far.active, NULL));
-		far.passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
-				      s->pq, RPMA_RT_EVENT_REQUEST)
-				      .context;
-		MUST(rpma_rt_conn_accept(far.passive, NULL));
-		world_event(s->aq, RPMA_RT_EVENT_ESTABLISHED);
-		world_event(s->pq, RPMA_RT_EVENT_ESTABLISHED);
+		far.passive = world_request(s->pq);
+		stage_accept(s, &far);
 		world_unlisten(&listener, s->pq);
 		/* completions of both devices, through the same queues */
 		MUST(rpma_rt_recv(far.passive, mr, 128, 64, 7));

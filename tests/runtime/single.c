@@ -66,16 +66,6 @@ static uint32_t collect(struct stage *s)
 	return next;
 }
 
-static void drain_passive(struct stage *s)
-{
-	struct rpma_rt_completion item;
-
-	do
-		item = world_next(s->pq);
-	while (item.kind != RPMA_RT_EVENT);
-	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
-}
-
 static void close__meets_the_poster(struct stage *s, uint32_t after)
 {
 	struct poster p = {.stage = s};
@@ -96,7 +86,7 @@ static void close__meets_the_poster(struct stage *s, uint32_t after)
 	/* relaxed: the join ordered it */
 	CHECK(collect(s) ==
 	      atomic_load_explicit(&p.taken, memory_order_relaxed));
-	drain_passive(s);
+	world_until_closed(s->pq);
 	world_unref(&pair);
 }
 

@@ -86,15 +86,22 @@ void stage_register_all(struct stage *s)
 	s->remote = world_remote_of(s->mr);
 }
 
+struct rpma_rt_conn *stage_ready(struct stage *s)
+{
+	return world_ready(&s->world, s->cfg, 0, s->aq);
+}
+
 struct rpma_rt_conn *stage_begin(struct stage *s)
 {
-	struct rpma_rt_conn *conn;
+	struct rpma_rt_conn *conn = stage_ready(s);
 
-	MUST(world_conn_new(s->world.rt, s->world.peer, s->world.addr,
-			    s->world.port, s->cfg, 0, s->aq, NULL, &conn));
-	world_event(s->aq, RPMA_RT_EVENT_READY);
 	MUST(rpma_rt_conn_connect(conn, NULL));
 	return conn;
+}
+
+void stage_accept(struct stage *s, const struct world_pair *pair)
+{
+	world_accept(pair, s->aq, s->pq);
 }
 
 void stage_connect(struct stage *s, struct world_pair *pair)

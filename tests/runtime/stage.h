@@ -48,8 +48,12 @@ void stage_close(struct stage *s);
 /* Registers the page again, for every operation. */
 void stage_register_all(struct stage *s);
 
+/* Begins a connection to the world's port, on poller 0, up to READY. */
+struct rpma_rt_conn *stage_ready(struct stage *s);
 /* Connects to the world's port, on poller 0, and does not wait. */
 struct rpma_rt_conn *stage_begin(struct stage *s);
+/* Accepts: both ends are established. */
+void stage_accept(struct stage *s, const struct world_pair *pair);
 /* A pair on poller 0. */
 void stage_connect(struct stage *s, struct world_pair *pair);
 /* Closes the active end; CLOSED of both must be the next items. */

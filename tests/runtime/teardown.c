@@ -267,9 +267,7 @@ static struct end *ask(struct scene *s, struct end *active)
 	struct end *e = end_new(s);
 
 	MUST(rpma_rt_conn_connect(active->conn, NULL));
-	e->conn = (struct rpma_rt_conn *)(uintptr_t)world_event(
-			  s->stage.pq, RPMA_RT_EVENT_REQUEST)
-			  .context;
+	e->conn = world_request(s->stage.pq);
 	MUST(rpma_rt_conn_set_user(e->conn, e));
 	return e;
 }

@@ -239,17 +239,65 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 {
 	struct rpma_rt_listener *listener = world_listen(w, cfg, pq);
 
-	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, cfg, poller, aq,
-			    NULL, &pair->active));
-	world_event(aq, RPMA_RT_EVENT_READY);
+	pair->active = world_ready(w, cfg, poller, aq);
 	MUST(rpma_rt_conn_connect(pair->active, NULL));
-	pair->passive = (struct rpma_rt_conn *)(uintptr_t)world_event(
-				pq, RPMA_RT_EVENT_REQUEST)
-				.context;
+	pair->passive = world_request(pq);
+	world_accept(pair, aq, pq);
+	world_unlisten(&listener, pq);
+}
+
+struct rpma_rt_conn *world_ready(const struct world *w,
+				 const struct rpma_rt_conn_cfg *cfg, int poller,
+				 struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_conn *conn;
+
+	MUST(world_conn_new(w->rt, w->peer, w->addr, w->port, cfg, poller,
+			    queue, NULL, &conn));
+	world_event(queue, RPMA_RT_EVENT_READY);
+	return conn;
+}
+
+struct rpma_rt_conn *world_request(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item =
+		world_event(queue, RPMA_RT_EVENT_REQUEST);
+
+	return rpma_rt_completion_conn(&item);
+}
+
+void world_accept(const struct world_pair *pair, struct rpma_rt_queue *aq,
+		  struct rpma_rt_queue *pq)
+{
 	MUST(rpma_rt_conn_accept(pair->passive, NULL));
 	world_event(aq, RPMA_RT_EVENT_ESTABLISHED);
 	world_event(pq, RPMA_RT_EVENT_ESTABLISHED);
-	world_unlisten(&listener, pq);
+}
+
+struct rpma_rt_completion world_closed(struct rpma_rt_queue *queue,
+				       struct rpma_rt_conn **conn, int reason)
+{
+	struct rpma_rt_completion item =
+		world_event(queue, RPMA_RT_EVENT_CLOSED);
+
+	if (reason != WORLD_ANY_REASON && item.status != reason) {
+		fprintf(stderr, "closed for reason %d, expected %d\n",
+			item.status, reason);
+		abort();
+	}
+	CHECK(item.context == (uintptr_t)*conn);
+	MUST(rpma_rt_conn_unref(conn));
+	return item;
+}
+
+void world_until_closed(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+
+	do
+		item = world_next(queue);
+	while (item.kind != RPMA_RT_EVENT);
+	CHECK(item.opcode == RPMA_RT_EVENT_CLOSED);
 }
 
 void world_unref(struct world_pair *pair)

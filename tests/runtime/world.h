@@ -102,6 +102,24 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 		   int poller, struct rpma_rt_queue *aq,
 		   struct rpma_rt_queue *pq, struct world_pair *pair);
 
+/* Begins a connection to the world's port, on the poller; READY is the next item
+ * of the queue. */
+struct rpma_rt_conn *world_ready(const struct world *w,
+				 const struct rpma_rt_conn_cfg *cfg, int poller,
+				 struct rpma_rt_queue *queue);
+/* Returns the connection of the request that is the next item. */
+struct rpma_rt_conn *world_request(struct rpma_rt_queue *queue);
+/* Accepts: ESTABLISHED of both ends are the next items. */
+void world_accept(const struct world_pair *pair, struct rpma_rt_queue *aq,
+		  struct rpma_rt_queue *pq);
+/* Takes CLOSED of the connection, the next item, and gives the handle back. The
+ * reason is asserted, except WORLD_ANY_REASON. */
+#define WORLD_ANY_REASON (-1)
+struct rpma_rt_completion world_closed(struct rpma_rt_queue *queue,
+				       struct rpma_rt_conn **conn, int reason);
+/* Takes items up to CLOSED, the first event. */
+void world_until_closed(struct rpma_rt_queue *queue);
+
 /* Gives both handles back. */
 void world_unref(struct world_pair *pair);
 

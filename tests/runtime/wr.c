@@ -213,25 +213,28 @@ static void take_writable_among(struct stage *s, uint64_t completions)
 	CHECK(writable == 1);
 }
 
-/* With places for two, a link of three finds no room: in manual mode nothing
- * retires before a thread waits. */
+/* With places for three, a write and a link of three: the write is posted, and
+ * the link finds no room, for in manual mode nothing retires before a thread
+ * waits. */
 static void link__all_or_none(struct stage *s, struct world_pair *pair)
 {
-	struct rpma_rt_wr wrs[3];
+	struct rpma_rt_wr wrs[4];
 	uint64_t i;
 
-	for (i = 0; i < DEPTH - 2; i++)
+	for (i = 0; i < DEPTH - 3; i++)
 		MUST(rpma_rt_write(pair->active, s->remote, TO, s->mr, FROM, 8,
 				   0, i));
-	for (i = 0; i < 3; i++)
-		rpma_rt_prep_write(&wrs[i], s->remote, TO, s->mr, FROM, 8,
-				   i < 2 ? RPMA_RT_F_LINKED : 0, DEPTH + i);
-	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_post_send(pair->active, wrs, 3));
+	for (i = 0; i < 4; i++)
+		rpma_rt_prep_write(
+			&wrs[i], s->remote, TO, s->mr, FROM, 8,
+			i == 1 || i == 2 ? RPMA_RT_F_LINKED : 0, DEPTH - 3 + i);
+	MUST_ANSWER(1, rpma_rt_post_send(pair->active, wrs, 4));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_post_send(pair->active, wrs + 1, 3));
 	take_writable_among(s, DEPTH - 2);
-	MUST_ANSWER(3, rpma_rt_post_send(pair->active, wrs, 3));
-	for (i = 0; i < 3; i++)
-		stage_completion(s->aq, DEPTH + i, IBV_WC_SUCCESS);
+	MUST_ANSWER(3, rpma_rt_post_send(pair->active, wrs + 1, 3));
+	for (i = 1; i < 4; i++)
+		stage_completion(s->aq, DEPTH - 3 + i, IBV_WC_SUCCESS);
 }
 
 /*

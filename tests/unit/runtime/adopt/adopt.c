@@ -60,34 +60,6 @@ static void event_of(struct plain *p, struct rpma_cq *cq)
 	p->channel->events[p->channel->tail++ % FAKE_QUEUE] = cq;
 }
 
-FAKE_TEST(adopt__invalid_INVAL)
-{
-	struct rpma_rt_adopted *out = NULL;
-	struct rpma_srq srq = {0};
-	struct plain p;
-
-	plain_open(&p);
-#define ADOPT(rt, conn, poller, queue, out)                                 \
-	assert_int_equal(rpma_rt_adopt(rt, conn, poller, queue, NULL, out), \
-			 RPMA_E_INVAL)
-	ADOPT(NULL, &p.conn, 0, f->queue, &out);
-	ADOPT(f->rt, NULL, 0, f->queue, &out);
-	ADOPT(f->rt, &p.conn, 1, f->queue, &out);
-	ADOPT(f->rt, &p.conn, -3, f->queue, &out);
-	ADOPT(f->rt, &p.conn, 0, NULL, &out);
-	ADOPT(f->rt, &p.conn, 0, f->queue, NULL);
-#undef ADOPT
-	assert_int_equal(rpma_rt_adopt_srq(f->rt, NULL, 0, f->queue, f, &out),
-			 RPMA_E_INVAL);
-	/* without an RCQ */
-	assert_int_equal(rpma_rt_adopt_srq(f->rt, &srq, 0, f->queue, f, &out),
-			 RPMA_E_INVAL);
-	assert_null(out);
-	assert_int_equal(rpma_rt_adopted_release(NULL), RPMA_E_INVAL);
-	ok(rpma_rt_adopted_release(&out));
-	plain_close(&p);
-}
-
 FAKE_TEST(adopt__each_failure_nothing_left)
 {
 	static const struct {

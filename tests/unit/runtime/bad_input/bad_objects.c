@@ -125,6 +125,11 @@ void making_connections(void **state)
 	BAD_SAYS("rpma_rt_conn_cfg.queue|another runtime", RPMA_E_INVAL,
 		 rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg, &out.conn);
 	f->rt_cfg.queue = f->queue;
+	f->rt_cfg.poller = -3;
+	BAD_SAYS("rpma_rt_conn_cfg.poller is -3, it may be -2..63",
+		 RPMA_E_INVAL, rpma_rt_conn_new, f->rt, "::1", "1", &f->rt_cfg,
+		 &out.conn);
+	f->rt_cfg.poller = 0;
 	/* a marker and a keep-alive take a place each */
 	f->rt_cfg.sq_size = (uint32_t)fake_attr.max_qp_wr - 1;
 	f->rt_cfg.keepalive_ms = 1;
@@ -543,7 +548,8 @@ void srqs(void **state)
 	from_conn.srq = srq;
 	BAD_SAYS("more than one", RPMA_E_INVAL, rpma_rt_next_future, &from_conn,
 		 &future);
-	BAD_SAYS("shared", RPMA_E_INVAL, rpma_rt_recv, conn, NULL, 0, 0, 1);
+	BAD_SAYS("shared|rpma_rt_srq_post_recv()", RPMA_E_INVAL, rpma_rt_recv,
+		 conn, NULL, 0, 0, 1);
 	BAD_SAYS("not deleted", RPMA_RT_E_BUSY, rpma_rt_srq_delete, &srq);
 	fake_bury(f, &conn);
 	srq->async.event(&srq->async, IBV_EVENT_SRQ_ERR);

@@ -194,40 +194,6 @@ FAKE_TEST(refused__inside_WRITABLE_to_the_function_once)
 
 /* ------------------------------------------------------ allowed calls --- */
 
-static void act_forbidden(struct ear *ear,
-			  const struct rpma_rt_completion *cmpl)
-{
-	const struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
-	struct fake *f = ear->f;
-	struct rpma_rt_completion item;
-	struct rpma_rt_listener *listener = &f->listener;
-	struct rpma_rt_queue *queue = f->queue;
-	struct rpma_rt *rt = f->rt;
-	struct rpma_rt_route *route;
-	struct rpma_rt_conn *conn;
-
-	if (cmpl->kind != RPMA_RT_COMPLETION)
-		return;
-#define REFUSED(call) assert_int_equal(call, RPMA_RT_E_THREAD)
-	REFUSED(rpma_rt_queue_wait(queue, &item, 1, 0));
-	REFUSED(rpma_rt_queue_delete(&queue));
-	REFUSED(rpma_rt_queue_new(rt, NULL, &queue));
-	REFUSED(rpma_rt_route_open(ear->conn, RPMA_RT_SEND_SIDE, queue,
-				   &route));
-	REFUSED(rpma_rt_route_open_callback(ear->conn, RPMA_RT_SEND_SIDE, hear,
-					    ear, &route));
-	REFUSED(rpma_rt_conn_set_user(ear->conn, NULL));
-	REFUSED(rpma_rt_conn_set_queue(ear->conn, queue));
-	REFUSED(rpma_rt_conn_new(rt, "::1", "1", &cfg, &conn));
-	REFUSED(rpma_rt_listen(rt, "::1", "1", &cfg, &listener));
-	REFUSED(rpma_rt_listener_delete(&listener));
-	REFUSED(rpma_rt_stop(rt));
-	REFUSED(rpma_rt_delete(&rt));
-	REFUSED(rpma_rt_poller_run(rt, 0, 1));
-	REFUSED(rpma_rt_poller_arm(rt, 0));
-#undef REFUSED
-}
-
 static void act_allowed(struct ear *ear, const struct rpma_rt_completion *cmpl)
 {
 	struct rpma_rt_conn *conn = ear->conn;
@@ -259,11 +225,6 @@ static void inside(struct fake *f,
 	assert_int_equal(ear->got, 1);
 	fake_take(f, f->queue); /* the item pushed by the function */
 	ear_close(f, ear);
-}
-
-FAKE_TEST(inside__what_waits_THREAD)
-{
-	inside(f, act_forbidden);
 }
 
 FAKE_TEST(inside__post_close_push_get_put_ok)
@@ -313,35 +274,6 @@ FAKE_TEST(death__last_handle_put_inside_the_last_call)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
 	free(ear);
-}
-
-FAKE_TEST(open__bad_input_and_no_memory)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_route *route = NULL;
-
-	assert_int_equal(
-		rpma_rt_route_open_callback(NULL, 0, hear, NULL, &route),
-		RPMA_E_INVAL);
-	assert_int_equal(
-		rpma_rt_route_open_callback(conn, 0, NULL, NULL, &route),
-		RPMA_E_INVAL);
-	assert_int_equal(
-		rpma_rt_route_open_callback(conn, 2, hear, NULL, &route),
-		RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_route_open_callback(conn, 0, hear, NULL, NULL),
-			 RPMA_E_INVAL);
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(
-		rpma_rt_route_open_callback(conn, 0, hear, NULL, &route),
-		RPMA_E_NOMEM);
-	assert_null(route);
-	ok(rpma_rt_conn_close(conn));
-	fake_finish_down(f);
-	assert_int_equal(
-		rpma_rt_route_open_callback(conn, 0, hear, NULL, &route),
-		RPMA_RT_E_CLOSED);
-	fake_bury(f, &conn);
 }
 
 static void act_post(struct ear *ear, const struct rpma_rt_completion *cmpl)

@@ -58,56 +58,6 @@ static void expect_death(struct fake *f, struct rpma_rt_conn **conn,
 
 /* --------------------------------------------------------------- making --- */
 
-FAKE_TEST(new__invalid_INVAL)
-{
-	struct rpma_rt_conn *conn = NULL;
-
-#define NEW(rt, addr, port, out)                                            \
-	assert_int_equal(rpma_rt_conn_new(rt, addr, port, &f->rt_cfg, out), \
-			 RPMA_E_INVAL)
-#define WRONG(field, value, words)                        \
-	do {                                              \
-		struct rpma_rt_conn_cfg kept = f->rt_cfg; \
-                                                          \
-		f->rt_cfg.field = value;                  \
-		NEW(f->rt, "::1", "1", &conn);            \
-		assert_true(fake_said(words));            \
-		f->rt_cfg = kept;                         \
-	} while (0)
-	NEW(NULL, "::1", "1", &conn);
-	NEW(f->rt, NULL, "1", &conn);
-	NEW(f->rt, "::1", NULL, &conn);
-	NEW(f->rt, "::1", "1", NULL);
-	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", NULL, &conn),
-			 RPMA_E_INVAL);
-	WRONG(peer, NULL, "rpma_rt_conn_cfg.peer is missing");
-	WRONG(queue, NULL, "rpma_rt_conn_cfg.queue is missing");
-	WRONG(poller, 1, "rpma_rt_conn_cfg.poller is 1, it may be -2..0");
-	WRONG(poller, -3, "rpma_rt_conn_cfg.poller is -3, it may be -2..63");
-#undef WRONG
-#undef NEW
-	assert_null(conn);
-}
-
-FAKE_TEST(new__no_memory_NOMEM)
-{
-	struct rpma_rt_conn *conn = NULL;
-
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", &f->rt_cfg, &conn),
-			 RPMA_E_NOMEM);
-	assert_null(conn);
-}
-
-FAKE_TEST(new__resolving_cannot_begin_FAILED)
-{
-	struct rpma_rt_conn *conn;
-
-	fake_fail("req_new_async", 1, RPMA_E_PROVIDER);
-	conn = begun(f);
-	expect_death(f, &conn, RPMA_RT_REASON_FAILED, -EIO);
-}
-
 FAKE_TEST(new__closed_before_it_begins_LOCAL)
 {
 	struct rpma_rt_conn *conn = begun(f);
@@ -120,60 +70,7 @@ FAKE_TEST(new__closed_before_it_begins_LOCAL)
 	expect_death(f, &conn, RPMA_RT_REASON_LOCAL, 0);
 }
 
-FAKE_TEST(resolve__fails_for_the_status)
-{
-	static const struct {
-		int status;
-		enum rpma_rt_reason reason;
-	} cases[] = {
-		{-EHOSTUNREACH, RPMA_RT_REASON_UNREACHABLE},
-		{-ENODEV, RPMA_RT_REASON_FAILED},
-	};
-	struct rpma_rt_conn *conn;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		conn = begun(f);
-		fake_finish_down(f);
-		fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR,
-				cases[i].status);
-		expect_death(f, &conn, cases[i].reason, cases[i].status);
-	}
-	/* the request is claimed once there is a queue pair */
-	assert_non_null(strstr(fake_trace(), "req_delete"));
-	assert_null(strstr(fake_trace(), "req_release"));
-}
-
-/* Resolved, but without a queue pair: a resource refused. */
-FAKE_TEST(resolve__no_queue_pair_FAILED)
-{
-	struct rpma_rt_conn *conn = begun(f);
-
-	fake_finish_down(f);
-	fake_fail("req_advance", 1, RPMA_E_PROVIDER);
-	fake_conn_event(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	expect_death(f, &conn, RPMA_RT_REASON_FAILED, -EIO);
-}
-
 /* ----------------------------------------------------------- connecting --- */
-
-FAKE_TEST(connect__refused_the_peer_s_word_kept)
-{
-	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_REJECTED,
-				      .status = 28,
-				      .private_data_len = 3,
-				      .private_data = "no"};
-	struct rpma_rt_conn *conn = ready(f);
-	struct rpma_conn_private_data pdata;
-
-	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_finish_down(f);
-	rt_conn_cm_event_control(conn, &event);
-	ok(rpma_rt_conn_get_private_data(conn, &pdata));
-	assert_int_equal(pdata.len, 3);
-	assert_string_equal(pdata.ptr, "no");
-	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
-}
 
 /* The flush of the refused queue pair is seen before the refusal. */
 FAKE_TEST(connect__refused_flush_first_still_REJECTED)
@@ -189,31 +86,6 @@ FAKE_TEST(connect__refused_flush_first_still_REJECTED)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 28);
 	expect_death(f, &conn, RPMA_RT_REASON_REJECTED, 28);
-}
-
-/*
- * The peer accepted and left at once: librdmacm reports a failure of its own.
- */
-FAKE_TEST(connect__peer_leaves_meanwhile_DISCONNECTED)
-{
-	struct rpma_rt_conn *conn = ready(f);
-
-	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_finish_down(f);
-	fake_fail("rdma_init_qp_attr", 1, -1);
-	fake_conn_event(conn, RDMA_CM_EVENT_CONNECT_ERROR, -1);
-	expect_death(f, &conn, RPMA_RT_REASON_DISCONNECTED, 0);
-}
-
-/* The peer is there still, so a verb has failed; -1 is no errno. */
-FAKE_TEST(connect__answer_cannot_be_taken_FAILED)
-{
-	struct rpma_rt_conn *conn = ready(f);
-
-	ok(rpma_rt_conn_connect(conn, NULL));
-	fake_finish_down(f);
-	fake_conn_event(conn, RDMA_CM_EVENT_CONNECT_ERROR, -1);
-	expect_death(f, &conn, RPMA_RT_REASON_FAILED, 0);
 }
 
 /* After ESTABLISHED the first cause remains the reason. */
@@ -252,11 +124,7 @@ FAKE_TEST(connect__verb_fails_FAILED)
 FAKE_TEST(connect__twice_or_after_reject_INVAL)
 {
 	struct rpma_rt_conn *conn = ready(f);
-	struct rpma_conn_private_data none = {NULL, 0};
 
-	assert_int_equal(rpma_rt_conn_connect(NULL, NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_connect(conn, &none), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_reject(conn, NULL), RPMA_E_INVAL);
 	ok(rpma_rt_conn_connect(conn, NULL));
 	assert_int_equal(rpma_rt_conn_connect(conn, NULL), RPMA_E_INVAL);
 	fake_bury(f, &conn);
@@ -284,40 +152,6 @@ FAKE_TEST(connect__and_close_together_never_connects)
 	ok(rpma_rt_conn_close(conn));
 	fake_bury(f, &conn);
 	assert_null(strstr(fake_trace(), "req_connect"));
-}
-
-FAKE_TEST(event__without_meaning_ignored)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_CHANGE, 0);
-	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_int_equal(conn->ctl.state, RT_CONN_ESTABLISHED);
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(event__each_cause_its_reason)
-{
-	static const struct {
-		int event;
-		enum rpma_rt_reason reason;
-	} causes[] = {
-		{RDMA_CM_EVENT_DISCONNECTED, RPMA_RT_REASON_DISCONNECTED},
-		{RDMA_CM_EVENT_TIMEWAIT_EXIT, RPMA_RT_REASON_DISCONNECTED},
-		{RDMA_CM_EVENT_UNREACHABLE, RPMA_RT_REASON_UNREACHABLE},
-		{RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_RT_REASON_DEVICE},
-		{RDMA_CM_EVENT_REJECTED, RPMA_RT_REASON_REJECTED},
-	};
-	struct rpma_rt_conn *conn;
-	size_t i;
-
-	for (i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		conn = fake_established(f);
-		fake_conn_event(conn, causes[i].event, (int)i);
-		expect_death(f, &conn, causes[i].reason, (int)i);
-	}
 }
 
 /* ------------------------------------------------------- the destroyer --- */
@@ -383,47 +217,6 @@ FAKE_TEST(destroy__id_not_silenced_by_the_control_thread)
 }
 
 /* ------------------------------------------------------ the passive end --- */
-
-static void request(struct fake *f)
-{
-	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST,
-				      .id = &f->id};
-
-	rt_conn_request_control(&f->listener, &event);
-	fake_finish_down(f);
-}
-
-FAKE_TEST(request__listener_closed_refused)
-{
-	f->listener.closed = true;
-	request(f);
-	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id");
-	assert_int_equal(fake_take(f, f->queue), 0);
-}
-
-FAKE_TEST(request__no_resources_refused)
-{
-	fake_fail("malloc", 1, 1);
-	request(f);
-	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id");
-	assert_int_equal(fake_take(f, f->queue), 0);
-}
-
-/* The request is not reported to the application. */
-FAKE_TEST(request__objects_fail_dies_silently)
-{
-	static const char *const calls[] = {"req_new", "req_claim",
-					    "req_get_qp"};
-	size_t i;
-
-	for (i = 0; i < 3; i++) {
-		fake_fail(calls[i], 1, RPMA_E_PROVIDER);
-		request(f);
-		assert_true(fake_failed());
-		assert_int_equal(fake_take(f, f->queue), 0);
-		assert_null(f->rt->conns);
-	}
-}
 
 FAKE_TEST(reject__private_data_goes_with_the_request)
 {
@@ -551,54 +344,6 @@ FAKE_TEST(change__refused_its_spill_stays)
 	ok(rpma_rt_queue_delete(&other));
 }
 
-FAKE_TEST(set_queue__invalid_or_dying)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-	struct rpma_rt_queue *other;
-
-	ok(rpma_rt_queue_new(f->rt, NULL, &other));
-	assert_int_equal(rpma_rt_conn_set_queue(NULL, other), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_set_queue(conn, NULL), RPMA_E_INVAL);
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_E_NOMEM);
-	/* dying: the routes are final */
-	ok(rpma_rt_conn_close(conn));
-	fake_finish_down(f);
-	assert_int_equal(rpma_rt_conn_set_queue(conn, other), RPMA_RT_E_CLOSED);
-	ok(rpma_rt_queue_delete(&other)); /* no connection holds the queue */
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(route_open__refused)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_route *route = NULL;
-
-	assert_int_equal(
-		rpma_rt_route_open(NULL, RPMA_RT_SEND_SIDE, f->queue, &route),
-		RPMA_E_INVAL);
-	assert_int_equal(
-		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, NULL, &route),
-		RPMA_E_INVAL);
-	assert_int_equal(
-		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, NULL),
-		RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_route_open(conn, (enum rpma_rt_side)2,
-					    f->queue, &route),
-			 RPMA_E_INVAL);
-	fake_fail("malloc", 1, 1);
-	assert_int_equal(
-		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
-		RPMA_E_NOMEM);
-	ok(rpma_rt_conn_close(conn));
-	fake_finish_down(f);
-	assert_int_equal(
-		rpma_rt_route_open(conn, RPMA_RT_SEND_SIDE, f->queue, &route),
-		RPMA_RT_E_CLOSED);
-	assert_null(route);
-	fake_bury(f, &conn);
-}
-
 /* Events that a connection never gets, or newer than this library. */
 FAKE_TEST(cm_event__says_nothing_GOES_ON)
 {
@@ -614,6 +359,7 @@ FAKE_TEST(cm_event__says_nothing_GOES_ON)
 		fake_conn_event(request, types[i], -1);
 		fake_conn_event(conn, types[i], -1);
 	}
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0); /* again */
 	fake_finish_down(f);
 	assert_non_null(strstr(fake_news(), "goes on"));
 	assert_int_equal(fake_take(f, f->queue), 0);
@@ -654,23 +400,6 @@ FAKE_TEST(comm_est__told_while_connecting)
 	fake_bury(f, &conn);
 }
 
-/* CLOSED is in the queue, with the former pointer; the call says so, and
- * changes nothing. */
-FAKE_TEST(user__dying_CLOSED)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-	void *user;
-	int here;
-
-	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 0);
-	fake_finish_down(f);
-	assert_int_equal(rpma_rt_conn_set_user(conn, &here), RPMA_RT_E_CLOSED);
-	ok(rpma_rt_conn_get_user(conn, &user));
-	assert_ptr_equal(user, f);
-	fake_bury(f, &conn);
-	assert_ptr_equal(f->items[0].user, f);
-}
-
 /*
  * The connection dies while the poller is asked, before the poller has the
  * message.
@@ -685,88 +414,6 @@ FAKE_TEST(user__dies_meanwhile_CLOSED)
 	assert_int_equal(rpma_rt_conn_set_user(conn, &here), RPMA_RT_E_CLOSED);
 	fake_bury(f, &conn);
 	assert_ptr_equal(f->items[0].user, f);
-}
-
-FAKE_TEST(user__of_the_items_from_then_on)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-	void *user;
-	int here;
-
-	ok(rpma_rt_conn_get_user(conn, &user));
-	assert_ptr_equal(user, f);
-	ok(rpma_rt_conn_set_user(conn, &here));
-	ok(rpma_rt_conn_get_user(conn, &user));
-	assert_ptr_equal(user, &here);
-	ok(fake_recv(conn, 1));
-	fake_received(conn, 0, IBV_WC_SUCCESS);
-	fake_round(f);
-	assert_int_equal(fake_take(f, f->queue), 1);
-	assert_ptr_equal(f->items[0].user, &here);
-	ok(rpma_rt_conn_accept(conn, NULL));
-	assert_int_equal(rpma_rt_conn_set_user(conn, f), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_set_user(NULL, f), RPMA_E_INVAL);
-	fake_bury(f, &conn);
-	assert_ptr_equal(f->items[0].user, &here);
-}
-
-/* a REQUEST never taken carries a handle, which only the drop puts */
-FAKE_TEST(drop_item__a_request_put)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-	struct rpma_rt_completion item = {
-		.context = (uintptr_t)conn,
-		.kind = RPMA_RT_EVENT,
-		.opcode = RPMA_RT_EVENT_CLOSED,
-	};
-
-	ok(rpma_rt_conn_ref(conn));
-	rt_conn_drop_item(&item);
-	item.opcode = RPMA_RT_EVENT_REQUEST;
-	rt_conn_drop_item(&item);
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(getters__invalid_INVAL)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_conn *none = NULL;
-	struct rpma_conn_private_data pdata;
-	uint32_t qp_num;
-	int poller;
-
-	assert_int_equal(rpma_rt_conn_get_qp_num(NULL, &qp_num), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_get_qp_num(conn, NULL), RPMA_E_INVAL);
-	ok(rpma_rt_conn_get_qp_num(conn, &qp_num));
-	assert_int_equal(qp_num, fake_qp(conn)->ibv.qp_num);
-	assert_int_equal(rpma_rt_conn_get_poller(conn, NULL), RPMA_E_INVAL);
-	ok(rpma_rt_conn_get_poller(conn, &poller));
-	assert_int_equal(poller, 0);
-	assert_int_equal(rpma_rt_conn_get_private_data(NULL, &pdata),
-			 RPMA_E_INVAL);
-	ok(rpma_rt_conn_get_private_data(conn, &pdata));
-	assert_null(pdata.ptr);
-	assert_int_equal(rpma_rt_conn_ref(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_close(NULL), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_unref(NULL), RPMA_E_INVAL);
-	ok(rpma_rt_conn_unref(&none));
-	fake_bury(f, &conn);
-}
-
-/* The handle outlives CLOSED, and later calls have no effect. */
-FAKE_TEST(handle__after_CLOSED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_conn *held = conn;
-
-	ok(rpma_rt_conn_ref(conn));
-	fake_bury(f, &conn);
-	fake_finish_down(f);
-	ok(rpma_rt_conn_close(held));
-	assert_int_equal(fake_send(held, 0, ALWAYS), RPMA_RT_E_CLOSED);
-	assert_true(rt_thread_is_idle(&f->device->control));
-	ok(rpma_rt_conn_unref(&held));
-	assert_null(held);
 }
 
 /* The leaving of the peer is seen before the failed WR; flushed WRs do not

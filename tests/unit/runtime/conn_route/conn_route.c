@@ -166,24 +166,6 @@ FAKE_TEST(create__no_cq_the_channel_stays)
 	fake_bury(f, &conn);
 }
 
-FAKE_TEST(create__closed_queue_or_stopping_CLOSED)
-{
-	struct rt_conn_spec spec = spec_of(f);
-	struct rpma_rt_conn *conn = NULL;
-	struct rpma_rt_queue *closed;
-
-	f->rt->stopping = true;
-	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_RT_E_CLOSED);
-	f->rt->stopping = false;
-	ok(rpma_rt_queue_new(f->rt, NULL, &closed));
-	ok(rpma_rt_queue_close(closed));
-	f->rt_cfg.queue = closed;
-	fake_configure(f);
-	assert_int_equal(rt_conn_create(&spec, &conn), RPMA_RT_E_CLOSED);
-	ok(rpma_rt_queue_delete(&closed));
-	assert_null(conn);
-}
-
 FAKE_TEST(create__more_than_a_cq_of_the_device_INVAL)
 {
 	struct rt_conn_spec spec = spec_of(f);

@@ -151,23 +151,6 @@ FAKE_TEST(eased__so_many_a_round)
 	narrow_delete(f, &n);
 }
 
-/* each refusal, also after an answer */
-FAKE_TEST(eased__refused_again_told_again)
-{
-	struct narrow n;
-	int i;
-
-	narrow_new(f, &n);
-	for (i = 0; i < REFUSALS; i++) {
-		narrow_fill(f, &n);
-		narrow_take(f, &n);
-		fake_round(f);
-		expect_writable(f, f->queue, n.conn, 1);
-		assert_int_equal(fake_take(f, n.queue), LIMIT);
-	}
-	narrow_delete(f, &n);
-}
-
 /* whoever waited is gone when the backlog clears, or it never does */
 FAKE_TEST(closed__while_it_waits)
 {

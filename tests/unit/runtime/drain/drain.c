@@ -539,29 +539,6 @@ static int count_writable(struct fake *f)
 	return count;
 }
 
-FAKE_TEST(writable__once_however_often_refused)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	post_sends(conn, FAKE_SQ, ALWAYS);
-	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_E_AGAIN);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
-	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_E_AGAIN);
-	fake_round(f);
-	assert_int_equal(count_writable(f), 0);
-	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	fake_sent(conn, 1, IBV_WC_SUCCESS);
-	fake_round(f);
-	assert_int_equal(count_writable(f), 1);
-	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_SEND_SIDE);
-	assert_int_equal(f->items[f->got - 1].context, (uintptr_t)conn);
-	fake_sent(conn, 2, IBV_WC_SUCCESS);
-	fake_round(f);
-	assert_int_equal(count_writable(f), 0);
-	post_sends(conn, 3, ALWAYS); /* the return value was right */
-	fake_bury(f, &conn);
-}
-
 FAKE_TEST(writable__each_side_its_own)
 {
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -577,19 +554,6 @@ FAKE_TEST(writable__each_side_its_own)
 	assert_int_equal(count_writable(f), 1);
 	assert_int_equal(f->items[f->got - 1].opcode, RPMA_RT_RECV_SIDE);
 	fake_bury(f, &conn);
-}
-
-FAKE_TEST(writable__not_when_it_died)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	post_sends(conn, FAKE_SQ, ALWAYS);
-	assert_int_equal(fake_send(conn, 9, ALWAYS), RPMA_E_AGAIN);
-	fake_sent(conn, 0, IBV_WC_RETRY_EXC_ERR);
-	fake_finish_down(f);
-	assert_int_equal(count_writable(f), 0);
-	fake_bury(f, &conn);
-	assert_int_equal(count_writable(f), 0);
 }
 
 /* ------------------------------------------------------ asked to drain --- */
@@ -645,45 +609,6 @@ FAKE_TEST(ask__marker_fails_ERROR)
 	fake_finish_down(f);
 	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_ERROR);
 	fake_bury(f, &conn);
-}
-
-FAKE_TEST(ask__marker_refused_FAILED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	fake_fail("post_send", 1, RPMA_E_PROVIDER);
-	ok(rpma_rt_conn_drain(conn, 0));
-	fake_finish_down(f);
-	assert_true(fake_failed());
-	assert_int_equal(conn->ctl.reason, RPMA_RT_REASON_FAILED);
-	fake_bury(f, &conn);
-}
-
-/*
- * A close in the middle: outstanding work requests and the marker are flushed.
- */
-FAKE_TEST(ask__then_closed_AT_ONCE)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	post_sends(conn, 1, RPMA_F_COMPLETION_ALWAYS);
-	ok(rpma_rt_conn_drain(conn, 1000));
-	ok(rpma_rt_conn_drain(conn, 1)); /* the time of the first */
-	fake_finish_down(f);
-	/* relaxed: a single thread */
-	assert_int_equal(
-		atomic_load_explicit(&conn->drain_ms, memory_order_relaxed),
-		1001);
-	assert_true(conn->poll.is_draining);
-	ok(rpma_rt_conn_close(conn));
-	fake_finish_down(f);
-	assert_int_equal(conn->ctl.state, RT_CONN_DRAINING);
-	fake_sent(conn, 0, IBV_WC_WR_FLUSH_ERR);
-	fake_markers(conn);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 2);
-	expect_closed(f, 1, RPMA_RT_REASON_LOCAL);
-	ok(rpma_rt_conn_unref(&conn));
 }
 
 TEST_MAIN()

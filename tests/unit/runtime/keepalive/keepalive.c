@@ -43,17 +43,6 @@ static void complete(struct rpma_rt_conn *conn, enum ibv_wc_status status)
 		IBV_WC_RDMA_WRITE, conn->qp_num);
 }
 
-static void expect_death(struct fake *f, struct rpma_rt_conn **conn)
-{
-	fake_finish_down(f);
-	fake_markers(*conn);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 1);
-	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
-	assert_int_equal(f->items[0].status, RPMA_RT_REASON_ERROR);
-	ok(rpma_rt_conn_unref(conn));
-}
-
 FAKE_TEST(off__nothing)
 {
 	struct rpma_rt_conn *conn = fake_established(f);
@@ -118,16 +107,6 @@ FAKE_TEST(busy__none)
 	fake_bury(f, &conn);
 }
 
-FAKE_TEST(failed__ERROR)
-{
-	struct rpma_rt_conn *conn = watched(f);
-
-	let_time_pass(f, conn);
-	complete(conn, IBV_WC_RETRY_EXC_ERR);
-	expect_death(f, &conn);
-	assert_true(rt_schedule_next_ns(f->poller) == UINT64_MAX);
-}
-
 /* Closed while one is under way: it is flushed, behind the marker. */
 FAKE_TEST(closed__flushed_one_means_nothing)
 {
@@ -180,25 +159,6 @@ FAKE_TEST(several__each_its_own)
 	assert_true(rt_schedule_next_ns(f->poller) != UINT64_MAX);
 	fake_bury(f, &conns[2]);
 	assert_true(rt_schedule_next_ns(f->poller) == UINT64_MAX);
-}
-
-/* By hand the fd becomes readable when it is due. */
-FAKE_TEST(manual__the_fd_wakes)
-{
-	struct rpma_rt_conn *conn;
-	struct pollfd fd = {.fd = f->poller->epfd, .events = POLLIN};
-
-	f->rt->cfg.backstop_ms = 0;
-	f->rt_cfg.keepalive_ms = 1;
-	conn = fake_established(f);
-	while (posted(conn) == 0) {
-		if (!rt_arm_poller(f->poller))
-			continue;
-		assert_int_equal(poll(&fd, 1, 300000), 1);
-		rt_channel_wake(f->poller);
-		fake_round(f);
-	}
-	fake_bury(f, &conn);
 }
 
 FAKE_TEST(manual__the_backstop_too)

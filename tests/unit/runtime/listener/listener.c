@@ -51,83 +51,52 @@ static void unlisten(struct fake *f, struct rpma_rt_queue *queue,
 	expect_listener_closed(f, queue, former, RPMA_RT_REASON_LOCAL);
 }
 
-FAKE_TEST(listen__invalid_INVAL)
+/* No listener is made with rt_cfg, and the log has the words. */
+static void expect_refused(struct fake *f, const char *words)
+{
+	struct rpma_rt_listener *listener = NULL;
+
+	assert_int_equal(
+		rpma_rt_listen(f->rt, "::1", "4711", &f->rt_cfg, &listener),
+		RPMA_E_INVAL);
+	assert_true(fake_said(words));
+	assert_null(listener);
+	assert_null(f->rt->listeners);
+}
+
+FAKE_TEST(listen__queues_INVAL)
 {
 	struct rpma_rt_queue *queues[1] = {NULL};
-	struct rpma_rt_listener *listener = NULL;
-	uint16_t port;
 
-#define LISTEN(rt, addr, port, cfg, out) \
-	assert_int_equal(rpma_rt_listen(rt, addr, port, cfg, out), RPMA_E_INVAL)
-	LISTEN(NULL, "::1", "1", &f->rt_cfg, &listener);
-	LISTEN(f->rt, NULL, "1", &f->rt_cfg, &listener);
-	LISTEN(f->rt, "a", NULL, &f->rt_cfg, &listener);
-	LISTEN(f->rt, "::1", "1", NULL, &listener);
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, NULL);
-	f->rt_cfg.backlog = INT32_MAX + UINT32_C(1);
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
-	assert_true(fake_said("rpma_rt_conn_cfg.backlog is 2147483648"));
-	f->rt_cfg.backlog = 0;
-	f->rt_cfg.peer = NULL;
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
-	f->rt_cfg.peer = &fake_peer;
 	f->rt_cfg.queues = queues; /* and queue */
 	f->rt_cfg.queue_count = 1;
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
-	assert_true(fake_said("queue and queues: give one of them"));
+	expect_refused(f, "queue and queues: give one of them");
 	f->rt_cfg.queue = NULL;
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
-	assert_true(fake_said("rpma_rt_conn_cfg.queues[0] is NULL"));
+	expect_refused(f, "rpma_rt_conn_cfg.queues[0] is NULL");
 	f->rt_cfg.queue_count = 2;
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
-	assert_true(fake_said("rpma_rt_conn_cfg.queue_count is 2"));
+	expect_refused(f, "rpma_rt_conn_cfg.queue_count is 2");
 	f->rt_cfg.queues = NULL;
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
-	assert_true(fake_said("rpma_rt_conn_cfg.queues is missing"));
-	f->rt_cfg.queue_count = 0;
-	LISTEN(f->rt, "::1", "1", &f->rt_cfg, &listener);
-	assert_true(fake_said("rpma_rt_conn_cfg.queue is missing"));
-#undef LISTEN
-	assert_null(listener);
-	assert_int_equal(rpma_rt_listener_get_port(NULL, &port), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_listener_delete(NULL), RPMA_E_INVAL);
-	ok(rpma_rt_listener_delete(&listener));
+	expect_refused(f, "rpma_rt_conn_cfg.queues is missing");
 }
 
 /* Limits that no client could have. */
 FAKE_TEST(listen__beyond_the_device_INVAL)
 {
-	struct rpma_rt_listener *listener = NULL;
-
-#define LISTEN(words)                                               \
-	do {                                                        \
-		assert_int_equal(listen_at(f, f->queue, &listener), \
-				 RPMA_E_INVAL);                     \
-		assert_true(fake_said(words));                      \
-		assert_null(f->rt->listeners);                      \
-	} while (0)
 	f->rt_cfg.sq_size = 1000000;
-	LISTEN("rpma_rt_conn_cfg.sq_size is 1000000, it may be 1..32767");
 	f->rt_cfg.keepalive_ms = 1; /* which takes a place */
-	LISTEN("rpma_rt_conn_cfg.sq_size is 1000000, it may be 1..32766");
+	expect_refused(f, "rpma_rt_conn_cfg.sq_size is 1000000, it may be "
+			  "1..32766");
 	f->rt_cfg.keepalive_ms = 0;
 	f->rt_cfg.sq_size = FAKE_SQ;
-	f->rt_cfg.rq_size = 1000000;
-	LISTEN("rpma_rt_conn_cfg.rq_size is 1000000, it may be 1..32767");
-	f->rt_cfg.rq_size = FAKE_RQ;
-	f->rt_cfg.max_sge = 5;
-	LISTEN("rpma_rt_conn_cfg.max_sge is 5, it may be 1..4");
-	f->rt_cfg.max_sge = 1;
-	f->rt_cfg.max_inline = fake_max_inline + 1;
-	LISTEN("rpma_rt_conn_cfg.max_inline is 257, it may be 8..256");
 	f->rt_cfg.max_inline = 1 << 30;
-	LISTEN("rpma_rt_conn_cfg.max_inline is 1073741824, it may be 8..256");
+	expect_refused(f, "rpma_rt_conn_cfg.max_inline is 1073741824, it may "
+			  "be 8..256");
 	f->rt_cfg.max_inline = 8;
 	/* only the device knows why */
 	fake_fail("ibv_create_qp", 1, EINVAL);
 	fake_fail("ibv_create_qp", 1, EINVAL);
-	LISTEN("the device refuses a queue pair with rpma_rt_conn_cfg.sq_size");
-#undef LISTEN
+	expect_refused(f, "the device refuses a queue pair with "
+			  "rpma_rt_conn_cfg.sq_size");
 	assert_true(fake_failed());
 	assert_string_equal(fake_trace(), ""); /* never on the network */
 }
@@ -209,37 +178,6 @@ FAKE_TEST(listen__each_failure_nothing_left)
 	/* and the queue is free again, as the teardown sees */
 }
 
-FAKE_TEST(listen__closed_queue_or_stopping_CLOSED)
-{
-	struct rpma_rt_listener *listener = NULL;
-	struct rpma_rt_queue *closed;
-
-	ok(rpma_rt_queue_new(f->rt, NULL, &closed));
-	ok(rpma_rt_queue_close(closed));
-	assert_int_equal(listen_at(f, closed, &listener), RPMA_RT_E_CLOSED);
-	ok(rpma_rt_queue_delete(&closed));
-	f->rt->stopping = true;
-	assert_int_equal(listen_at(f, f->queue, &listener), RPMA_RT_E_CLOSED);
-	f->rt->stopping = false;
-	assert_null(listener);
-	assert_string_equal(fake_trace(), "");
-}
-
-FAKE_TEST(listener__holds_its_queue_until_deleted)
-{
-	struct rpma_rt_listener *listener;
-	uint16_t port;
-
-	ok(listen_at(f, f->queue, &listener));
-	ok(rpma_rt_listener_get_port(listener, &port));
-	assert_int_equal(port, 4711);
-	assert_int_equal(rpma_rt_listener_get_port(listener, NULL),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_delete(&f->queue), RPMA_RT_E_BUSY);
-	unlisten(f, f->queue, &listener);
-	assert_string_equal(fake_trace(), "ep_listen ep_shutdown");
-}
-
 /*
  * The control thread knows that the listener goes; the listener is still on the
  * network.
@@ -258,44 +196,6 @@ FAKE_TEST(listener__request_while_it_is_deleted_refused)
 	unlisten(f, f->queue, &listener);
 	assert_string_equal(fake_trace(),
 			    "rdma_reject rdma_destroy_id ep_shutdown");
-}
-
-FAKE_TEST(cm_ready__requests_become_connections)
-{
-	struct rpma_rt_listener *listener;
-	struct rpma_rt_conn *conns[2];
-	int i;
-
-	ok(listen_at(f, f->queue, &listener));
-	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	/* of a listener, without meaning */
-	fake_cm_event(f->rt, RDMA_CM_EVENT_TIMEWAIT_EXIT, listener);
-	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	fake_cm_ready(f);
-	ok(rpma_rt_listener_delete(&listener)); /* the two connections live
-						 * on */
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 3);
-	assert_int_equal(f->items[2].opcode, RPMA_RT_EVENT_LISTENER_CLOSED);
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(f->items[i].opcode, RPMA_RT_EVENT_REQUEST);
-		assert_ptr_equal(f->items[i].user, f);
-		conns[i] =
-			(struct rpma_rt_conn *)(uintptr_t)f->items[i].context;
-	}
-	fake_bury(f, &conns[0]);
-	fake_bury(f, &conns[1]);
-}
-
-/* An event for a dead connection is only dropped. */
-FAKE_TEST(cm_ready__late_event_of_a_dead_connection)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	fake_cm_event(f->rt, RDMA_CM_EVENT_TIMEWAIT_EXIT, &conn->target);
-	fake_cm_ready(f);
-	ok(rpma_rt_conn_close(conn));
-	fake_bury(f, &conn);
 }
 
 /* The peer gives up before its request was read. */
@@ -363,10 +263,6 @@ FAKE_TEST(delete__id_stays_record_stays)
 	assert_int_equal(handles_of(f), handles);
 }
 
-/*
- * The event comes back: there is no endless loop. The event is there after a
- * rest.
- */
 /* ---------------------------------------------------- several queues --- */
 
 static struct rpma_rt_conn *request_of(const struct rpma_rt_completion *item)
@@ -428,32 +324,6 @@ static void fill(struct fake *f, bool on)
 	atomic_store_explicit(&lane->backlogged, on, memory_order_relaxed);
 }
 
-FAKE_TEST(request__queue_over_its_limit_REFUSED_AND_COUNTED)
-{
-	struct rpma_rt_listener *listener;
-	int i;
-
-	ok(listen_at(f, f->queue, &listener));
-	fake_forget_trace();
-	fill(f, true);
-	for (i = 0; i < 3; i++)
-		fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	fake_cm_ready(f);
-	fake_finish_down(f);
-	assert_string_equal(fake_trace(), "rdma_reject rdma_destroy_id "
-					  "rdma_reject rdma_destroy_id "
-					  "rdma_reject rdma_destroy_id");
-	/* relaxed: statistic, orders nothing */
-	assert_int_equal(atomic_load_explicit(&f->rt->requests_refused,
-					      memory_order_relaxed),
-			 3);
-	/* the first and the second, the third not */
-	assert_true(fake_said("port 4711 has refused 2 requests"));
-	assert_false(fake_said("port 4711 has refused 3 requests"));
-	fill(f, false);
-	unlisten(f, f->queue, &listener);
-}
-
 /* The call that makes the listener may still fail. */
 FAKE_TEST(request__before_it_is_listed_REFUSED)
 {
@@ -474,41 +344,30 @@ FAKE_TEST(request__before_it_is_listed_REFUSED)
 /* Every failure is counted, and each cause is in the log. */
 FAKE_TEST(request__no_connection_of_it_COUNTED)
 {
-	static const char *const calls[] = {"malloc", "req_new", "req_get_qp"};
+	static const char *const calls[] = {"malloc", "req_new", "req_claim",
+					    "req_get_qp"};
+	const int count = sizeof(calls) / sizeof(calls[0]);
 	struct rpma_rt_listener *listener;
 	int i;
 
 	ok(listen_at(f, f->queue, &listener));
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < count; i++) {
 		fake_fail(calls[i], 1, i == 0 ? 1 : RPMA_E_PROVIDER);
 		fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
 		fake_cm_ready(f);
 		fake_finish_down(f);
 		assert_true(fake_failed());
+		assert_null(f->rt->conns);
 		/* relaxed: statistic, orders nothing */
 		assert_int_equal(atomic_load_explicit(&f->rt->requests_refused,
 						      memory_order_relaxed),
 				 i + 1);
 	}
 	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_true(fake_said("port 4711 has refused 2 requests, the last "
+	assert_true(fake_said("port 4711 has refused 4 requests, the last "
 			      "because making the queue pair failed: Input/"
 			      "output error"));
 	unlisten(f, f->queue, &listener);
-}
-
-/*
- * LISTENER_CLOSED has a place: the thread waiting for the end may be the
- * consumer.
- */
-FAKE_TEST(closed__queue_over_its_limit_COMES)
-{
-	struct rpma_rt_listener *listener;
-
-	ok(listen_at(f, f->queue, &listener));
-	fill(f, true);
-	unlisten(f, f->queue, &listener);
-	fill(f, false);
 }
 
 /* Items of past objects may have the places that are free by the count. */
@@ -543,25 +402,6 @@ FAKE_TEST(listener__a_place_in_the_lane_UNTIL_ITS_END)
 		unlisten(f, f->queue, &listeners[i]);
 		assert_int_equal(lane->reserved, before + i);
 	}
-}
-
-FAKE_TEST(device__removed_DEVICE)
-{
-	struct rpma_rt_listener *listener;
-
-	ok(listen_at(f, f->queue, &listener));
-	fake_forget_trace();
-	fake_cm_event(f->rt, RDMA_CM_EVENT_DEVICE_REMOVAL, listener);
-	fake_cm_event(f->rt, RDMA_CM_EVENT_CONNECT_REQUEST, listener);
-	fake_cm_ready(f);
-	fake_finish_down(f);
-	expect_listener_closed(f, f->queue, listener, RPMA_RT_REASON_DEVICE);
-	assert_string_equal(fake_trace(),
-			    "rdma_reject rdma_destroy_id ep_shutdown");
-	/* only the handle is left */
-	ok(rpma_rt_listener_delete(&listener));
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 0);
 }
 
 /* Deleted first: the removal finds the listener ending already. */
@@ -677,24 +517,6 @@ FAKE_TEST(cm_ready__given_up_ALL_ARE_TOLD)
 static void fatal(struct fake *f)
 {
 	f->device->cm->async.fatal(&f->device->cm->async);
-}
-
-/* No id is removed; the device reports its failure. */
-FAKE_TEST(device__fatal_DEVICE)
-{
-	struct rpma_rt_listener *listener;
-
-	ok(listen_at(f, f->queue, &listener));
-	fake_forget_trace();
-	fatal(f);
-	fatal(f); /* no effect */
-	fake_finish_down(f);
-	expect_listener_closed(f, f->queue, listener, RPMA_RT_REASON_DEVICE);
-	assert_string_equal(fake_trace(), "ep_shutdown");
-	ok(rpma_rt_listener_delete(&listener));
-	/* a device that is back takes another listener */
-	ok(listen_at(f, f->queue, &listener));
-	unlisten(f, f->queue, &listener);
 }
 
 static void fail_device(void *arg)

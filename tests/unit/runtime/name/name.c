@@ -82,15 +82,6 @@ FAKE_TEST(set_name__copied_and_kept_after_the_end)
 	ok(rpma_rt_conn_unref(&held));
 }
 
-FAKE_TEST(set_name__after_connect_INVAL)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	assert_int_equal(rpma_rt_conn_set_name(conn, "late"), RPMA_E_INVAL);
-	assert_int_equal(fake_logged(), 1);
-	fake_bury(f, &conn);
-}
-
 /* In each form; what JSON and Prometheus end a text with is escaped. */
 FAKE_TEST(dump__shows_names)
 {
@@ -114,16 +105,6 @@ FAKE_TEST(dump__prometheus_only_names_that_were_given)
 	expect_in_dump(f, RPMA_RT_DUMP_JSON, "{\"name\":\"conn ", true);
 	expect_in_dump(f, RPMA_RT_DUMP_PROMETHEUS, "\"conn ", false);
 	fake_bury(f, &conn);
-}
-
-FAKE_TEST(log__says_which_closes)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-
-	ok(rpma_rt_conn_set_name(conn, "a backup"));
-	fake_bury(f, &conn);
-	assert_non_null(strstr(fake_news(), "\"a backup\" (queue pair 0x"));
-	assert_int_equal(fake_logged(), 0);
 }
 
 TEST_MAIN()

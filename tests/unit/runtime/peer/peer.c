@@ -22,24 +22,6 @@ static void set_peer(const void *addr, size_t size)
 	memcpy(&fake_id.route.addr.dst_storage, addr, size);
 }
 
-FAKE_TEST(get_peer_addr__invalid_INVAL)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-	struct sockaddr_storage addr;
-	socklen_t len = sizeof(addr);
-
-	assert_int_equal(rpma_rt_conn_get_peer_addr(
-				 NULL, (struct sockaddr *)&addr, &len),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_get_peer_addr(conn, NULL, &len),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_get_peer_addr(
-				 conn, (struct sockaddr *)&addr, NULL),
-			 RPMA_E_INVAL);
-	ok(rpma_rt_conn_close(conn));
-	fake_bury(f, &conn);
-}
-
 /* Not known while it resolves; len stays what it was. */
 FAKE_TEST(get_peer_addr__before_ready_INVAL)
 {
@@ -64,29 +46,6 @@ FAKE_TEST(get_peer_addr__before_ready_INVAL)
 	fake_bury(f, &conn);
 }
 
-/* The id is gone with the connection, the address is not. */
-FAKE_TEST(get_peer_addr__closed_still_known)
-{
-	struct sockaddr_in6 peer = {.sin6_family = AF_INET6,
-				    .sin6_port = 0x1234,
-				    .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	struct sockaddr_storage addr;
-	socklen_t len = sizeof(addr);
-	struct rpma_rt_conn *conn;
-	struct rpma_rt_conn *held;
-
-	set_peer(&peer, sizeof(peer));
-	conn = held = fake_request(f);
-	memset(&fake_id, 0, sizeof(fake_id));
-	ok(rpma_rt_conn_ref(held));
-	ok(rpma_rt_conn_close(conn));
-	fake_bury(f, &conn);
-	ok(rpma_rt_conn_get_peer_addr(held, (struct sockaddr *)&addr, &len));
-	assert_int_equal(len, sizeof(peer));
-	assert_memory_equal(&addr, &peer, sizeof(peer));
-	ok(rpma_rt_conn_unref(&held));
-}
-
 /* As getpeername(): cut, and told what it would take. */
 FAKE_TEST(get_peer_addr__little_room_cut)
 {
@@ -105,23 +64,33 @@ FAKE_TEST(get_peer_addr__little_room_cut)
 	fake_bury(f, &conn);
 }
 
-/* An unknown family: the address is copied whole; the longest address of the
- * connection manager. */
-FAKE_TEST(get_peer_addr__infiniband_whole)
+/* The address of each other family is copied whole; an unknown family has the
+ * longest address of the connection manager. */
+FAKE_TEST(get_peer_addr__other_families_whole)
 {
-	struct sockaddr_storage peer = {.ss_family = AF_IB};
+	static const struct {
+		sa_family_t family;
+		socklen_t len;
+	} families[] = {{AF_INET6, sizeof(struct sockaddr_in6)},
+			{AF_IB, RT_ADDR_IB}};
+	struct sockaddr_storage peer;
 	struct sockaddr_storage addr;
-	socklen_t len = sizeof(addr);
 	struct rpma_rt_conn *conn;
+	socklen_t len;
+	size_t i;
 
-	memset((char *)&peer + 2, 7, sizeof(peer) - 2);
-	set_peer(&peer, sizeof(peer));
-	conn = fake_request(f);
-	ok(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)&addr, &len));
-	assert_int_equal(len, RT_ADDR_IB);
-	assert_memory_equal(&addr, &peer, len);
-	ok(rpma_rt_conn_close(conn));
-	fake_bury(f, &conn);
+	for (i = 0; i < 2; i++) {
+		memset(&peer, 7, sizeof(peer));
+		peer.ss_family = families[i].family;
+		set_peer(&peer, sizeof(peer));
+		conn = fake_request(f);
+		len = sizeof(addr);
+		ok(rpma_rt_conn_get_peer_addr(conn, (struct sockaddr *)&addr,
+					      &len));
+		assert_int_equal(len, families[i].len);
+		assert_memory_equal(&addr, &peer, len);
+		fake_bury(f, &conn);
+	}
 }
 
 /* --------------------------------------------------------------- memory --- */
@@ -155,54 +124,6 @@ static int flush(struct rpma_rt_conn *conn, enum rpma_flush_type type)
 				.context = 1};
 
 	return fake_post_send(conn, &wr);
-}
-
-FAKE_TEST(apply__invalid_INVAL)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-	struct rpma_peer_cfg *pcfg = a_pcfg(true);
-
-	assert_int_equal(rpma_rt_conn_apply_remote_peer_cfg(NULL, pcfg),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_conn_apply_remote_peer_cfg(conn, NULL),
-			 RPMA_E_INVAL);
-	ok(rpma_peer_cfg_delete(&pcfg));
-	ok(rpma_rt_conn_close(conn));
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(flush__nothing_applied_NOSUPP)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	assert_int_equal(flush(conn, RPMA_FLUSH_TYPE_PERSISTENT),
-			 RPMA_E_NOSUPP);
-	ok(flush(conn, RPMA_FLUSH_TYPE_VISIBILITY));
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(flush__applied_posts)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	apply(conn, true);
-	ok(flush(conn, RPMA_FLUSH_TYPE_PERSISTENT));
-	fake_bury(f, &conn);
-}
-
-/* Told with the request, long before there is a connection of librpma. */
-FAKE_TEST(flush__applied_before_connect_posts)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-
-	apply(conn, true);
-	ok(rpma_rt_conn_accept(conn, NULL));
-	fake_finish_down(f);
-	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 1);
-	ok(flush(conn, RPMA_FLUSH_TYPE_PERSISTENT));
-	fake_bury(f, &conn);
 }
 
 FAKE_TEST(apply__again_replaces)

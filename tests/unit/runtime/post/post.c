@@ -169,20 +169,6 @@ FAKE_TEST(plain__many_in_one_call)
 	}
 }
 
-/* A single wrong work request: nothing is posted. */
-FAKE_TEST(plain__one_wrong_NONE_POSTED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[4];
-
-	fill_plain(wrs, 4);
-	wrs[3].context = TOO_BIG;
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 4), RPMA_E_INVAL);
-	assert_int_equal(fake_qp(conn)->sq_count, 0);
-	expect_all_places(conn);
-	fake_bury(f, &conn);
-}
-
 /* The device refuses the third of four: two are posted, two complete as not
  * posted. */
 FAKE_TEST(plain__refused_by_the_device_NOT_POSTED)
@@ -208,74 +194,12 @@ FAKE_TEST(plain__refused_by_the_device_NOT_POSTED)
 	}
 }
 
-FAKE_TEST(post_send__invalid_INVAL)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wr = a_send(0);
-
-	assert_int_equal(rpma_rt_post_send(NULL, &wr, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_send(conn, NULL, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_send(conn, &wr, -1), RPMA_E_INVAL);
-	wr.context = TOO_BIG;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
-	wr = a_send(0);
-	wr.op = 0;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
-	wr = a_send(0);
-	wr.op = (enum rpma_rt_op)99;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
-	assert_string_equal(fake_trace(), "");
-	expect_all_places(conn);
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(post_recv__invalid_INVAL)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_recv_wr wr = {.context = TOO_BIG};
-
-	assert_int_equal(rpma_rt_post_recv(NULL, &wr, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_recv(conn, NULL, 1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_recv(conn, &wr, -1), RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_recv(conn, &wr, 1), RPMA_E_INVAL);
-	expect_all_places(conn);
-	fake_bury(f, &conn);
-}
-
 /* Whatever is refused is logged once: the call, or the work request's index. */
 static void expect_said(int ret, int error, const char *words)
 {
 	assert_int_equal(ret, error);
 	assert_int_equal(fake_logged(), 1);
 	assert_true(fake_said(words));
-}
-
-FAKE_TEST(post__refused_call_LOGGED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_recv_wr recv = {.context = 1};
-	struct rpma_rt_wr wr = a_send(0);
-	struct rpma_rt_srq srq = {0};
-
-	fake_logged();
-	expect_said(rpma_rt_post_send(NULL, &wr, 1), RPMA_E_INVAL, "conn");
-	expect_said(rpma_rt_post_send(conn, NULL, 1), RPMA_E_INVAL, "wr");
-	expect_said(rpma_rt_post_send(conn, &wr, -1), RPMA_E_INVAL, "count");
-	expect_said(rpma_rt_post_recv(NULL, &recv, 1), RPMA_E_INVAL, "conn");
-	expect_said(rpma_rt_post_recv(conn, NULL, 1), RPMA_E_INVAL, "wr");
-	expect_said(rpma_rt_post_recv(conn, &recv, -1), RPMA_E_INVAL, "count");
-	expect_said(rpma_rt_srq_post_recv(NULL, &recv, 1), RPMA_E_INVAL, "srq");
-	expect_said(rpma_rt_srq_post_recv(&srq, NULL, 1), RPMA_E_INVAL, "wr");
-	expect_said(rpma_rt_srq_post_recv(&srq, &recv, -1), RPMA_E_INVAL,
-		    "count");
-	conn->from.srq = &srq;
-	conn->receives = RT_RECEIVES_SRQ;
-	expect_said(rpma_rt_post_recv(conn, &recv, 1), RPMA_E_INVAL,
-		    "rpma_rt_srq_post_recv()");
-	expect_said(rpma_rt_post_recv(conn, &recv, 0), RPMA_E_INVAL,
-		    "rpma_rt_srq_post_recv()");
-	conn->receives = RT_RECEIVES_OWN;
-	fake_bury(f, &conn);
 }
 
 /* Faults known only to librpma, in a single post and among others. */
@@ -298,40 +222,6 @@ FAKE_TEST(post_send__refused_by_librpma_LOGGED_WITH_INDEX)
 		    RPMA_E_NOSUPP, "request 32 ");
 	assert_int_equal(fake_qp(conn)->sq_count, 0);
 	expect_all_places(conn);
-	fake_bury(f, &conn);
-}
-
-/* A single post is refused like one of many. */
-FAKE_TEST(post__one_alone_refused_NONE_POSTED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wr = a_send(0);
-
-	wr.op = RPMA_RT_OP_FETCH_ADD;
-	wr.local = fake_local;
-	wr.remote = fake_remote;
-	fake_fail("wr_fetch_add", 1, RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
-	expect_all_places(conn);
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(post__route_of_another_side_or_connection_INVAL)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_conn *other = fake_established(f);
-	struct rpma_rt_wr wr = a_send(0);
-	struct rpma_rt_recv_wr recv = {.context = 1};
-	struct rpma_rt_route *route;
-
-	ok(rpma_rt_route_open(conn, RPMA_RT_RECV_SIDE, f->queue, &route));
-	wr.route = route;
-	assert_int_equal(rpma_rt_post_send(conn, &wr, 1), RPMA_E_INVAL);
-	recv.route = route;
-	assert_int_equal(rpma_rt_post_recv(other, &recv, 1), RPMA_E_INVAL);
-	ok(fake_post_recv(conn, &recv));
-	assert_int_equal(rt_wr_id_route(fake_rq_id(conn, 0)), route->number);
-	fake_bury(f, &other);
 	fake_bury(f, &conn);
 }
 
@@ -366,18 +256,6 @@ FAKE_TEST(post__gates_AGAIN_open_CLOSED)
 	fake_bury(f, &conn);
 }
 
-/*
- * The connection dies before opening: CLOSED is the answer, and nothing else.
- */
-FAKE_TEST(post__too_early_then_closed_NO_WRITABLE)
-{
-	struct rpma_rt_conn *conn = fake_request(f);
-
-	expect_not_yet(fake_send(conn, 0, ALWAYS));
-	fake_bury(f, &conn);
-	assert_int_equal(fake_take(f, f->queue), 0);
-}
-
 /* Receives of the active side, before there is a queue pair. */
 FAKE_TEST(post__before_READY_AGAIN_then_one_WRITABLE)
 {
@@ -394,27 +272,6 @@ FAKE_TEST(post__before_READY_AGAIN_then_one_WRITABLE)
 	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
 	assert_int_equal(f->items[1].opcode, RPMA_RT_RECV_SIDE);
 	ok(fake_recv(conn, 0));
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(post__after_fork_FORKED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	f->rt->fork_generation++;
-	assert_int_equal(fake_send(conn, 0, ALWAYS), RPMA_RT_E_FORKED);
-	assert_int_equal(fake_recv(conn, 0), RPMA_RT_E_FORKED);
-	f->rt->fork_generation--;
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(post__none_0)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	assert_int_equal(rpma_rt_post_send(conn, NULL, 0), 0);
-	assert_int_equal(rpma_rt_post_recv(conn, NULL, 0), 0);
-	assert_string_equal(fake_trace(), "");
 	fake_bury(f, &conn);
 }
 
@@ -441,27 +298,6 @@ FAKE_TEST(post__one_invalid_of_many_NONE_POSTED)
 	}
 	assert_string_equal(fake_trace(), "");
 	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
-	expect_all_places(conn);
-	fake_bury(f, &conn);
-}
-
-/* A fault known only to librpma: whether a region may be flushed. */
-FAKE_TEST(post_send__one_not_supported_of_many_NONE_POSTED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[3];
-	int i;
-
-	for (i = 0; i < 3; i++) {
-		fill(wrs, 3);
-		wrs[i].op = RPMA_RT_OP_FLUSH;
-		wrs[i].remote = fake_remote;
-		wrs[i].flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
-		fake_fail("wr_flush", 1, RPMA_E_NOSUPP);
-		assert_int_equal(rpma_rt_post_send(conn, wrs, 3),
-				 RPMA_E_NOSUPP);
-	}
-	assert_int_equal(fake_qp(conn)->sq_count, 0);
 	expect_all_places(conn);
 	fake_bury(f, &conn);
 }
@@ -556,43 +392,6 @@ FAKE_TEST(post_recv__device_takes_a_part_NOT_POSTED)
 	expect_closing(f, conn, 5);
 	for (i = 0; i < 5; i++)
 		expect_outcome(f, i, (uint64_t)i, i < 4);
-}
-
-FAKE_TEST(post_recv__device_takes_none_NOT_POSTED)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	fake_fail("post_recv", 1, ENOMEM);
-	ok(fake_recv(conn, 9));
-	expect_closing(f, conn, 1);
-	expect_outcome(f, 0, 9, false);
-}
-
-FAKE_TEST(post__beyond_credit_A_PART)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_recv_wr recvs[FAKE_RQ + 2];
-	struct rpma_rt_wr wrs[FAKE_SQ + 2];
-
-	fill(wrs, FAKE_SQ + 2);
-	fill_recvs(recvs, FAKE_RQ + 2);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ + 2), FAKE_SQ);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
-	assert_int_equal(rpma_rt_post_recv(conn, recvs, 1), 1);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
-	assert_int_equal(rpma_rt_post_recv(conn, recvs, FAKE_RQ + 1),
-			 FAKE_RQ - 1);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
-	assert_int_equal(rpma_rt_post_send(conn, NULL, 0), 0);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_NONE);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 1), RPMA_E_AGAIN);
-	/* the part was refused as well: a single WRITABLE for both */
-	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 2);
-	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
-	assert_int_equal(f->items[1].opcode, RPMA_RT_SEND_SIDE);
-	fake_bury(f, &conn);
 }
 
 /* The second look finds retired work requests: no WRITABLE is owed. */
@@ -696,30 +495,6 @@ FAKE_TEST(link__no_last_or_too_long_INVAL)
 	fake_bury(f, &conn);
 }
 
-/* Room for a part of a link is no room. */
-FAKE_TEST(link__all_or_none)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[FAKE_SQ];
-	int i;
-
-	fill(wrs, FAKE_SQ - 3);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, FAKE_SQ - 3),
-			 FAKE_SQ - 3);
-	wrs[0] = a_send(1);
-	fill_link(wrs + 1, 3, 0);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 4), 1);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_CREDIT);
-	assert_int_equal(rpma_rt_post_send(conn, wrs + 1, 3), RPMA_E_AGAIN);
-	for (i = 0; i < FAKE_SQ - 2; i++)
-		fake_sent(conn, (uint32_t)i, IBV_WC_SUCCESS);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), FAKE_SQ - 2 + 1);
-	assert_int_equal(f->items[FAKE_SQ - 2].kind, RPMA_RT_WRITABLE);
-	assert_int_equal(rpma_rt_post_send(conn, wrs + 1, 3), 3);
-	fake_bury(f, &conn);
-}
-
 /* However little may be ahead, room for the longest link comes. */
 FAKE_TEST(link__longest_behind_silent_ones_WRITABLE)
 {
@@ -737,39 +512,6 @@ FAKE_TEST(link__longest_behind_silent_ones_WRITABLE)
 		assert_true(fake_qp(conn)->signaled[i]);
 		return fake_bury(f, &conn);
 	}
-	fake_bury(f, &conn);
-}
-
-/* The parts fail and are flushed: a single completion, with the first error. */
-FAKE_TEST(part__fails_one_completion)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[3];
-
-	fill_link(wrs, 3, RPMA_RT_F_PART);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 3), 3);
-	fake_sent(conn, 0, IBV_WC_REM_ACCESS_ERR);
-	fake_sent(conn, 1, IBV_WC_WR_FLUSH_ERR);
-	fake_sent(conn, 2, IBV_WC_WR_FLUSH_ERR);
-	fake_bury(f, &conn);
-	assert_int_equal(f->got, 2); /* and CLOSED */
-	assert_int_equal(f->items[0].kind, RPMA_RT_COMPLETION);
-	assert_int_equal(f->items[0].context, 12);
-	assert_int_equal(f->items[0].status, IBV_WC_REM_ACCESS_ERR);
-}
-
-FAKE_TEST(part__succeeds_one_completion)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_wr wrs[3];
-
-	fill_link(wrs, 3, RPMA_RT_F_PART);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 3), 3);
-	assert_false(fake_qp(conn)->signaled[0]);
-	fake_sent(conn, 2, IBV_WC_SUCCESS);
-	fake_round(f);
-	assert_int_equal(fake_take(f, f->queue), 1);
-	assert_int_equal(f->items[0].context, 12);
 	fake_bury(f, &conn);
 }
 

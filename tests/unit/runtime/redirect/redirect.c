@@ -15,12 +15,10 @@
 #include "rt_fake.h"
 #include "queue/impl.h"
 
-#define ALWAYS	  RPMA_F_COMPLETION_ALWAYS
-#define ON_ERROR  RPMA_F_COMPLETION_ON_ERROR
-#define LANE	  64
-#define LIMIT	  4
-#define MANY	  100000
-#define POST_EACH 200 /* so many the device's fake holds */
+#define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
+#define ON_ERROR RPMA_F_COMPLETION_ON_ERROR
+#define LANE	 64
+#define LIMIT	 4
 
 static struct rpma_rt_queue *queue_new(struct fake *f)
 {
@@ -398,43 +396,6 @@ FAKE_TEST(close__one_on_error_only_fails_later)
 	ok(rpma_rt_queue_delete(&queue));
 }
 
-/* Worker after worker is retired; completions owed by the first go along. */
-FAKE_TEST(close__a_chain)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_queue *queues[3];
-	struct rpma_rt_route *routes[3];
-	int i;
-
-	for (i = 0; i < 3; i++) {
-		queues[i] = queue_new(f);
-		routes[i] = open_to(conn, queues[i]);
-	}
-	for (i = 0; i < 3; i++)
-		ok(post(conn, routes[0], (uint64_t)i, ALWAYS));
-	ok(rpma_rt_route_close(routes[0], routes[1]));
-	expect_closed(f, queues[0]);
-	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	fake_round(f);
-	expect_completion(f, queues[1], 0);
-	ok(rpma_rt_route_close(routes[1], NULL));
-	expect_closed(f, queues[1]);
-	ok(rpma_rt_conn_set_queue(conn, queues[2]));
-	expect_closed(f, f->queue);
-	fake_sent(conn, 1, IBV_WC_SUCCESS);
-	fake_round(f);
-	expect_completion(f, queues[2], 1);
-	assert_int_equal(rpma_rt_route_close(routes[0], NULL),
-			 RPMA_RT_E_CLOSED);
-	assert_int_equal(rpma_rt_route_close(routes[2], routes[1]),
-			 RPMA_RT_E_CLOSED);
-	bury_in(f, &conn, queues[2]);
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(fake_take(f, queues[i]), 0);
-		ok(rpma_rt_queue_delete(&queues[i]));
-	}
-}
-
 /* Completions owed by several routes are merged, and led on together. */
 FAKE_TEST(close__chains_that_meet)
 {
@@ -523,33 +484,6 @@ FAKE_TEST(close__no_memory_as_before)
 	expect_completion(f, queue, 1);
 	ok(rpma_rt_route_close(route, NULL));
 	expect_closed(f, queue);
-	ok(rpma_rt_queue_delete(&queue));
-	fake_bury(f, &conn);
-}
-
-FAKE_TEST(close__over_and_over_numbers_come_back)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-	struct rpma_rt_queue *queue = queue_new(f);
-	uint32_t left = numbers_left(conn);
-	struct rpma_rt_route *route;
-	uint32_t i;
-
-	for (i = 0; i < MANY; i++) {
-		route = open_to(conn, queue);
-		/* now and then a send outstanding over many changes */
-		if (i % POST_EACH == 0)
-			ok(post(conn, route, i, ALWAYS));
-		ok(rpma_rt_route_close(route, NULL));
-		expect_closed(f, queue);
-		if (i % POST_EACH == POST_EACH / 2) {
-			fake_sent(conn, i / POST_EACH, IBV_WC_SUCCESS);
-			fake_round(f);
-			expect_completion(f, f->queue, i - POST_EACH / 2);
-			assert_int_equal(numbers_left(conn), left);
-		}
-	}
-	assert_int_equal(conn->poll.routes_count, 2);
 	ok(rpma_rt_queue_delete(&queue));
 	fake_bury(f, &conn);
 }

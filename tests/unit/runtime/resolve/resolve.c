@@ -181,20 +181,6 @@ TEST_WITH(is_numeric__numbers_only, setup, teardown)
 		"1111:1111:1111:1111:1111:1111:1111:1111:1111:1111", "1"));
 }
 
-TEST_WITH(name__becomes_a_number, setup, teardown)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn = begun(f);
-
-	sem_wait(&server.asked);
-	fake_forget_trace();
-	answered(f);
-	assert_string_equal(conn->setup->addr, "192.0.2.1");
-	assert_string_equal(conn->setup->port, "4711");
-	assert_string_equal(fake_trace(), "req_new_async");
-	fake_bury(f, &conn);
-}
-
 /* The server is silent; a connection made by numbers lives and ends. So does
  * the connection to the name, and the answer comes to nothing. */
 TEST_WITH(name__nobody_waits_for_it, setup, teardown)
@@ -294,21 +280,6 @@ TEST_WITH(name__no_memory_NOMEM, setup, teardown)
 	}
 }
 
-TEST_WITH(limit__passes_while_the_server_is_silent, setup, teardown)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn;
-
-	f->rt_cfg.timeout_ms = 1;
-	conn = begun(f);
-	sem_wait(&server.asked);
-	while (rt_thread_run_timers(&f->device->control) >= 0)
-		sched_yield();
-	assert_true(fake_said("within timeout_ms"));
-	expect_closed(f, &conn, RPMA_RT_REASON_UNREACHABLE, ETIMEDOUT);
-	sem_post(&server.answer); /* the thread frees its data */
-}
-
 TEST_WITH(limit__the_answer_comes_NO_TIMER, setup, teardown)
 {
 	struct fake *f = *state;
@@ -350,22 +321,6 @@ TEST_WITH(addresses__each_is_tried_with_its_share, setup, teardown)
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_READY);
 	fake_bury(f, &conn);
-}
-
-TEST_WITH(addresses__all_fail_the_LAST_is_the_reason, setup, teardown)
-{
-	struct fake *f = *state;
-	struct rpma_rt_conn *conn;
-
-	server.addrs = three_addrs;
-	conn = begun(f);
-	answered(f);
-	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
-	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
-	fake_conn_event(conn, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
-	assert_true(
-		fake_said("host.example (192.0.2.1, 2001:db8::2, 192.0.2.3)"));
-	expect_closed(f, &conn, RPMA_RT_REASON_UNREACHABLE, EHOSTUNREACH);
 }
 
 /* Another address would not help. */
