@@ -63,36 +63,6 @@ static void port__heard_in_order(struct stage *s)
 	stage_disconnect(s, &pair);
 }
 
-static void fatal__heard_and_everything_ends(struct stage *s)
-{
-	struct ibv_context *ctx = s->world.ibv_ctx;
-	struct rpma_rt_completion item;
-	struct world_pair pair;
-
-	stage_connect(s, &pair);
-	CHECK(loop->raise(IBV_EVENT_PORT_ERR, ctx) == 0);
-	CHECK(loop->raise(IBV_EVENT_DEVICE_FATAL, ctx) == 0);
-	expect_heard(s, IBV_EVENT_PORT_ERR);
-	expect_heard(s, IBV_EVENT_DEVICE_FATAL);
-	both_closed(s, &pair, RPMA_RT_REASON_DEVICE);
-	/* once, though several channels of the runtime are on the device */
-	CHECK(rpma_rt_queue_poll(news, &item, 1) == 0);
-}
-
-/* An event that ends a connection is reported by CLOSED, not to the handler. */
-static void queue_pair__not_heard(struct stage *s)
-{
-	struct rpma_rt_completion item;
-	struct world_pair pair;
-
-	stage_connect(s, &pair);
-	stage_ping(s, &pair, 1);
-	CHECK(loop->raise(IBV_EVENT_QP_FATAL, loop_posted()) == 0);
-	world_closed(s->aq, &pair.active, RPMA_RT_REASON_ERROR);
-	world_closed(s->pq, &pair.passive, WORLD_ANY_REASON);
-	CHECK(rpma_rt_queue_poll(news, &item, 1) == 0);
-}
-
 static void by_handler(void)
 {
 	static const struct stage_cfg cfg = {.pollers = 2,
@@ -105,8 +75,6 @@ static void by_handler(void)
 	stage_open(&s, &cfg);
 	MUST(rpma_rt_queue_new(s.world.rt, NULL, &news));
 	port__heard_in_order(&s);
-	queue_pair__not_heard(&s);
-	fatal__heard_and_everything_ends(&s);
 	/* after the stop no handler is inside a push */
 	MUST(rpma_rt_stop(s.world.rt));
 	MUST(rpma_rt_queue_delete(&news));

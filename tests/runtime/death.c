@@ -541,21 +541,6 @@ static void device_fatal(struct scene *s)
 	close_scene(s);
 }
 
-/* A port going down is no cause: its effects come as completions. */
-static void port_err__nobody_dies(struct scene *s)
-{
-	struct ibv_context *ctx;
-
-	open_scene(s);
-	ctx = s->stage.world.ibv_ctx;
-	CHECK(s->loop->raise(IBV_EVENT_PORT_ERR, ctx) == 0);
-	stage_ping(&s->stage, &s->victim, 3);
-	CHECK(s->loop->raise(IBV_EVENT_PORT_ACTIVE, ctx) == 0);
-	stage_ping(&s->stage, &s->victim, 4);
-	stage_disconnect(&s->stage, &s->victim);
-	part_from_others(s);
-}
-
 /* Drops events that no runtime has read, which the next runtime would get. */
 static void forget_events(struct ibv_context *ctx)
 {
@@ -805,7 +790,6 @@ static const struct {
 	CAUSE(cq_full__another),
 	CAUSE(qp_fatal),
 	CAUSE(device_fatal),
-	CAUSE(port_err__nobody_dies),
 	CAUSE(device_removed),
 	CAUSE(disconnected__before_last_completions),
 	CAUSE(swept__before_synthesized),

@@ -290,21 +290,6 @@ FAKE_TEST(drained__a_marker_refused_not_waited_for)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
-FAKE_TEST(drained__no_error_state_no_markers)
-{
-	struct rpma_rt_conn *conn = fake_established(f);
-
-	post_sends(conn, 1, ALWAYS);
-	fake_fail("qp_to_err", 1, RPMA_E_PROVIDER);
-	ok(rpma_rt_conn_close(conn));
-	fake_control(f);
-	assert_int_equal(conn->ctl.markers_due, 0);
-	fake_finish_down(f);
-	assert_int_equal(fake_take(f, f->queue), 2);
-	expect_synthesized(f, 0, 0, IBV_WC_SEND);
-	ok(rpma_rt_conn_unref(&conn));
-}
-
 /* ------------------------------------------------------- order of death --- */
 
 FAKE_TEST(death__objects_in_order_CLOSED_last)
