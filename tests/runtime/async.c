@@ -3,10 +3,10 @@
 
 /*
  * async.c -- asynchronous events of the devices of a program. A handler pushes
- * the events to a queue: each event once, in order, with the end of
- * connections. Or the program reads the events and feeds the events in: then no
- * other thread reads, an event of a connection ends the connection, and the
- * program is told which events are for the program.
+ * the events to a queue: each event once, in order. Or the program reads the
+ * events and feeds the events in: then no other thread reads, an event of a
+ * connection ends the connection, and the program is told which events are for
+ * the program.
  */
 
 #include <poll.h>
