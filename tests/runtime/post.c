@@ -145,7 +145,8 @@ static void *receive_all(void *arg)
 	uint32_t i;
 
 	for (i = 0; i < RECVS; i++)
-		MUST(rpma_rt_recv(p->pair.passive, p->stage.mr, 0, MSG_SIZE, i));
+		MUST(rpma_rt_recv(p->pair.passive, p->stage.mr, 0, MSG_SIZE,
+				  i));
 	while (p->received < THREADS * p->each) {
 		item = world_next(p->stage.pq);
 		CHECK(item.kind == RPMA_RT_COMPLETION &&

@@ -102,8 +102,8 @@ void world_connect(struct world *w, const struct rpma_rt_conn_cfg *cfg,
 		   int poller, struct rpma_rt_queue *aq,
 		   struct rpma_rt_queue *pq, struct world_pair *pair);
 
-/* Begins a connection to the world's port, on the poller; READY is the next item
- * of the queue. */
+/* Begins a connection to the world's port, on the poller; READY is the next
+ * item of the queue. */
 struct rpma_rt_conn *world_ready(const struct world *w,
 				 const struct rpma_rt_conn_cfg *cfg, int poller,
 				 struct rpma_rt_queue *queue);

@@ -225,9 +225,9 @@ static void link__all_or_none(struct stage *s, struct world_pair *pair)
 		MUST(rpma_rt_write(pair->active, s->remote, TO, s->mr, FROM, 8,
 				   0, i));
 	for (i = 0; i < 4; i++)
-		rpma_rt_prep_write(
-			&wrs[i], s->remote, TO, s->mr, FROM, 8,
-			i == 1 || i == 2 ? RPMA_RT_F_LINKED : 0, DEPTH - 3 + i);
+		rpma_rt_prep_write(&wrs[i], s->remote, TO, s->mr, FROM, 8,
+				   i == 1 || i == 2 ? RPMA_RT_F_LINKED : 0,
+				   DEPTH - 3 + i);
 	MUST_ANSWER(1, rpma_rt_post_send(pair->active, wrs, 4));
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
 	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_post_send(pair->active, wrs + 1, 3));
