@@ -129,7 +129,8 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	struct rpma_rt_lease lease = {.pool = pool, .generation = 1};
 	struct rt_futures block = {.rt = rt};
 	struct rt_future slot = {.of = &block};
-	struct rpma_rt_future future = {{(uintptr_t)&slot, 0}};
+	/* the handle names the process that has the future */
+	struct rpma_rt_future future = {{(uintptr_t)&slot, UINT64_C(1) << 32}};
 	struct rpma_rt_adopted adopted = {.rt = rt};
 	struct rpma_rt_adopted *handle = &adopted;
 	struct rpma_conn plain = {0};
