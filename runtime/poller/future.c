@@ -74,6 +74,31 @@ static inline uint32_t future_take_at(struct rt_futures *futures, uint32_t at,
 	return n;
 }
 
+static inline bool future_seems_free(const struct rt_future *slot)
+{
+	/* relaxed: a hint */
+	return rt_future_is_free_state(
+		(enum rt_future_state)atomic_load_explicit(
+			&slot->state, memory_order_relaxed));
+}
+
+/* Takes slots from the first free slot behind *at on. Returns their number, and
+ * in *at the first slot. Not inlined: mostly the slot at the cursor is free. */
+__attribute__((noinline)) static uint32_t
+future_take_behind(struct rt_futures *futures, uint32_t *at, uint32_t most)
+{
+	uint32_t n = 0;
+	uint32_t i;
+
+	for (i = 1; i < futures->count && n == 0; i++) {
+		if (++*at == futures->count)
+			*at = 0;
+		if (future_seems_free(&futures->slots[*at]))
+			n = future_take_at(futures, *at, most);
+	}
+	return n;
+}
+
 /* Slots are used in order, and given back mostly in the same order, so mostly
  * the slots at the cursor are free. When the first slot is free, the search
  * begins there: the fewer slots are used, the fewer cache lines. */
@@ -83,28 +108,21 @@ uint32_t rt_future_take_row(struct rt_futures *futures, uint32_t most,
 	/* relaxed: a hint */
 	uint32_t at =
 		atomic_load_explicit(&futures->cursor, memory_order_relaxed);
-	uint32_t i;
 	uint32_t n;
 
-	/* relaxed: likewise */
-	if (rt_future_is_free_state((enum rt_future_state)atomic_load_explicit(
-		    &futures->slots[0].state, memory_order_relaxed)))
+	if (future_seems_free(&futures->slots[0]))
 		at = 0;
-	for (i = 0; i < futures->count; i++) {
-		n = future_take_at(futures, at, most);
-		if (likely(n > 0)) {
-			*first = &futures->slots[at];
-			at += n;
-			/* relaxed: a hint */
-			atomic_store_explicit(&futures->cursor,
-					      at == futures->count ? 0 : at,
-					      memory_order_relaxed);
-			return n;
-		}
-		if (++at == futures->count)
-			at = 0;
-	}
-	return 0;
+	n = future_take_at(futures, at, most);
+	if (unlikely(n == 0))
+		n = future_take_behind(futures, &at, most);
+	if (unlikely(n == 0))
+		return 0;
+	*first = &futures->slots[at];
+	at += n;
+	/* relaxed: a hint */
+	atomic_store_explicit(&futures->cursor, at == futures->count ? 0 : at,
+			      memory_order_relaxed);
+	return n;
 }
 
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
