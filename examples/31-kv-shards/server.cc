@@ -142,9 +142,10 @@ static bool run(server &of, char **argv, const sigset_t &signals)
 	of.set.stop().value();
 	for (auto &thread : threads)
 		thread.join();
+	if (!listener)
+		return false;
 	report(all);
-	return listener &&
-	       (!file || store_save(of.stores.data(), of.shards, file) == 0);
+	return !file || store_save(of.stores.data(), of.shards, file) == 0;
 }
 
 int main(int argc, char **argv)
