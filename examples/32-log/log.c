@@ -319,7 +319,7 @@ static int wait_until(struct log *log, uint64_t position, uint64_t deadline)
 			return LOG_OK;
 		if (clock_now() >= deadline)
 			return LOG_LATE;
-		if (clock_now() - begun > SPIN_NS)
+		if (!futures_spin(log->rt, 0, begun + SPIN_NS))
 			sleep_until(log, next < deadline ? next : deadline);
 	}
 }

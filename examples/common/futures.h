@@ -39,6 +39,17 @@ static inline void futures_add(struct futures *set,
 		set->list[set->count++] = *future;
 }
 
+/* In manual mode: runs a poller until something has come, or until the time.
+ * Returns false if nothing has come. */
+static inline bool futures_spin(struct rpma_rt *rt, uint32_t poller,
+				uint64_t until_ns)
+{
+	while (rpma_rt_poller_run(rt, poller, 1) == 0)
+		if (clock_now() >= until_ns)
+			return false;
+	return true;
+}
+
 /* Sleeps until a future of the set is complete, or until the time. May return
  * earlier. In manual mode the sleep runs the pollers. */
 static inline void futures_sleep(const struct futures *set, uint64_t until_ns)
