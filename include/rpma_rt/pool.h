@@ -75,10 +75,39 @@ int rpma_rt_pool_take(struct rpma_rt_pool *pool,
 bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
 			      struct rpma_rt_lease *lease);
 
+/* The parts of the context of a completion with a lease, from below. */
+#define RPMA_RT_LEASE_GENERATION_BITS 18
+#define RPMA_RT_LEASE_SLOT_BITS	      20
+
+/* Returns the slot of a completion with a lease (RPMA_RT_C_LEASE): the field
+ * slot of the lease. Thread: any. */
+RPMA_RT_INLINE uint32_t
+rpma_rt_completion_slot(const struct rpma_rt_completion *cmpl)
+{
+	return (uint32_t)(cmpl->context >> RPMA_RT_LEASE_GENERATION_BITS) &
+	       ((1u << RPMA_RT_LEASE_SLOT_BITS) - 1);
+}
+
+/* Returns the generation of a completion with a lease (RPMA_RT_C_LEASE): the
+ * field generation of the lease. Thread: any. */
+RPMA_RT_INLINE uint32_t
+rpma_rt_completion_generation(const struct rpma_rt_completion *cmpl)
+{
+	return (uint32_t)cmpl->context &
+	       ((1u << RPMA_RT_LEASE_GENERATION_BITS) - 1);
+}
+
 /* Releases the lease: the slot is free when no work request holds the slot.
  * Returns 0. Errors: INVAL (released before, or given to a work request).
  * Thread: any. */
 int rpma_rt_lease_release(const struct rpma_rt_lease *lease);
+
+/* Releases count (0..) leases, faster than one at a time. No other thread uses
+ * the leases or copies of the leases meanwhile.
+ * Returns 0. Errors: INVAL (of a lease, see above; the other leases are
+ * released). Thread: any. */
+int rpma_rt_leases_release(const struct rpma_rt_lease *const *leases,
+			   uint32_t count);
 
 RPMA_RT_END
 

@@ -88,25 +88,25 @@ rt_pool_list_take(_Atomic uint64_t *list, const _Atomic uint32_t *next,
 	return count;
 }
 
-/* Gives a slot back; returns the former head. */
+/* Gives slots back, linked from first to last; returns the former head. */
 static inline uint64_t rt_pool_list_push(_Atomic uint64_t *list,
-					 _Atomic uint32_t *next,
-					 uint32_t number)
+					 _Atomic uint32_t *next, uint32_t first,
+					 uint32_t last)
 {
 	/* relaxed: the compare-and-swap looks again */
 	uint64_t head = atomic_load_explicit(list, memory_order_relaxed);
 
 	do {
 		/* relaxed: the compare-and-swap publishes `next` */
-		atomic_store_explicit(&next[number - 1],
+		atomic_store_explicit(&next[last - 1],
 				      (uint32_t)(head & RT_POOL_FIRST_MASK),
 				      memory_order_relaxed);
-		/* seq_cst: releases the slot, with all accesses to the slot's
+		/* seq_cst: releases the slots, with all accesses to the slots'
 		 * bytes, to rt_pool_list_take() [POOL-1]; comes before the look
 		 * at `asking` [POOL-2]; pairs with rt_pool_list_mark()
 		 * [POOL-4] */
 	} while (!atomic_compare_exchange_weak_explicit(
-		list, &head, (head & ~RT_POOL_FIRST_MASK) | number,
+		list, &head, (head & ~RT_POOL_FIRST_MASK) | first,
 		memory_order_seq_cst, memory_order_relaxed));
 	return head;
 }
@@ -151,9 +151,9 @@ struct rt_pool_words {
 };
 
 #define RT_POOL_POOLS	 1024u /* most pools in this process at a time */
-#define RT_POOL_GEN_BITS 18
+#define RT_POOL_GEN_BITS RPMA_RT_LEASE_GENERATION_BITS
 #define RT_POOL_GEN_MASK ((1u << RT_POOL_GEN_BITS) - 1)
-#define RT_POOL_AT_BITS	 20 /* bits of a slot's index */
+#define RT_POOL_AT_BITS	 RPMA_RT_LEASE_SLOT_BITS
 #define RT_POOL_AT_MASK	 ((1u << RT_POOL_AT_BITS) - 1)
 
 /* parts of rpma_rt_pool.leases. The generation: odd means that the slot is out.

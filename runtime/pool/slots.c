@@ -62,9 +62,10 @@ static uint64_t pool_free_word(uint32_t generation)
 
 /* Begins a lease with the next generation. The slot is out of the list, so only
  * the caller uses the slot. */
-static inline uint64_t pool_begin_lease(struct rpma_rt_pool *pool, uint32_t at)
+static inline uint64_t pool_begin_lease(_Atomic uint64_t *leases,
+					uint64_t of_pool, uint32_t at)
 {
-	_Atomic uint64_t *lease = &pool->leases[at];
+	_Atomic uint64_t *lease = &leases[at];
 	uint32_t generation = pool_generation_at(lease) + 1;
 
 	assert(generation & 1);
@@ -72,7 +73,7 @@ static inline uint64_t pool_begin_lease(struct rpma_rt_pool *pool, uint32_t at)
 	 * generation, and the hand-over of the lease orders this generation */
 	atomic_store_explicit(lease, pool_word_of(generation),
 			      memory_order_relaxed);
-	return rt_pool_cookie(pool, at, generation);
+	return of_pool | (uint64_t)at << RT_POOL_GEN_BITS | generation;
 }
 
 static inline __attribute__((always_inline)) uint32_t
@@ -81,10 +82,14 @@ take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list, uint64_t *cookies,
 {
 	uint32_t count =
 		rt_pool_list_take(list, pool->next, cookies, max, barred);
+	/* the stores below may not change these words */
+	_Atomic uint64_t *const leases = pool->leases;
+	const uint64_t of_pool = rt_pool_cookie(pool, 0, 0);
 	uint32_t i;
 
 	for (i = 0; i < count; i++)
-		cookies[i] = pool_begin_lease(pool, (uint32_t)cookies[i] - 1);
+		cookies[i] = pool_begin_lease(leases, of_pool,
+					      (uint32_t)cookies[i] - 1);
 	return count;
 }
 
@@ -361,24 +366,37 @@ void rt_feed_init(struct rt_feed *feed, struct rpma_rt_pool *pool,
 /* ---------------------------------------------------------- giving back --- */
 
 static inline void pool_push(struct rpma_rt_pool *pool, _Atomic uint64_t *list,
-			     uint32_t at)
+			     uint32_t first, uint32_t last)
 {
-	if (unlikely(rt_pool_list_push(list, pool->next, at + 1) &
+	if (unlikely(rt_pool_list_push(list, pool->next, first + 1, last + 1) &
 		     RT_POOL_AWAITED))
 		rt_source_wake_mt(pool->waits);
 }
 
-static inline void pool_give_back(struct rpma_rt_pool *pool, uint32_t at)
+/* Returns whether the slot belongs to the list for sends. */
+static inline bool pool_is_to_send(const struct rpma_rt_pool *pool, uint32_t at)
 {
-	if (at >= pool->receives) {
-		pool_push(pool, &pool->head_of_sends, at);
+	return at >= pool->receives;
+}
+
+/* Gives slots of the same list back, linked from first to last. */
+static inline void pool_give_back_some(struct rpma_rt_pool *pool,
+				       uint32_t first, uint32_t last)
+{
+	if (pool_is_to_send(pool, first)) {
+		pool_push(pool, &pool->head_of_sends, first, last);
 		return;
 	}
-	pool_push(pool, &pool->head, at);
+	pool_push(pool, &pool->head, first, last);
 	/* seq_cst [POOL-2]: after the push; pairs with feed_ask() */
 	if (unlikely(atomic_load_explicit(&pool->asking,
 					  memory_order_seq_cst) != 0))
 		feed_answer_mt(pool);
+}
+
+static inline void pool_give_back(struct rpma_rt_pool *pool, uint32_t at)
+{
+	pool_give_back_some(pool, at, at);
 }
 
 /* Does let_go() where the word is not the expected word: others hold the slot,
@@ -528,6 +546,101 @@ int rpma_rt_lease_release(const struct rpma_rt_lease *lease)
 			     RT_POOL_PROGRAM)))
 		return pool_refuse_lease(lease);
 	return 0;
+}
+
+/* Slots of the same list that are given back together. The slots of a list are
+ * a range. */
+struct given_back {
+	struct rpma_rt_pool *pool; /* NULL: no list */
+	uint32_t begin, size;	   /* of the range */
+	/* of the slots, from 1 on; first 0: no slot, and last is the next */
+	uint32_t first, last;
+};
+
+static inline void pool_end_group(struct given_back *group)
+{
+	if (group->first != 0)
+		pool_give_back_some(group->pool, group->first - 1,
+				    group->last - 1);
+	group->first = 0;
+}
+
+/* Ends the program's hold on a lease that no other thread uses; the slot joins
+ * the group. Returns false if the group is of another list, others hold the
+ * slot, or the program does not. */
+static inline bool pool_join_group(struct given_back *group,
+				   const struct rpma_rt_lease *lease)
+{
+	struct rpma_rt_pool *pool = group->pool;
+	_Atomic uint64_t *word;
+
+	/* without a list, size is 0 */
+	if (unlikely(lease == NULL || lease->pool != pool ||
+		     lease->slot - group->begin >= group->size))
+		return false;
+	word = &pool->leases[lease->slot];
+	/* acquire [POOL-3]: as in let_go(). Only the program holds the slot, so
+	 * no other thread changes the word */
+	if (unlikely(atomic_load_explicit(word, memory_order_acquire) !=
+		     pool_word_of(lease->generation)))
+		return false;
+	/* relaxed, both: published by the push [POOL-1] */
+	atomic_store_explicit(word, pool_free_word(lease->generation),
+			      memory_order_relaxed);
+	atomic_store_explicit(&pool->next[lease->slot], group->first,
+			      memory_order_relaxed);
+	group->first = lease->slot + 1;
+	return true;
+}
+
+/* Ends the group, and begins the group of a lease. Returns false if the lease
+ * cannot be looked at. */
+static bool pool_begin_group(struct given_back *group,
+			     const struct rpma_rt_lease *lease)
+{
+	struct rpma_rt_pool *pool;
+
+	pool_end_group(group);
+	*group = (struct given_back){0};
+	if (lease == NULL || lease->pool == NULL ||
+	    rt_context_check(lease->pool->rt))
+		return false;
+	pool = lease->pool;
+	group->pool = pool;
+	group->last = lease->slot + 1;
+	if (pool_is_to_send(pool, lease->slot)) {
+		group->begin = pool->receives;
+		group->size = pool->count - pool->receives;
+	} else {
+		group->begin = 0;
+		group->size = pool->receives;
+	}
+	return true;
+}
+
+int rpma_rt_leases_release(const struct rpma_rt_lease *const *leases,
+			   uint32_t count)
+{
+	struct given_back group = {0};
+	int ret = 0;
+	int error;
+	uint32_t i;
+
+	if (unlikely(leases == NULL && count > 0))
+		return RT_REFUSE_NULL(leases);
+	for (i = 0; i < count; i++) {
+		if (likely(pool_join_group(&group, leases[i])) ||
+		    (pool_begin_group(&group, leases[i]) &&
+		     pool_join_group(&group, leases[i])))
+			continue;
+		/* held by others, too, or refused */
+		pool_end_group(&group);
+		group = (struct given_back){0};
+		error = rpma_rt_lease_release(leases[i]);
+		ret = error ? error : ret;
+	}
+	pool_end_group(&group);
+	return ret;
 }
 
 void rt_pool_drop(const struct rpma_rt_completion *item)

@@ -570,6 +570,7 @@ void pools(void **state)
 	struct rpma_rt_pool *pool = NULL;
 	struct rpma_rt_conn *conn = NULL;
 	struct rpma_rt_lease lease;
+	const struct rpma_rt_lease *const leases[] = {&lease};
 	struct rpma_rt_srq *srq;
 	struct rpma_peer other = fake_peer;
 	const struct rpma_rt_completion none = {0};
@@ -598,6 +599,9 @@ void pools(void **state)
 	NULLS(rpma_rt_lease_release, &lease);
 	ok(rpma_rt_lease_release(&lease));
 	BAD_SAYS("before", RPMA_E_INVAL, rpma_rt_lease_release, &lease);
+	BAD_SAYS("leases", RPMA_E_INVAL, rpma_rt_leases_release, NULL, 1);
+	BAD_SAYS("before", RPMA_E_INVAL, rpma_rt_leases_release, leases, 1);
+	ok(rpma_rt_leases_release(NULL, 0));
 	lease.slot = 1;
 	BAD_SAYS("lease.slot", RPMA_E_INVAL, rpma_rt_lease_release, &lease);
 	lease.pool = NULL;

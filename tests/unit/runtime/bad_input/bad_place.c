@@ -127,6 +127,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	struct rpma_rt_pool made_up = {.rt = rt};
 	struct rpma_rt_pool *pool = &made_up;
 	struct rpma_rt_lease lease = {.pool = pool, .generation = 1};
+	const struct rpma_rt_lease *const leases = &lease;
 	struct rt_futures block = {.rt = rt};
 	struct rt_future slot = {.of = &block};
 	/* the handle names the process that has the future */
@@ -177,6 +178,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_pool_delete, &pool);
 	FORKED(rpma_rt_pool_take, pool, &out.lease);
 	FORKED(rpma_rt_lease_release, &lease);
+	FORKED(rpma_rt_leases_release, &leases, 1);
 	FORKED(rpma_rt_future_poll, &future, out.items);
 	FORKED(rpma_rt_future_wait, &future, out.items, -1);
 	FORKED(rpma_rt_future_wait_some, &future, 1, 1, -1);

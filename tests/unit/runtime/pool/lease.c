@@ -141,6 +141,21 @@ FAKE_TEST(keep__free_after_the_last)
 }
 
 /* The last send has the lease; earlier sends keep the slot as well. */
+/* A slot that a send holds, too, is free after the send. */
+FAKE_TEST(keep__released_with_others)
+{
+	struct scene s;
+	const struct rpma_rt_lease *const leases[] = {&s.lease};
+
+	begin(&s, f);
+	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
+	ok(rpma_rt_leases_release(leases, 1));
+	assert_false(is_free(&s));
+	assert_int_equal(rpma_rt_leases_release(leases, 1), RPMA_E_INVAL);
+	complete(&s, s.conn, 0);
+	end(&s);
+}
+
 FAKE_TEST(keep__given_away_with_the_last)
 {
 	struct scene s;

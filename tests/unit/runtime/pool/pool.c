@@ -52,6 +52,9 @@ static void receive(struct fake *f, struct rpma_rt_conn *conn, uint32_t index,
 	fake_round(f);
 	assert_int_equal(fake_take(f, f->queue), 1);
 	assert_true(rpma_rt_completion_lease(&f->items[0], lease));
+	assert_int_equal(rpma_rt_completion_slot(&f->items[0]), lease->slot);
+	assert_int_equal(rpma_rt_completion_generation(&f->items[0]),
+			 lease->generation);
 }
 
 /* Flushes both markers, and the receives from from on; then CLOSED. */
@@ -194,6 +197,69 @@ FAKE_TEST(sends__none_of_a_single_slot)
 }
 
 /* srq_size 0: every slot for receives, and no more. */
+/* Takes all slots of the pool; returns how many. */
+static uint32_t take_all(struct rpma_rt_pool *pool,
+			 struct rpma_rt_lease *leases)
+{
+	uint32_t count = 0;
+
+	while (rpma_rt_pool_take(pool, &leases[count]) == 0)
+		count++;
+	return count;
+}
+
+/* Slots of both lists of two pools, by turns: each is free, once. */
+FAKE_TEST(leases__of_several_lists)
+{
+	struct rpma_rt_pool *one = pool_open_for(f, 5, 2);
+	struct rpma_rt_pool *two = pool_open_for(f, 4, 1);
+	struct rpma_rt_lease a[6];
+	struct rpma_rt_lease b[6];
+	const struct rpma_rt_lease *all[9];
+	uint32_t i;
+
+	assert_int_equal(take_all(one, a), 5);
+	assert_int_equal(take_all(two, b), 4);
+	for (i = 0; i < 5; i++)
+		all[2 * i] = &a[i];
+	for (i = 0; i < 4; i++)
+		all[2 * i + 1] = &b[i];
+	ok(rpma_rt_leases_release(all, 9));
+	assert_int_equal(take_all(one, a), 5);
+	assert_int_equal(take_all(two, b), 4);
+	for (i = 0; i < 5; i++)
+		all[i] = &a[i];
+	for (i = 0; i < 4; i++)
+		all[5 + i] = &b[i];
+	ok(rpma_rt_leases_release(all, 9));
+	pool_close(f, &one);
+	pool_close(f, &two);
+}
+
+/* A lease that is refused, in whatever place, keeps no other from its list. */
+FAKE_TEST(leases__the_others_of_a_refused_one)
+{
+	struct rpma_rt_pool *pool = pool_open(f, 3);
+	struct rpma_rt_lease leases[4];
+	const struct rpma_rt_lease *all[3] = {&leases[0], &leases[1],
+					      &leases[2]};
+	uint32_t bad;
+
+	for (bad = 0; bad < 3; bad++) {
+		assert_int_equal(take_all(pool, leases), 3);
+		ok(rpma_rt_lease_release(all[bad]));
+		assert_int_equal(rpma_rt_leases_release(all, 3), RPMA_E_INVAL);
+		assert_true(fake_said("given back"));
+		assert_int_equal(rt_pool_out(pool, 3), 0);
+	}
+	assert_int_equal(take_all(pool, leases), 3);
+	all[1] = NULL;
+	assert_int_equal(rpma_rt_leases_release(all, 3), RPMA_E_INVAL);
+	ok(rpma_rt_lease_release(&leases[1]));
+	fake_logged();
+	pool_close(f, &pool);
+}
+
 FAKE_TEST(srq__as_large_as_the_pool)
 {
 	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
