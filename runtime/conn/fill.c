@@ -65,20 +65,30 @@ static bool fill_post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 	uint32_t route = conn->own[RPMA_RT_RECV_SIDE].number;
 	const struct rpma_rt_pool *pool = conn->from.fed->pool;
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
-	struct rpma_recv_wr chain[RT_FEED_CHUNK];
+	struct rpma_recv_wr chain[RT_FEED_CHUNK + 1];
+	/* read once: the stores below may not change these words */
+	const uint64_t stride = pool->stride;
+	struct ibv_sge first;
 	uint64_t wr_id;
 	uint32_t taken;
 	uint32_t i;
 
+	rt_wr_fill_piece(pool->mr, 0, pool->slot_size, &first);
 	for (i = 0; i < n; i++) {
 		wr_id = rt_wr_id(route, cookies[i]);
-		rt_wr_fill_recv(pool->mr,
-				rt_pool_offset(pool, rt_pool_at(cookies[i])),
-				pool->slot_size, wr_id, &chain[i]);
+		chain[i].wr.wr_id = wr_id;
+		chain[i].wr.next = &chain[i + 1].wr;
+		chain[i].wr.sg_list = &chain[i].sge;
+		chain[i].wr.num_sge = 1;
+		chain[i].sge.addr =
+			first.addr + rt_pool_at(cookies[i]) * stride;
+		chain[i].sge.length = first.length;
+		chain[i].sge.lkey = first.lkey;
 		rt_hold_append(&pen, wr_id, IBV_WC_RECV, tick);
 	}
+	chain[n - 1].wr.next = NULL;
 	rt_hold_end_row(conn, RPMA_RT_RECV_SIDE, &pen);
-	taken = (uint32_t)rt_hold_give_recvs(conn, chain, (int)n);
+	taken = (uint32_t)rt_hold_give_linked_recvs(conn, chain, (int)n);
 	if (taken == n)
 		return true;
 	rt_ledger_refuse(ledger, n - taken);
