@@ -10,11 +10,12 @@
  * The memory for operations of a loop's connection is made with the connection:
  * a slot for each work request that may be outstanding. A slot has the lease,
  * and the operation that awaits the result, or nullptr if the operation was
- * destroyed. Given sends are a chain of slots: the loop posts the new sends of
- * the chain at the end of the turn, with a single doorbell. Only the last send
- * of a chain has a completion, with which all leases of the chain go back; a
- * chain that stays short ends with a write of no bytes, when the loop finds
- * nothing to do. Operations without room wait in a line, first in, first out.
+ * destroyed. The leases of given sends are in a ring, in order: the loop posts
+ * the new sends at the end of the turn, with a single doorbell. Some sends are
+ * a chain: only the last send of a chain has a completion, with which all
+ * leases of the chain go back; a chain that stays short ends with a write of no
+ * bytes, when the loop finds nothing to do. Operations without room wait in a
+ * line, first in, first out.
  */
 
 #ifndef RPMA_RT_CONN_HPP
@@ -22,6 +23,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -95,26 +97,34 @@ struct conn_core;
 class op : public waiter
 {
 public:
+	op() noexcept = default;
 	op(op &&) noexcept = default;
-	inline ~op();
+	RPMA_RT_HOT ~op()
+	{
+		if (conn_ && state_ == POSTED) [[unlikely]]
+			leave_slot();
+	}
 	bool succeeded() const noexcept { return !why_; }
 
 protected:
-	explicit op(ref<conn_core> conn) noexcept : conn_(std::move(conn)) {}
+	explicit op(ref<conn_core> conn) noexcept
+	    : conn_(std::move(conn)), state_(IDLE)
+	{
+	}
 	inline bool start(rpma_rt_wr *wrs, lease *leases,
 			  uint32_t count) noexcept;
+	inline void leave_slot() noexcept;
 
 	friend struct conn_core;
 	enum state : uint8_t { IDLE, WAITING, POSTED, COMPLETE };
 
 	ref<conn_core> conn_;
-	state state_ = IDLE;
-	bool is_given_ = false; /* a send for the chain */
 	error why_;
+	state state_; /* where there is a connection */
 	/* The fields from here on are set by start(). */
 	uint32_t count_;
-	uint32_t slot_; /* of a send for the chain: the flags */
-	rpma_rt_wr *wrs_;
+	uint32_t slot_;	  /* of a send for the chain: the flags */
+	rpma_rt_wr *wrs_; /* nullptr: a send for the chain */
 	lease *leases_;
 };
 
@@ -132,6 +142,13 @@ struct chain_link final : chained {
 	conn_core *conn;
 };
 
+/* A connection whose chain is complete. */
+struct done_link final : finished {
+	explicit done_link(conn_core *c) noexcept : conn(c) {}
+	inline void give_back() noexcept override;
+	conn_core *conn;
+};
+
 /* Additional fields of a connection without a loop. */
 struct alone {
 	future_of_c closed;
@@ -139,22 +156,39 @@ struct alone {
 };
 
 struct conn_core final : counted<conn_core>, member {
-	/* A slot for a work request: posted, in the chain, or free. */
+	/* A slot for a work request: posted, or free. */
 	struct slot {
 		lease buffer;
 		op *awaiting = nullptr;
 		uint32_t next = 0; /* of the same post, or free */
 		uint32_t count = 0;
-		uint32_t flags = 0; /* in the chain */
 		uint16_t generation = 0;
 	};
-	/* the most sends that are posted at once; the length of a chain on a
-	 * connection with many slots */
-	static constexpr uint32_t CHAIN = 32;
+	/* A given send, beside the lease. */
+	struct sent {
+		uint32_t flags;
+		/* of the first send of a chain: the length; 0: no end yet */
+		uint32_t count : 31;
+		/* of the first: some leases are not of the stock's pool, or are
+		 * shared */
+		uint32_t is_mixed : 1;
+	};
+	static constexpr uint32_t CHAIN = loop_core::CHAIN;
+	/* the length of a chain on a connection with many slots */
 	static constexpr uint32_t CHAIN_END = 16;
-	/* in slot.flags, no flag of C: the write that ends a chain */
-	static constexpr uint32_t LAST = uint32_t(1) << 31;
+	/* in the context of given sends, beside the number of the first send of
+	 * the chain */
+	static constexpr uint64_t GIVEN = uint64_t(1) << 47;
 	enum stage : uint8_t { BEGUN, ESTABLISHED, CLOSED };
+	/* What decides whether a send may be given, looked at at once. */
+	struct alignas(uint32_t) condition {
+		stage is = BEGUN;
+		/* WRITABLE or CLOSED follows: no post succeeds before */
+		bool is_refused = false;
+		bool is_draining = false; /* by this side */
+		/* operations may wait in the line; start() looks */
+		bool has_line = false;
+	};
 
 	ref<loop_core> loop; /* nullptr: without a loop, alone is set */
 	std::unique_ptr<detail::alone> alone;
@@ -165,33 +199,38 @@ struct conn_core final : counted<conn_core>, member {
 	std::unique_ptr<slot[]> slots;
 	uint32_t slot_count = 0;
 	uint32_t free_first = 0;
-	uint32_t free_count = 0;
-	/* The chain: given sends, of which the first are posted. */
-	chain_link in_chained{this}; /* in a list of the loop */
-	uint32_t chain_first = 0;
-	uint32_t chain_next = 0; /* the first send that is not posted */
-	uint32_t chain_last = 0;
-	uint32_t chain_count = 0; /* of all sends */
-	uint32_t chain_left = 0;  /* of sends that are not posted */
+	/* Given sends, numbered: a ring, in which chains follow each other. */
+	std::unique_ptr<rpma_rt_lease *[]> given; /* nullptr: a chain's end */
+	std::unique_ptr<sent[]> sends;
+	uint32_t mask = 0;	  /* of the index of a number */
+	uint32_t given_back = 0;  /* the first that did not go back */
+	uint32_t given_first = 0; /* the first without a completion */
+	uint32_t chain_first = 0; /* the first of the last chain */
+	uint32_t chain_next = 0;  /* the first that is not posted */
+	uint32_t given_end = 0;	  /* the next */
+	uint32_t given_limit = 0; /* the first that has no room */
 	uint32_t chain_held = 0;  /* counted in in_chains of the pool */
+	/* the number with which on_turn_of() is called */
+	uint32_t chain_turn = 0;
+	condition now;
+	bool has_messages = false; /* a loop may wait for messages */
+	bool chain_mixed = false;  /* becomes sent.is_mixed */
 	link line; /* operations that wait until they can be posted */
-	/* WRITABLE or CLOSED follows: no post succeeds before */
-	bool is_refused = false;
-	bool is_draining = false; /* by this side */
-	/* the timeout of a drain that begins when the chain is posted */
-	std::optional<uint32_t> drains_later;
-	stage is = BEGUN;
-	uint8_t reason = 0;
-	link watches;
 	link readers;
 	message_list unread;
 	pool_stock stock;
+	chain_link in_chained{this}; /* in a list of the loop */
+	done_link in_done{this};     /* in the list done of the loop */
+	/* the timeout of a drain that begins when the chain is posted */
+	std::optional<uint32_t> drains_later;
+	uint8_t reason = 0;
+	link watches;
 	std::string private_data; /* for the connect after READY */
 	request_link pending{this};
 
 	~conn_core()
 	{
-		count_off();
+		forget_given();
 		while (!unread.is_empty())
 			unread.pop_front(*from.pool)->end_lease();
 		if (!raw)
@@ -220,7 +259,7 @@ struct conn_core final : counted<conn_core>, member {
 	error why_closed() const noexcept { return error::closed(reason); }
 	void close() noexcept override
 	{
-		if (!raw || is == CLOSED)
+		if (!raw || now.is == CLOSED)
 			return;
 		(void)post_chain();
 		rpma_rt_conn_close(raw);
@@ -237,11 +276,11 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		int ret = 0;
 
-		if (!post_chain() && is != CLOSED)
+		if (!post_chain() && now.is != CLOSED)
 			drains_later = timeout_ms;
 		else
 			ret = rpma_rt_conn_drain(raw, timeout_ms);
-		is_draining |= ret == 0;
+		now.is_draining |= ret == 0;
 		return result_of_call(ret);
 	}
 
@@ -305,7 +344,7 @@ struct conn_core final : counted<conn_core>, member {
 
 	uint64_t context_of(uint32_t index) const noexcept
 	{
-		return index | uint64_t(slots[index].generation) << 32;
+		return index | uint64_t(slots[index].generation & 0x7fff) << 32;
 	}
 	/* Moves the operation into the first free slots. */
 	void fill_slots(op &o, bool is_awaited) noexcept
@@ -321,17 +360,17 @@ struct conn_core final : counted<conn_core>, member {
 			index = slots[index].next;
 		}
 		free_first = index;
-		free_count -= o.count_;
+		given_limit -= o.count_;
 	}
 	answer post(op &o) noexcept
 	{
 		int taken;
 
-		if (o.is_given_)
+		if (!o.wrs_)
 			return chain(o);
 		if (o.count_ > slot_count)
 			return refuse(o, error::not_posted(RPMA_E_INVAL));
-		if (o.count_ > free_count || !post_chain())
+		if (o.count_ > room() || !post_chain())
 			return LATER;
 		o.wrs_[o.count_ - 1].context = context_of(free_first);
 		taken = rpma_rt_post_send(raw, o.wrs_,
@@ -351,61 +390,66 @@ struct conn_core final : counted<conn_core>, member {
 	}
 	answer not_taken(op &o, int why) noexcept
 	{
-		if (why == RPMA_RT_E_CLOSED && is_draining)
+		if (why == RPMA_RT_E_CLOSED && now.is_draining)
 			return refuse(o, error::closed(RPMA_RT_REASON_LOCAL));
 		/* CLOSED follows, with the reason */
 		if (why == RPMA_E_AGAIN || why == RPMA_RT_E_CLOSED) {
-			is_refused = true;
+			now.is_refused = true;
 			return LATER;
 		}
 		return refuse(o, error::not_posted(why));
 	}
 	/* ------------------------------------------------ the chain --- */
 
+	/* Returns how many more work requests may be posted or given. */
+	uint32_t room() const noexcept { return given_limit - given_end; }
 	/* Returns whether a send may join the chain; the post of the chain is
 	 * refused only if a consumer is behind. */
 	bool may_chain() const noexcept
 	{
-		return is == ESTABLISHED && !is_refused && !is_draining &&
-		       free_count > 0;
+		return now.is == ESTABLISHED && !now.is_refused &&
+		       !now.is_draining && room() > 0;
 	}
-	void chain(lease &&buffer, uint32_t flags) noexcept
+	/* Returns may_chain() where no operation waits in the line; at worst
+	 * false, where an operation has left the line. */
+	RPMA_RT_HOT bool may_chain_at_once() const noexcept
 	{
-		const uint32_t index = free_first;
-		slot &s = slots[index];
+		return std::bit_cast<uint32_t>(now) ==
+			       std::bit_cast<uint32_t>(
+				       condition{.is = ESTABLISHED}) &&
+		       given_end != given_limit;
+	}
+	/* Takes the lease, but for nullptr: the write that ends a chain. */
+	RPMA_RT_HOT void chain(rpma_rt_lease *buffer, uint32_t flags) noexcept
+	{
+		const uint32_t number = given_end++;
 
-		free_first = s.next;
-		free_count--;
-		access::put(s.buffer, std::move(buffer));
-		s.flags = flags;
-		if (chain_left == 0)
-			begin_chain(index);
-		else
-			slots[chain_last].next = index;
-		chain_last = index;
-		chain_count++;
-		if (++chain_left == CHAIN)
+		given[number & mask] = buffer;
+		sends[number & mask].flags = flags;
+		if (number == chain_turn) [[unlikely]]
+			on_turn_of(number);
+	}
+	/* Called for the first send that is not posted, and for the last for
+	 * which a post has room. */
+	__attribute__((noinline)) void on_turn_of(uint32_t number) noexcept
+	{
+		chain_turn = chain_next + CHAIN - 1;
+		if (number == chain_next)
+			loop->chained.push_back(in_chained);
+		if (number == chain_turn)
 			(void)post_chain();
 	}
-	void begin_chain(uint32_t index) noexcept
+	uint32_t chain_count() const noexcept
 	{
-		if (chain_count == 0) {
-			chain_first = index;
-			slots[index].awaiting = nullptr;
-			slots[index].count = 0; /* no completion yet */
-		} else {
-			slots[chain_last].next = index;
-		}
-		chain_next = index;
-		loop->chained.push_back(in_chained);
+		return given_end - chain_first;
 	}
 	answer chain(op &o) noexcept
 	{
-		if (is_draining)
+		if (now.is_draining)
 			return refuse(o, error::closed(RPMA_RT_REASON_LOCAL));
 		if (!may_chain())
 			return LATER;
-		chain(std::move(*o.leases_), o.slot_);
+		chain(&access::take_slot(*o.leases_)->raw, o.slot_);
 		o.state_ = op::COMPLETE;
 		return NO;
 	}
@@ -413,25 +457,27 @@ struct conn_core final : counted<conn_core>, member {
 	 * WRITABLE or CLOSED follows. */
 	bool post_chain() noexcept
 	{
-		return chain_left == 0 || (!is_refused && post_new());
+		return chain_next == given_end ||
+		       (!now.is_refused && post_new());
 	}
 	/* Returns whether the chain may stay without a completion, which would
 	 * wake a sleeping loop for nothing: while the chain is short, and the
 	 * pool can spare the leases. */
-	bool may_stay(pool_core &pool) noexcept
+	bool may_stay() noexcept
 	{
-		return loop->ends_chains && free_count > 0 &&
-		       chain_count < std::min(CHAIN_END, slot_count / 4) &&
-		       (chain_count <= chain_held || count_in(pool));
+		return loop->ends_chains && room() > 0 &&
+		       chain_count() < std::min(CHAIN_END, slot_count / 4) &&
+		       (chain_count() <= chain_held || count_in());
 	}
 	/* Counts the leases of the chain in the pool: chains of all loops hold
 	 * less than a quarter of the receives, so that a peer finds a receive.
 	 * Of a large pool some leases are counted in advance. */
-	bool count_in(pool_core &pool) noexcept
+	bool count_in() noexcept
 	{
+		auto &pool = chain_pool();
 		const uint32_t more =
 			std::clamp(pool.receives / 256,
-				   chain_count - chain_held, CHAIN_END);
+				   chain_count() - chain_held, CHAIN_END);
 
 		/* relaxed: a number; loops may pass the limit by a little */
 		if (pool.in_chains.load(std::memory_order_relaxed) + more >=
@@ -447,74 +493,166 @@ struct conn_core final : counted<conn_core>, member {
 		if (chain_held == 0)
 			return;
 		/* relaxed: a number */
-		access::pool_of(slots[chain_first].buffer)
-			->in_chains.fetch_sub(chain_held,
-					      std::memory_order_relaxed);
+		chain_pool().in_chains.fetch_sub(chain_held,
+						 std::memory_order_relaxed);
 		chain_held = 0;
 	}
-	void prepare(const slot &s, uint64_t context, rpma_rt_wr &wr) noexcept
+	pool_core &chain_pool() noexcept
 	{
-		const auto &buffer = s.buffer.raw();
+		return slot_of_pool::of(given[chain_first & mask])->pool();
+	}
+	/* Writes the fields in which sends differ. */
+	RPMA_RT_HOT static void prepare(const rpma_rt_lease &buffer,
+					uint32_t flags, uint64_t context,
+					rpma_rt_wr &wr) noexcept
+	{
+		wr.op = RPMA_RT_OP_SEND;
+		wr.flags = flags | RPMA_F_COMPLETION_ON_ERROR;
+		wr.context = context;
+		wr.local = buffer.mr;
+		wr.local_offset = buffer.offset;
+		wr.len = buffer.len;
+	}
+	/* Prepares the new sends. Returns whether the chain ends here: by a
+	 * write, or because a lease is of another pool than the first. */
+	bool prepare_new(uint32_t left) noexcept
+	{
+		rpma_rt_wr *wr = loop->sends;
+		rpma_rt_lease *const *const leases = given.get();
+		const sent *const all = sends.get();
+		const rpma_rt_pool *const pool =
+			leases[chain_first & mask]->pool;
+		const uint64_t context = GIVEN | chain_first;
+		const uint32_t end = given_end;
+		const uint32_t of = mask;
+		bool is_last = false;
+		bool is_other = false;
+		uint32_t others = pool != stock.pool();
 
-		if (s.flags == LAST)
-			rpma_rt_prep_write(&wr, nullptr, 0, nullptr, 0, 0,
-					   RPMA_F_COMPLETION_ON_ERROR, context);
-		else
-			rpma_rt_prep_send(
-				&wr, buffer.mr, buffer.offset, buffer.len,
-				s.flags | RPMA_F_COMPLETION_ON_ERROR, context);
+		for (uint32_t i = end - left; i != end; i++, wr++) {
+			const auto *buffer = leases[i & of];
+
+			if (!buffer) [[unlikely]] {
+				rpma_rt_prep_write(
+					wr, nullptr, 0, nullptr, 0, 0,
+					RPMA_F_COMPLETION_ON_ERROR, context);
+				is_last = true;
+				continue;
+			}
+			prepare(*buffer, all[i & of].flags, context, *wr);
+			is_other |= buffer->pool != pool;
+			/* relaxed: while a slot has a single lease, no other
+			 * thread makes a second */
+			others |= slot_of_pool::of(buffer)->others.load(
+				std::memory_order_relaxed);
+		}
+		chain_mixed |= others != 0 || is_other;
+		return is_last || is_other;
 	}
 	bool post_new() noexcept
 	{
-		rpma_rt_wr wrs[CHAIN];
-		const uint64_t context = context_of(chain_first);
-		const int left = static_cast<int>(chain_left);
-		auto *pool = access::pool_of(slots[chain_first].buffer);
-		bool is_long = false; /* the chain ends here */
-		uint32_t index = chain_next;
+		rpma_rt_wr *const wrs = loop->sends;
+		const int left = static_cast<int>(given_end - chain_next);
+		const bool is_over = prepare_new(uint32_t(left)) || !may_stay();
 		int taken;
 
-		for (int i = 0; i < left; i++) {
-			const slot &s = slots[index];
-
-			prepare(s, context, wrs[i]);
-			/* LAST, or a lease of another pool */
-			is_long |= access::pool_of(s.buffer) != pool;
-			index = s.next;
-		}
-		is_long = is_long || !may_stay(*pool);
-		if (is_long)
+		sends[chain_first & mask].count = 0;
+		if (is_over)
 			wrs[left - 1].flags &=
 				~uint32_t(RPMA_F_COMPLETION_ON_ERROR);
 		in_chained.unlink();
 		taken = rpma_rt_post_send(raw, wrs, left);
 		if (taken < left) {
-			is_refused = true;
-			for (; taken > 0; taken--, chain_left--)
-				chain_next = slots[chain_next].next;
+			now.is_refused = true;
+			chain_next += uint32_t(std::max(taken, 0));
 			return false;
 		}
-		chain_left = 0;
-		if (is_long) {
-			slots[chain_first].count = chain_count;
-			count_off();
-			chain_count = 0;
-		} else {
+		chain_next = chain_turn = given_end;
+		if (is_over)
+			over();
+		else
 			loop->unended.push_back(in_chained);
-		}
 		return true;
+	}
+	/* The chain is posted, with a completion. */
+	void over() noexcept
+	{
+		auto &first = sends[chain_first & mask];
+
+		first.count = chain_count() & 0x7fffffff;
+		first.is_mixed = chain_mixed;
+		count_off();
+		chain_mixed = false;
+		chain_first = given_end;
 	}
 	/* Ends a posted chain, so that the leases go back; without room for the
 	 * write, another time. */
 	void end_chain() noexcept
 	{
-		if (chain_count == 0 || !may_chain()) {
-			if (chain_count > 0 && is != CLOSED)
+		if (chain_count() == 0 || !may_chain()) {
+			if (chain_count() > 0 && now.is != CLOSED)
 				loop->unended.push_back(in_chained);
 			return;
 		}
-		chain(lease(), LAST);
+		chain(nullptr, 0);
 		(void)post_chain();
+	}
+	/* A chain is complete, or a send of the chain has failed. */
+	void on_given(const rpma_rt_completion &item) noexcept
+	{
+		const auto first = static_cast<uint32_t>(item.context);
+		const sent &s = sends[first & mask];
+		const uint32_t count = s.count;
+
+		/* the leases behind a failure stay until CLOSED: the device may
+		 * have further sends of the chain */
+		if (first != given_first || count == 0 ||
+		    first == chain_first ||
+		    (item.status != IBV_WC_SUCCESS && count > 1))
+			return;
+		given_limit += count;
+		if (!s.is_mixed && given[(first + count - 1) & mask])
+			[[likely]] {
+			given_first += count;
+			loop->ctx.done.push_back(in_done);
+			return;
+		}
+		give_back_done();
+		drop_given(first, count);
+		given_back = given_first = first + count;
+	}
+	/* Gives the leases of complete chains back, which are of the stock's
+	 * pool, and not shared. */
+	void give_back_done() noexcept
+	{
+		const uint32_t count = given_first - given_back;
+		const uint32_t at = given_back & mask;
+		const uint32_t straight = std::min(count, mask + 1 - at);
+
+		in_done.unlink();
+		(void)rpma_rt_leases_release(&given[at], straight);
+		if (straight < count) [[unlikely]]
+			(void)rpma_rt_leases_release(&given[0],
+						     count - straight);
+		stock.put(count);
+		given_back = given_first;
+	}
+	void drop_given(uint32_t first, uint32_t count) noexcept
+	{
+		for (; count > 0; count--) {
+			if (auto *buffer = given[first++ & mask])
+				drop(*slot_of_pool::of(buffer));
+		}
+	}
+	/* Gives all leases back: no device has a send any more. */
+	void forget_given() noexcept
+	{
+		give_back_done();
+		count_off();
+		in_chained.unlink();
+		drop_given(given_first, given_end - given_first);
+		given_first = chain_first = chain_next = chain_turn = given_end;
+		given_back = given_end;
 	}
 	static answer refuse(op &o, const error &why) noexcept
 	{
@@ -530,26 +668,29 @@ struct conn_core final : counted<conn_core>, member {
 		if (alone)
 			return refuse(o, error::not_posted(RPMA_E_NOSUPP)) !=
 			       NO;
-		if (is == CLOSED)
+		if (now.is == CLOSED)
 			return refuse(o, why_closed()) != NO;
-		if (line.is_empty() && !is_refused)
+		now.has_line = !line.is_empty();
+		if (!now.has_line && !now.is_refused)
 			got = post(o);
 		if (got == LATER) {
 			o.state_ = op::WAITING;
 			line.push_back(o);
+			now.has_line = true;
 		}
 		return got != NO;
 	}
 	/* Posts the operations of the line that have room now. */
 	void go_on() noexcept
 	{
-		while (post_chain() && !line.is_empty() && !is_refused) {
+		while (post_chain() && !line.is_empty() && !now.is_refused) {
 			op &first = static_cast<op &>(line.first());
 			answer got = post(first);
 
 			if (got == LATER)
 				return;
 			first.unlink();
+			now.has_line = !line.is_empty();
 			if (got == NO)
 				first.complete();
 		}
@@ -564,19 +705,24 @@ struct conn_core final : counted<conn_core>, member {
 				awaiting->leases_[i] =
 					std::move(slots[index].buffer);
 			else
-				access::give_back(slots[index].buffer, stock);
+				slots[index].buffer.give_back();
 			if (i + 1 == count)
 				break;
 			index = slots[index].next;
 		}
 		slots[index].next = free_first;
 		free_first = first;
-		free_count += count;
+		given_limit += count;
 	}
 	void on_completion(const rpma_rt_completion &item) noexcept
 	{
 		uint32_t index = static_cast<uint32_t>(item.context);
 
+		if (item.context & GIVEN) [[likely]] {
+			on_given(item);
+			go_on();
+			return;
+		}
 		/* of a work request that was posted by raw() */
 		if (index >= slot_count || item.context != context_of(index))
 			return;
@@ -598,17 +744,23 @@ struct conn_core final : counted<conn_core>, member {
 
 	/* ----------------------------------------------------- messages --- */
 
-	inline void on_message(const rpma_rt_completion &item) noexcept;
+	inline void
+	on_message(const rpma_rt_completion &item) noexcept override;
+	RPMA_RT_HOT inline void give_to_reader(slot_of_pool *message) noexcept;
+	__attribute__((noinline)) void keep(slot_of_pool *message) noexcept
+	{
+		unread.push_back(*from.pool, *message);
+	}
 	inline void give_back(slot_of_pool &message) noexcept;
 
 	/* ------------------------------------------------------- events --- */
 
-	inline void set_stage(stage now) noexcept;
+	inline void set_stage(stage reached) noexcept;
 	inline void on_ready() noexcept;
 	inline void on_closed(const rpma_rt_completion &item) noexcept;
 	void on_writable() noexcept
 	{
-		is_refused = false;
+		now.is_refused = false;
 		if (post_chain() && drains_later)
 			(void)drain(*std::exchange(drains_later, std::nullopt));
 		go_on();
@@ -633,7 +785,7 @@ struct conn_core final : counted<conn_core>, member {
 	void on_item(const rpma_rt_completion &item) noexcept override
 	{
 		if (item.flags & RPMA_RT_C_LEASE) {
-			on_message(item);
+			give_to_reader(access::slot_of(*from.pool, item));
 		} else if (item.kind == RPMA_RT_COMPLETION) {
 			on_completion(item);
 		} else if (item.kind == RPMA_RT_EVENT) {
@@ -654,7 +806,12 @@ inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 	if (!core)
 		return core;
 	core->slots.reset(new (std::nothrow) slot[count]);
-	if (!core->slots)
+	/* also for leases of a turn that go back at the end */
+	const uint32_t places = std::bit_ceil(2 * count);
+	core->given.reset(new (std::nothrow) rpma_rt_lease *[places]);
+	core->sends.reset(new (std::nothrow) sent[places]);
+	core->mask = places - 1;
+	if (!core->slots || !core->given || !core->sends)
 		return {};
 	core->loop = loop;
 	core->rt = loop->rt;
@@ -662,7 +819,12 @@ inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 	core->from = from;
 	if (from.pool)
 		std::construct_at(std::addressof(core->stock), from.pool);
-	core->slot_count = core->free_count = count;
+	core->has_messages = bool(from.pool);
+	if (from.pool) {
+		core->memory_ = from.pool->memory();
+		core->stride_ = from.pool->stride();
+	}
+	core->slot_count = core->given_limit = count;
 	for (uint32_t i = 0; i < count; i++)
 		core->slots[i].next = i + 1;
 	return core;
@@ -697,11 +859,10 @@ inline result<ref<conn_core>> conn_core::make_alone(const ref<runtime_core> &rt,
 	return core;
 }
 
-inline op::~op()
+/* The slot keeps the lease until the device has done with the bytes. */
+inline void op::leave_slot() noexcept
 {
-	/* the slot keeps the lease until the device has done with the bytes */
-	if (state_ == POSTED)
-		conn_->slots[slot_].awaiting = nullptr;
+	conn_->slots[slot_].awaiting = nullptr;
 }
 
 inline bool op::start(rpma_rt_wr *wrs, lease *leases, uint32_t count) noexcept
@@ -727,12 +888,12 @@ public:
 
 	bool start() noexcept
 	{
-		if (conn_->is >= until_ || conn_->alone)
+		if (conn_->now.is >= until_ || conn_->alone)
 			return false;
 		conn_->watches.push_back(*this);
 		return true;
 	}
-	bool succeeded() const noexcept { return conn_->is == until_; }
+	bool succeeded() const noexcept { return conn_->now.is == until_; }
 
 protected:
 	friend struct conn_core;
@@ -740,16 +901,16 @@ protected:
 	conn_core::stage until_;
 };
 
-inline void conn_core::set_stage(stage now) noexcept
+inline void conn_core::set_stage(stage reached) noexcept
 {
 	link *w = &watches.first();
 
-	is = now;
+	now.is = reached;
 	/* a complete watch may take others back: from the beginning again */
 	while (w != &watches) {
 		auto &first = static_cast<watch &>(*w);
 
-		if (is < first.until_) {
+		if (reached < first.until_) {
 			w = &w->next();
 			continue;
 		}
@@ -765,7 +926,7 @@ public:
 	using awaitable::awaitable;
 	result<void> finish() noexcept
 	{
-		if (conn_->is == conn_core::CLOSED)
+		if (conn_->now.is == conn_core::CLOSED)
 			return conn_->why_closed();
 		return {};
 	}
@@ -800,36 +961,34 @@ public:
 class receiving : public awaitable<receiving>
 {
 public:
-	explicit receiving(ref<conn_core> conn) noexcept
-	    : conn_(std::move(conn))
+	RPMA_RT_HOT explicit receiving(const ref<conn_core> &conn) noexcept
+	    : conn_(conn)
 	{
 	}
 	receiving(receiving &&) noexcept = default;
-	~receiving()
+	RPMA_RT_HOT ~receiving()
 	{
-		if (message_) /* not taken: the next message again */
+		if (message_) [[unlikely]] /* not taken: the next again */
 			conn_->give_back(*message_);
 	}
-	bool start() noexcept
+	RPMA_RT_HOT bool start() noexcept
 	{
 		if (!conn_->unread.is_empty()) {
 			message_ = conn_->unread.pop_front(*conn_->from.pool);
 			return false;
 		}
-		if (conn_->is == conn_core::CLOSED || !can_wait())
+		if (!conn_->has_messages) [[unlikely]]
 			return false;
-		conn_->readers.push_back(*this);
+		conn_->readers.push_new(*this);
 		return true;
 	}
-	result<message> finish() noexcept
+	RPMA_RT_HOT result<message> finish() noexcept
 	{
-		if (message_)
+		if (message_) [[likely]]
 			return access::make<message>(
 				std::exchange(message_, nullptr),
 				conn_->stock.take());
-		if (!can_wait())
-			return error::call(RPMA_E_NOSUPP);
-		return conn_->why_closed();
+		return why();
 	}
 	bool succeeded() const noexcept { return message_ != nullptr; }
 	/* Returns a future of the message, without a loop. */
@@ -848,9 +1007,12 @@ public:
 
 private:
 	friend struct conn_core;
-	bool can_wait() const noexcept
+	/* Returns why there is no message. */
+	RPMA_RT_COLD error why() const noexcept
 	{
-		return conn_->from.pool && !conn_->alone;
+		return conn_->from.pool && !conn_->alone
+			       ? conn_->why_closed()
+			       : error::call(RPMA_E_NOSUPP);
 	}
 	ref<conn_core> conn_;
 	slot_of_pool *message_ = nullptr;
@@ -860,54 +1022,75 @@ private:
 class giving : public awaitable<giving, op>
 {
 public:
-	giving(const ref<conn_core> &conn, lease &&buffer,
-	       uint32_t flags) noexcept
-	    : awaitable(conn)
+	RPMA_RT_HOT giving(const ref<conn_core> &conn, lease &&buffer,
+			   uint32_t flags) noexcept
 	{
-		if (conn->alone) {
-			state_ = COMPLETE;
-			why_ = conn->hand(buffer, flags);
-			if (why_)
-				leases_of_[0] = std::move(buffer);
-			else /* the send keeps the slot */
-				buffer.give_back();
-			return;
-		}
-		if (buffer && conn->line.is_empty() && conn->may_chain() &&
-		    (flags & ~FLAGS) == 0) {
-			conn->chain(std::move(buffer), flags);
-			state_ = COMPLETE;
-			return;
-		}
-		leases_of_[0] = std::move(buffer);
-		slot_ = flags;
-		is_given_ = true;
+		if (buffer && conn->may_chain_at_once() &&
+		    (flags & ~FLAGS) == 0) [[likely]]
+			conn->chain(&access::take_slot(buffer)->raw, flags);
+		else
+			begin(conn, std::move(buffer), flags);
 	}
-	giving(giving &&) noexcept = default;
-	bool await_ready() const noexcept { return state_ == COMPLETE; }
+	giving(giving &&other) noexcept : awaitable(std::move(other))
+	{
+		if (!conn_)
+			return;
+		std::construct_at(&buffer_, std::move(other.buffer_));
+		std::destroy_at(&other.buffer_);
+	}
+	RPMA_RT_HOT ~giving()
+	{
+		if (conn_) [[unlikely]]
+			std::destroy_at(&buffer_);
+	}
+	RPMA_RT_HOT bool await_ready() const noexcept { return !conn_; }
 	bool start() noexcept
 	{
-		if (state_ == COMPLETE)
+		if (!conn_ || state_ == COMPLETE)
 			return false;
-		if (!leases_of_[0] || (slot_ & ~FLAGS) != 0)
+		if (!buffer_ || (slot_ & ~FLAGS) != 0)
 			return conn_core::refuse(
 				       *this,
 				       error::not_posted(RPMA_E_INVAL)) !=
 			       conn_core::NO;
-		return op::start(nullptr, leases_of_.data(), 1);
+		return op::start(nullptr, &buffer_, 1);
 	}
-	outcome<1> finish() noexcept { return {why_, std::move(leases_of_)}; }
+	RPMA_RT_HOT outcome<1> finish() noexcept
+	{
+		if (!conn_) [[likely]]
+			return error();
+		return {why_, {std::move(buffer_)}};
+	}
 	/* Returns the outcome, without a loop: posted, or refused, already. */
 	outcome<1> wait() noexcept
 	{
-		if (!conn_->alone)
+		if (!conn_ || !conn_->alone)
 			return error::call(RPMA_E_NOSUPP);
 		return finish();
 	}
 
 private:
 	static constexpr uint32_t FLAGS = RPMA_RT_F_FENCE | RPMA_RT_F_SOLICITED;
-	std::array<lease, 1> leases_of_;
+	/* Keeps what start() needs; without a loop posts the send. */
+	RPMA_RT_COLD void begin(const ref<conn_core> &conn, lease &&buffer,
+				uint32_t flags) noexcept
+	{
+		conn_ = conn;
+		std::construct_at(&buffer_, std::move(buffer));
+		slot_ = flags;
+		state_ = IDLE;
+		if (!conn->alone)
+			return;
+		state_ = COMPLETE;
+		why_ = conn->hand(buffer_, flags);
+		if (!why_) /* the send keeps the slot */
+			buffer_.give_back();
+	}
+	/* There is a buffer if conn_ is set: the chain did not take the send at
+	 * once. */
+	union {
+		lease buffer_;
+	};
 };
 
 inline void chain_link::post() noexcept
@@ -920,15 +1103,21 @@ inline void chain_link::end() noexcept
 	conn->end_chain();
 }
 
+inline void done_link::give_back() noexcept
+{
+	conn->give_back_done();
+}
+
 inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
 {
-	slot_of_pool *message = access::slot_of(*from.pool, item);
+	give_to_reader(access::usual_slot_of(*from.pool, item));
+}
 
-	if (!message)
-		return;
+inline void conn_core::give_to_reader(slot_of_pool *message) noexcept
+{
 	/* no message is unread while a reader waits */
-	if (loop->has_ended || readers.is_empty()) {
-		unread.push_back(*from.pool, *message);
+	if (loop->has_ended || readers.is_empty()) [[unlikely]] {
+		keep(message);
 		return;
 	}
 	auto &next = readers.take_first<receiving>();
@@ -957,10 +1146,9 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 	unlink();
 	pending.unlink();
 	reason = item.status;
-	is = CLOSED;
-	in_chained.unlink();
-	count_off();
-	chain_count = chain_left = 0;
+	now.is = CLOSED;
+	has_messages = false;
+	forget_given();
 	for (uint32_t i = 0; i < slot_count; i++)
 		slots[i].buffer.give_back();
 	while (!line.is_empty()) {
@@ -1128,7 +1316,10 @@ public:
 
 	/* co_await, wait(): result<message>, the next message. begin(): a
 	 * future of the message. RPMA_E_NOSUPP: there is no pool. */
-	auto receive() const noexcept { return detail::receiving(core_); }
+	RPMA_RT_HOT auto receive() const noexcept
+	{
+		return detail::receiving(core_);
+	}
 	/* Posts a receive into memory of the program, without a loop and
 	 * without messages. */
 	result<posted<>> receive_raw(rpma_mr_local *dst, size_t offset,
@@ -1165,7 +1356,7 @@ public:
 	 * turn. wait(): posted at once, RPMA_E_AGAIN without room. A refused
 	 * send leaves the lease in slot(). flags: RPMA_RT_F_FENCE,
 	 * _SOLICITED. */
-	auto give(lease &&buffer, uint32_t flags = 0) const noexcept
+	RPMA_RT_HOT auto give(lease &&buffer, uint32_t flags = 0) const noexcept
 	{
 		return detail::giving(core_, std::move(buffer), flags);
 	}
@@ -1383,7 +1574,7 @@ public:
 			return why_;
 		if (conn_->alone)
 			return error::call(RPMA_E_NOSUPP);
-		if (conn_->is == conn_core::CLOSED)
+		if (conn_->now.is == conn_core::CLOSED)
 			return conn_->why_closed();
 		return std::move(made_);
 	}

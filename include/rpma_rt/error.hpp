@@ -17,6 +17,11 @@
 #include <string>
 #include <utility>
 
+/* Functions of each message, which compilers would call for their size; and
+ * functions that would make the former large. */
+#define RPMA_RT_HOT  __attribute__((always_inline))
+#define RPMA_RT_COLD __attribute__((noinline, cold))
+
 namespace rpma::rt
 {
 
@@ -72,32 +77,32 @@ public:
 							   : errc::failed,
 			item.status, RPMA_RT_E_FAILED};
 	}
-	explicit operator bool() const noexcept { return what_ != errc::none; }
-	errc what() const noexcept { return what_; }
+	explicit operator bool() const noexcept { return word_ != 0; }
+	errc what() const noexcept { return static_cast<errc>(word_ & 0xff); }
 	/* Returns RPMA_E_*, RPMA_RT_E_*; 0 without an error. */
-	int code() const noexcept { return code_; }
+	int code() const noexcept { return static_cast<int>(word_ >> 32); }
 	ibv_wc_status status() const noexcept
 	{
-		return what_ == errc::failed || what_ == errc::unknown
-			       ? static_cast<ibv_wc_status>(detail_)
+		return what() == errc::failed || what() == errc::unknown
+			       ? static_cast<ibv_wc_status>(detail())
 			       : IBV_WC_SUCCESS;
 	}
 	rpma_rt_reason reason() const noexcept
 	{
-		return what_ == errc::closed
-			       ? static_cast<rpma_rt_reason>(detail_)
+		return what() == errc::closed
+			       ? static_cast<rpma_rt_reason>(detail())
 			       : RPMA_RT_REASON_LOCAL;
 	}
 	std::string text() const
 	{
-		switch (what_) {
+		switch (what()) {
 		case errc::none:
 			return "no error";
 		case errc::call:
-			return rpma_rt_err_2str(code_);
+			return rpma_rt_err_2str(code());
 		case errc::not_posted:
 			return std::string("not posted: ") +
-			       rpma_rt_err_2str(code_);
+			       rpma_rt_err_2str(code());
 		case errc::failed:
 			return std::string("failed: ") +
 			       rpma_rt_status_2str(status());
@@ -116,12 +121,17 @@ public:
 
 private:
 	error(errc what, uint8_t detail, int code) noexcept
-	    : what_(what), detail_(detail), code_(code)
+	    : word_(uint64_t(static_cast<uint32_t>(code)) << 32 |
+		    uint32_t(detail) << 8 | static_cast<uint8_t>(what))
 	{
 	}
-	errc what_ = errc::none;
-	uint8_t detail_ = 0;
-	int code_ = 0;
+	uint8_t detail() const noexcept
+	{
+		return static_cast<uint8_t>(word_ >> 8);
+	}
+	/* what, detail and code from below: a word is written and copied
+	 * without a stall between bytes and words; 0: no error */
+	uint64_t word_ = 0;
 };
 
 /*

@@ -108,6 +108,7 @@ struct listener_core final : counted<listener_core>, member {
 		unlink();
 		put();
 	}
+	void on_message(const rpma_rt_completion &) noexcept override {}
 	void on_item(const rpma_rt_completion &item) noexcept override
 	{
 		switch (rpma_rt_completion_event(&item)) {
@@ -183,7 +184,7 @@ inline void listener_core::give(conn_core &conn) noexcept
 
 inline void listener_core::give_back(ref<conn_core> conn) noexcept
 {
-	if (conn->is == conn_core::CLOSED)
+	if (conn->now.is == conn_core::CLOSED)
 		return;
 	if (is_over || !raw) {
 		conn->close();

@@ -55,11 +55,30 @@ namespace detail
 class member : public link
 {
 public:
+	/* item: a message without immediate data */
+	virtual void on_message(const rpma_rt_completion &item) noexcept = 0;
+	/* item: any other item */
 	virtual void on_item(const rpma_rt_completion &item) noexcept = 0;
 	virtual void close() noexcept = 0;
+	/* Begins to fetch the bytes of a message into the cache, also for
+	 * writing. */
+	RPMA_RT_HOT void prefetch(const rpma_rt_completion &item) const noexcept
+	{
+		const auto *at =
+			memory_ + rpma_rt_completion_slot(&item) * stride_;
+
+#ifdef __x86_64__
+		__asm__ volatile("prefetchw %0" : : "m"(*at));
+#else
+		__builtin_prefetch(at, 1);
+#endif
+	}
 
 protected:
 	~member() = default;
+	/* of the messages' pool: the first slot, and from slot to slot */
+	const char *memory_ = nullptr;
+	size_t stride_ = 0;
 };
 
 /* Sends to be posted at the end of a turn, or posted sends without a completion
@@ -123,6 +142,9 @@ protected:
 };
 
 struct loop_core : counted<loop_core> {
+	/* the most sends that a connection posts at once */
+	static constexpr uint32_t CHAIN = 32;
+
 	ref<runtime_core> rt;
 	rpma_rt_queue *queue = nullptr;
 	std::unique_ptr<grave> place = std::make_unique<grave>();
@@ -148,6 +170,9 @@ struct loop_core : counted<loop_core> {
 	/* the loop runs a poller, and is no shard */
 	bool ends_chains = false;
 	uint32_t unended_turns = 0;
+	/* work requests for the sends of chains, zeroed but for the fields that
+	 * conn_core::prepare() writes */
+	rpma_rt_wr sends[CHAIN]{};
 	timer_heap timers;
 	/* Items of no connection. While an item is not taken, the queue keeps
 	 * further items: there is room for a batch, and for the items that
@@ -200,19 +225,27 @@ struct loop_core : counted<loop_core> {
 	/* Handles an item that was taken from the queue. */
 	void handle(const rpma_rt_completion &item) noexcept
 	{
-		if (item.kind != RPMA_RT_MESSAGE && item.user)
+		constexpr auto usual = RPMA_RT_C_LEASE | RPMA_RT_C_WITH_IMM;
+
+		if ((item.flags & usual) == RPMA_RT_C_LEASE) [[likely]]
+			static_cast<member *>(item.user)->on_message(item);
+		else if (item.kind != RPMA_RT_MESSAGE && item.user)
 			static_cast<member *>(item.user)->on_item(item);
 		else
 			give(item);
 	}
 	/* Resumes a waiter that an item has made complete: at once, where no
 	 * other waiter is ready. */
-	void go_on(waiter &next) noexcept
+	RPMA_RT_HOT void go_on(waiter &next) noexcept
 	{
-		if (!is_left && ctx.ready.is_empty())
+		if (!is_left && ctx.ready.is_empty()) [[likely]]
 			next.go_on();
 		else
-			next.complete();
+			go_on_later(next);
+	}
+	RPMA_RT_COLD static void go_on_later(waiter &next) noexcept
+	{
+		next.complete();
 	}
 	/* Called before each look at the queue. */
 	void keep_items(bool keeps) noexcept
@@ -393,9 +426,15 @@ struct loop_core : counted<loop_core> {
 		if (below)
 			return below->run(may_sleep(timeout_ms));
 		got = take(batch, timeout_ms);
+		/* at once, as far as the memory is with other CPUs */
+		for (int i = 0; i < got; i++) {
+			if (batch[i].flags & RPMA_RT_C_LEASE) [[likely]]
+				static_cast<const member *>(batch[i].user)
+					->prefetch(batch[i]);
+		}
 		for (int i = 0; i < got; i++) {
 			handle(batch[i]);
-			if (!is_left && !ctx.is_idle())
+			if (!ctx.is_idle() && !is_left) [[unlikely]]
 				running.run();
 		}
 		return got;
@@ -408,6 +447,7 @@ struct loop_core : counted<loop_core> {
 			end_chains();
 		while (!chained.is_empty())
 			chained.take_first<detail::chained>().post();
+		(void)ctx.give_back();
 	}
 	/* Ends chains of sends, so that the leases go back. */
 	void end_chains() noexcept
@@ -680,7 +720,7 @@ public:
 			return false;
 		}
 		/* succeeds only where no other waits */
-		int ret = rpma_rt_pool_take(pool_->raw, &slot);
+		int ret = pool_->take(slot);
 		if (ret == RPMA_E_AGAIN)
 			loop_->end_chains();
 		if (ret != RPMA_E_AGAIN) {
@@ -904,6 +944,7 @@ inline void loop_core::drain() noexcept
 			return;
 		for (int i = 0; i < got; i++)
 			handle(batch[i]);
+		(void)ctx.give_back();
 	}
 }
 

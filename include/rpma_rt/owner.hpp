@@ -65,13 +65,13 @@ public:
 		r.object_ = object;
 		return r;
 	}
-	explicit ref(T *object) noexcept : object_(object)
+	RPMA_RT_HOT explicit ref(T *object) noexcept : object_(object)
 	{
 		if (object_)
 			object_->get();
 	}
-	ref(const ref &other) noexcept : ref(other.object_) {}
-	ref(ref &&other) noexcept
+	RPMA_RT_HOT ref(const ref &other) noexcept : ref(other.object_) {}
+	RPMA_RT_HOT ref(ref &&other) noexcept
 	    : object_(std::exchange(other.object_, nullptr))
 	{
 	}
@@ -80,7 +80,7 @@ public:
 		std::swap(object_, other.object_);
 		return *this;
 	}
-	~ref()
+	RPMA_RT_HOT ~ref()
 	{
 		if (object_)
 			object_->put();
@@ -122,22 +122,22 @@ private:
 template <typename T> class counted
 {
 public:
-	void get() noexcept { add(1); }
-	void put() noexcept
+	RPMA_RT_HOT void get() noexcept { add(1); }
+	RPMA_RT_HOT void put() noexcept
 	{
-		if (add(UINT32_MAX) == 1)
-			delete static_cast<T *>(this);
+		if (add(UINT32_MAX) == 1) [[unlikely]]
+			destroy();
 	}
 
 	/* Called before other threads know the object. */
 	void set_any_thread() noexcept { is_any_thread_ = true; }
 
 private:
-	uint32_t add(uint32_t count) noexcept
+	RPMA_RT_HOT uint32_t add(uint32_t count) noexcept
 	{
 		/* acq_rel: pairs with itself: the thread that frees the object
 		 * has seen what other threads did */
-		if (is_any_thread_)
+		if (is_any_thread_) [[unlikely]]
 			return refs_.fetch_add(count,
 					       std::memory_order_acq_rel);
 		/* relaxed, both: no other thread has a reference */
@@ -145,6 +145,7 @@ private:
 		refs_.store(is + count, std::memory_order_relaxed);
 		return is;
 	}
+	RPMA_RT_COLD void destroy() noexcept { delete static_cast<T *>(this); }
 	std::atomic<uint32_t> refs_{1};
 	bool is_any_thread_ = false;
 };
@@ -218,24 +219,43 @@ struct memory_core : shared<memory_core> {
 	~memory_core() { rpma_mr_dereg(&raw); }
 };
 
+struct pool_core;
+
 /*
- * A slot of a pool. A lease has a pointer to the slot, so that a move takes few
- * instructions. A list of unread messages links slots, so that the arrival of a
- * message takes no memory.
+ * A slot of a pool, in a line of the cache. A lease is a pointer to the slot,
+ * so that a move takes few instructions. A list of unread messages links slots,
+ * so that the arrival of a message takes no memory.
  */
-struct slot_of_pool {
-	rpma_rt_lease raw;
+struct alignas(64) slot_of_pool {
+	rpma_rt_lease raw{};		 /* as of the last lease */
 	uint32_t next;			 /* slot of the next message */
 	uint32_t imm;			 /* of a message */
 	std::atomic<uint32_t> others{0}; /* leases besides the first */
 	bool has_imm = false;
 
+	/* Returns the slot of a lease that is the slot's raw. */
+	RPMA_RT_HOT static slot_of_pool *of(rpma_rt_lease *raw) noexcept
+	{
+		return reinterpret_cast<slot_of_pool *>(raw);
+	}
+	RPMA_RT_HOT static const slot_of_pool *
+	of(const rpma_rt_lease *raw) noexcept
+	{
+		return reinterpret_cast<const slot_of_pool *>(raw);
+	}
+	/* Returns the pool of a slot that has had a lease; see
+	 * pool_core::table. */
+	pool_core &pool() noexcept
+	{
+		return *static_cast<pool_core *>(
+			(this - raw.slot - 1)->raw.data);
+	}
 	/* Counts a lease less; returns true for the last lease. */
 	bool is_last() noexcept
 	{
 		/* acquire, acq_rel: pairs with the acq_rel of the other leases,
 		 * whose holders have done with the bytes */
-		if (others.load(std::memory_order_acquire) == 0)
+		if (others.load(std::memory_order_acquire) == 0) [[likely]]
 			return true;
 		if (others.fetch_sub(1, std::memory_order_acq_rel) != 0)
 			return false;
@@ -251,17 +271,55 @@ struct slot_of_pool {
 	}
 };
 
+static_assert(offsetof(slot_of_pool, raw) == 0 &&
+	      std::is_standard_layout_v<slot_of_pool>);
+
 struct pool_core : shared<pool_core> {
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	rpma_rt_pool *raw = nullptr;
-	std::unique_ptr<slot_of_pool[]> slots;
+	/* the element in front of the slots leads to the pool */
+	std::unique_ptr<slot_of_pool[]> table;
+	slot_of_pool *slots = nullptr;
 	uint32_t receives = 0; /* slots for receives */
 	/* slots of given sends that have no completion so far */
 	std::atomic<uint32_t> in_chains{0};
 	slot_line line; /* coroutines that wait for a slot */
 	std::unique_ptr<grave> place = std::make_unique<grave>();
 
+	/* Takes a slot, also a slot whose send is complete. */
+	int take(rpma_rt_lease &lease) noexcept
+	{
+		int ret = rpma_rt_pool_take(raw, &lease);
+
+		if (ret == RPMA_E_AGAIN && here && here->give_back())
+			ret = rpma_rt_pool_take(raw, &lease);
+		return ret;
+	}
+	const char *memory() const noexcept
+	{
+		return static_cast<const char *>(slots[0].raw.data);
+	}
+	/* Returns the bytes from a slot to the next. */
+	size_t stride() const noexcept { return table[2].raw.offset; }
+	/* Writes the fields that all leases of a slot have in common. Takes
+	 * each slot for a moment: no other object uses the pool yet. */
+	void write_slots(uint32_t count) noexcept
+	{
+		rpma_rt_lease one;
+		uint32_t last = 0; /* in a list of slots by next */
+		uint32_t i;
+
+		for (i = 0; i < count && rpma_rt_pool_take(raw, &one) == 0;
+		     i++) {
+			slots[one.slot].raw = one;
+			slots[one.slot].next = last;
+			last = one.slot;
+		}
+		/* in reverse: the lists are in the former order */
+		for (; i > 0; i--, last = slots[last].next)
+			(void)rpma_rt_lease_release(&slots[last].raw);
+	}
 	~pool_core()
 	{
 		line.end();
@@ -272,6 +330,15 @@ struct pool_core : shared<pool_core> {
 		rt->keep_busy(std::move(place));
 	}
 };
+
+/* Ends a lease, which had a reference to the pool. */
+__attribute__((noinline)) inline void drop(slot_of_pool &slot) noexcept
+{
+	auto &pool = slot.pool(); /* another thread may have the slot at once */
+
+	slot.end_lease();
+	pool.put();
+}
 
 /* References to a pool that a thread has in stock: messages take and return
  * references without an atomic operation. */
@@ -289,26 +356,35 @@ public:
 		if (count_ > 0)
 			pool_->put(count_);
 	}
-	ref<pool_core> take() noexcept
+	RPMA_RT_HOT ref<pool_core> take() noexcept
 	{
-		if (count_ == 0) {
-			pool_->get(EACH);
-			count_ = EACH;
-		}
+		if (count_ == 0) [[unlikely]]
+			refill();
 		count_--;
 		return ref<pool_core>::adopt(pool_.get());
 	}
-	/* Takes a reference to any pool. */
-	void put(ref<pool_core> one) noexcept
+	/* Takes references to the pool. */
+	void put(uint32_t count) noexcept
 	{
-		if (one.get() != pool_.get() || count_ >= 2 * EACH)
+		count_ += count;
+		if (count_ <= 4 * EACH)
 			return;
-		(void)one.release();
-		count_++;
+		pool_->put(count_ - 2 * EACH);
+		count_ = 2 * EACH;
+	}
+	/* Returns the pool, or nullptr. */
+	const rpma_rt_pool *pool() const noexcept
+	{
+		return pool_ ? pool_->raw : nullptr;
 	}
 
 private:
 	static constexpr uint32_t EACH = 64;
+	RPMA_RT_COLD void refill() noexcept
+	{
+		pool_->get(EACH);
+		count_ = EACH;
+	}
 	ref<pool_core> pool_;
 	uint32_t count_ = 0;
 };
@@ -535,23 +611,23 @@ class lease
 {
 public:
 	lease() = default;
-	lease(lease &&other) noexcept
-	    : slot_(std::exchange(other.slot_, nullptr)),
-	      pool_(std::move(other.pool_))
+	RPMA_RT_HOT lease(lease &&other) noexcept
+	    : slot_(std::exchange(other.slot_, nullptr))
 	{
 	}
-	lease &operator=(lease &&other) noexcept
+	RPMA_RT_HOT lease &operator=(lease &&other) noexcept
 	{
-		lease former(std::move(*this));
+		auto *former = std::exchange(
+			slot_, std::exchange(other.slot_, nullptr));
 
-		slot_ = std::exchange(other.slot_, nullptr);
-		pool_ = std::move(other.pool_);
+		if (former)
+			detail::drop(*former);
 		return *this;
 	}
-	~lease()
+	RPMA_RT_HOT ~lease()
 	{
-		if (slot_)
-			slot_->end_lease();
+		if (slot_) [[unlikely]]
+			detail::drop(*slot_);
 	}
 	explicit operator bool() const noexcept { return slot_ != nullptr; }
 	void give_back() noexcept { *this = lease(); }
@@ -559,9 +635,12 @@ public:
 	 * connection. The bytes do not change while several leases exist. */
 	lease share() const noexcept
 	{
-		if (slot_) /* relaxed: this lease has the slot */
-			slot_->others.fetch_add(1, std::memory_order_relaxed);
-		return lease(slot_, detail::ref<detail::pool_core>(pool_));
+		if (!slot_)
+			return {};
+		/* relaxed: this lease has the slot */
+		slot_->others.fetch_add(1, std::memory_order_relaxed);
+		return lease(slot_,
+			     detail::ref<detail::pool_core>(&slot_->pool()));
 	}
 	std::byte *data() const noexcept
 	{
@@ -619,13 +698,14 @@ public:
 
 protected:
 	friend detail::access;
-	lease(detail::slot_of_pool *slot,
-	      detail::ref<detail::pool_core> &&pool) noexcept
-	    : slot_(slot), pool_(std::move(pool))
+	/* Takes the reference to the pool, too. */
+	RPMA_RT_HOT lease(detail::slot_of_pool *slot,
+			  detail::ref<detail::pool_core> &&pool) noexcept
+	    : slot_(slot)
 	{
+		(void)pool.release();
 	}
-	detail::slot_of_pool *slot_ = nullptr; /* of the pool */
-	detail::ref<detail::pool_core> pool_;
+	detail::slot_of_pool *slot_ = nullptr;
 };
 
 template <typename T> class next_future;
@@ -733,59 +813,44 @@ struct access {
 		return owner.core_;
 	}
 	template <typename L>
-	static L make(slot_of_pool *slot, ref<pool_core> pool) noexcept
+	RPMA_RT_HOT static L make(slot_of_pool *slot,
+				  ref<pool_core> pool) noexcept
 	{
 		return L(slot, std::move(pool));
-	}
-	/* Returns the slot of a lease of C. */
-	static slot_of_pool *slot_at(pool_core &pool,
-				     const rpma_rt_lease &raw) noexcept
-	{
-		slot_of_pool *slot = &pool.slots[raw.slot];
-
-		slot->raw = raw;
-		return slot;
 	}
 	static lease make_lease(const rpma_rt_lease &raw,
 				ref<pool_core> pool) noexcept
 	{
-		auto *slot = slot_at(*pool, raw);
+		slot_of_pool *slot = &pool->slots[raw.slot];
 
+		slot->raw = raw;
 		return lease(slot, std::move(pool));
 	}
-	/* Returns the slot of a message. */
+	/* Returns the slot of a message; item has a lease. */
 	static slot_of_pool *slot_of(pool_core &pool,
 				     const rpma_rt_completion &item) noexcept
 	{
-		rpma_rt_lease raw;
+		auto *slot = &pool.slots[rpma_rt_completion_slot(&item)];
 
-		if (!rpma_rt_completion_lease(&item, &raw))
-			return nullptr;
-		auto *slot = slot_at(pool, raw);
+		(void)rpma_rt_completion_lease(&item, &slot->raw);
 		slot->has_imm = rpma_rt_completion_imm(&item, &slot->imm);
 		return slot;
 	}
-	/* Moves a lease to a place without a lease. */
-	static void put(lease &to, lease &&from) noexcept
+	/* Returns the slot of a message without immediate data. Reads no word
+	 * of the slot: the slot is seldom in the cache. */
+	RPMA_RT_HOT static slot_of_pool *
+	usual_slot_of(pool_core &pool, const rpma_rt_completion &item) noexcept
 	{
-		std::construct_at(&to, std::move(from));
+		auto *slot = &pool.slots[rpma_rt_completion_slot(&item)];
+
+		slot->raw.len = item.byte_len;
+		slot->raw.generation = rpma_rt_completion_generation(&item);
+		slot->has_imm = false;
+		return slot;
 	}
-	static pool_core *pool_of(const lease &l) noexcept
+	RPMA_RT_HOT static slot_of_pool *take_slot(lease &l) noexcept
 	{
-		return l.pool_.get();
-	}
-	static slot_of_pool *take_slot(lease &l) noexcept
-	{
-		l.pool_ = {};
 		return std::exchange(l.slot_, nullptr);
-	}
-	/* Gives a lease back; the reference to the pool goes into the stock. */
-	static void give_back(lease &l, pool_stock &stock) noexcept
-	{
-		if (!l.slot_)
-			return;
-		std::exchange(l.slot_, nullptr)->end_lease();
-		stock.put(std::move(l.pool_));
 	}
 	template <typename T>
 	static result<next_future<T>> ask(const ref<runtime_core> &rt,
@@ -912,9 +977,14 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 		return error::call(ret);
 	uint32_t count = detail::effective(cfg, &rpma_rt_pool_cfg::count,
 					   rpma_rt_pool_cfg_init);
-	made.core_->slots.reset(new (std::nothrow) detail::slot_of_pool[count]);
-	if (!made.core_->slots)
+	auto &core = *made.core_;
+	/* table[2]: also where there is a single slot */
+	core.table.reset(new (std::nothrow) detail::slot_of_pool[count + 2]);
+	if (!core.table)
 		return error::call(RPMA_E_NOMEM);
+	core.table[0].raw.data = &core;
+	core.slots = &core.table[1];
+	core.write_slots(count);
 	if (cfg.sends == 0) /* as in rpma_rt/pool.h */
 		cfg.sends = count / 2;
 	made.core_->receives =
@@ -925,7 +995,7 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 inline result<lease> pool::take() const
 {
 	rpma_rt_lease raw;
-	int ret = rpma_rt_pool_take(core_->raw, &raw);
+	int ret = core_->take(raw);
 
 	if (ret < 0)
 		return error::call(ret);

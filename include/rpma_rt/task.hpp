@@ -30,20 +30,22 @@ namespace detail
 class link
 {
 public:
-	link() noexcept = default;
-	link(const link &) noexcept {}
+	link() noexcept : next_(this), prev_(this) {}
+	link(const link &) noexcept : link() {}
 	link &operator=(const link &) noexcept { return *this; }
-	~link()
+	RPMA_RT_HOT ~link()
 	{
-		if (is_linked())
+		if (is_linked()) [[unlikely]]
 			unlink();
 	}
 	bool is_linked() const noexcept { return next_ != this; }
 	void unlink() noexcept
 	{
+		if (!is_linked())
+			return;
 		prev_->next_ = next_;
 		next_->prev_ = prev_;
-		next_ = prev_ = this;
+		next_ = this;
 	}
 	/* The functions from here on are for the head of a list. */
 	bool is_empty() const noexcept { return next_ == this; }
@@ -52,24 +54,39 @@ public:
 	/* Takes the first element, which is a T, out of the list. */
 	template <typename T> T &take_first() noexcept
 	{
-		auto &taken = static_cast<T &>(*next_);
+		link *taken = next_;
 
-		taken.unlink();
-		return taken;
+		next_ = taken->next_;
+		next_->prev_ = this;
+		taken->next_ = taken;
+		return static_cast<T &>(*taken);
 	}
 	void push_back(link &element) noexcept
 	{
 		element.unlink();
+		push_new(element);
+	}
+	/* Appends an element that is in no list. */
+	RPMA_RT_HOT void push_new(link &element) noexcept
+	{
+		link *const last = prev_;
+
 		element.next_ = this;
-		element.prev_ = prev_;
-		prev_->next_ = &element;
+		element.prev_ = last;
+		last->next_ = &element;
 		prev_ = &element;
 	}
 	void push_front(link &element) noexcept { next_->push_back(element); }
 
+protected:
+	/* Makes an element that is never the head of a list. */
+	struct no_head {
+	};
+	RPMA_RT_HOT explicit link(no_head) noexcept : next_(this) {}
+
 private:
-	link *next_ = this;
-	link *prev_ = this;
+	link *next_;
+	link *prev_; /* of an element in no list: not used */
 };
 
 class waiter;
@@ -86,17 +103,38 @@ protected:
 
 class mailbox;
 
+/* Leases whose sends are complete, which go back together. */
+class finished : public link
+{
+public:
+	virtual void give_back() noexcept = 0;
+
+protected:
+	~finished() = default;
+};
+
 /* A thread that runs coroutines. Coroutines in ready go on; coroutines in
  * leaving go to another loop, when all calls that led to the suspension have
- * returned. */
+ * returned. Leases in done go back at the end of the turn, shortly before the
+ * poller posts receives into the slots, or when a pool has no slot. */
 struct context {
 	link ready;
 	link leaving;
+	link done;
 	std::shared_ptr<mailbox> mail; /* names the loop, also a dead loop */
 
 	bool is_idle() noexcept
 	{
 		return ready.is_empty() && leaving.is_empty();
+	}
+	/* Returns whether there were leases. */
+	bool give_back() noexcept
+	{
+		const bool has_some = !done.is_empty();
+
+		while (!done.is_empty())
+			done.take_first<finished>().give_back();
+		return has_some;
 	}
 };
 
@@ -114,7 +152,7 @@ inline constinit thread_local context *here = nullptr;
 class waiter : public link
 {
 public:
-	waiter() noexcept = default;
+	RPMA_RT_HOT waiter() noexcept : link(no_head()) {}
 	std::coroutine_handle<> handle;
 	group *in = nullptr;
 
@@ -129,9 +167,9 @@ public:
 			go_on();
 	}
 	/* Resumes the coroutine. No other coroutine is on the stack. */
-	void go_on() noexcept
+	RPMA_RT_HOT void go_on() noexcept
 	{
-		if (in)
+		if (in) [[unlikely]]
 			in->on_complete(*this);
 		else
 			handle.resume();
@@ -172,16 +210,20 @@ public:
 	awaitable(awaitable &&) noexcept = default;
 	bool await_ready() const noexcept { return false; }
 	template <typename P>
-	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
+	RPMA_RT_HOT bool
+	await_suspend(std::coroutine_handle<P> awaiting) noexcept
 	{
 		this->handle = awaiting;
 		pass(static_cast<D &>(*this), absence_of(awaiting));
 		return static_cast<D *>(this)->start();
 	}
-	auto await_resume() { return static_cast<D *>(this)->finish(); }
+	RPMA_RT_HOT auto await_resume()
+	{
+		return static_cast<D *>(this)->finish();
+	}
 
 protected:
-	~awaitable() = default;
+	RPMA_RT_HOT ~awaitable() = default;
 };
 
 /* Returns ok() of a value that has ok(), otherwise true. */

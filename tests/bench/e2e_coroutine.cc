@@ -136,7 +136,7 @@ void connect(half &h)
 	auto &port = common->ports[thread->number + (servers == 0)];
 
 	h.with.cfg.sq_size = 2 * common->all->depth + 16;
-	h.with.cfg.rq_size = 2 * common->all->depth;
+	h.with.cfg.rq_size = common->all->depth; /* as many as others post */
 	if (servers > 0) {
 		h.listener.emplace(must(h.loop.listen(address(), "0", h.with)));
 		/* release: to the client, which connects */

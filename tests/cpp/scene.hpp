@@ -47,13 +47,17 @@ inline int push(rpma_rt_queue *queue, uint64_t context)
 }
 
 /* The value of a result that must be one. */
-template <typename R> auto must(R &&result, int line = __builtin_LINE())
+[[noreturn, gnu::cold]] inline void must_fail(const rt::error &why, int line)
 {
-	if (!result) {
-		fprintf(stderr, "line %d: %s\n", line,
-			result.error().text().c_str());
-		abort();
-	}
+	fprintf(stderr, "line %d: %s\n", line, why.text().c_str());
+	abort();
+}
+template <typename R>
+__attribute__((always_inline)) inline auto must(R &&result,
+						int line = __builtin_LINE())
+{
+	if (!result)
+		must_fail(result.error(), line);
 	return std::move(result).value();
 }
 
