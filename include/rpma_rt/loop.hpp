@@ -186,6 +186,10 @@ struct loop_core : counted<loop_core> {
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
+	/* items of a poll that may leave others; polls of a turn before the
+	 * sends of the turn are posted */
+	static constexpr int FULL = 32;
+	static constexpr int POLLS = 4;
 	/* rounds without work, turns with work, after which the loop ends
 	 * chains of sends */
 	static constexpr uint32_t CHAIN_ROUNDS = 256;
@@ -415,9 +419,22 @@ struct loop_core : counted<loop_core> {
 		return rpma_rt_queue_wait(queue, batch, BATCH,
 					  may_sleep(timeout_ms));
 	}
-	/* Takes items, handles each item and runs the coroutines that the item
-	 * made ready. Returns the number, or an error: no item follows. */
+	/* Takes items, also further items after a full poll, so that each post
+	 * has more sends. Returns the number, or an error: no item follows. */
 	int take_all(scope &running, int timeout_ms) noexcept
+	{
+		int got = take_some(running, timeout_ms);
+		int all = got;
+
+		for (int i = 1; i < POLLS && got >= FULL && !is_left; i++) {
+			got = take_some(running, 0);
+			all += std::max(got, 0);
+		}
+		return all;
+	}
+	/* Takes the items of a poll, handles each item and runs the coroutines
+	 * that the item made ready. Returns the number, or an error. */
+	int take_some(scope &running, int timeout_ms) noexcept
 	{
 		rpma_rt_completion batch[BATCH];
 		int got;

@@ -56,26 +56,25 @@ rt::task<void> serve(rt::connection &conn)
 	}
 }
 
-rt::task<void> ask(half &h, rt::connection &conn, uint64_t id, uint64_t number)
+rt::task<void> ask(half &h, rt::connection &conn, uint64_t id, uint64_t number,
+		   uint64_t step)
 {
 	rt::lease bytes = must(h.pool.take());
 	uint64_t begin = 0;
 
-	for (;; number += common->all->depth) {
+	for (;; number += step) {
 		bytes.resize(E2E_SIZE);
 		e2e_fill(bytes.data(), number, id);
 		if (number % E2E_EACH == 0)
 			begin = bench_now_ns();
 		auto sent = co_await conn.give(std::move(bytes));
 		CHECK(sent);
-		auto message = must(co_await conn.receive());
-
-		CHECK(message.size() == E2E_SIZE);
-		e2e_check(message.data(), number, id);
+		bytes = must(co_await conn.receive());
+		CHECK(bytes.size() == E2E_SIZE);
+		e2e_check(bytes.data(), number, id);
 		h.thread->messages++;
 		if (number % E2E_EACH == 0)
 			e2e_time(h.thread, begin);
-		bytes = std::move(message);
 	}
 }
 
@@ -180,7 +179,7 @@ static void run_coroutines(e2e *all, e2e_thread *thread)
 	e2e_begin(all, thread);
 	for (auto &conn : h.clients) {
 		for (uint32_t i = 0; i < all->depth; i++)
-			h.loop.spawn(ask(h, conn, id, i));
+			h.loop.spawn(ask(h, conn, id, i, all->depth));
 		id++;
 	}
 	while (!e2e_is_over(all, thread))

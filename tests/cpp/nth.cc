@@ -103,11 +103,18 @@ __attribute__((noinline)) void *operator new[](size_t size,
 }
 
 __attribute__((noinline)) void *operator new[](size_t size,
-					       std::align_val_t align)
+					       std::align_val_t align,
+					       const std::nothrow_t &) noexcept
 {
 	const auto unit = static_cast<size_t>(align);
-	void *memory =
-		__wrap_aligned_alloc(unit, (size + unit - 1) / unit * unit);
+
+	return __wrap_aligned_alloc(unit, (size + unit - 1) / unit * unit);
+}
+
+__attribute__((noinline)) void *operator new[](size_t size,
+					       std::align_val_t align)
+{
+	void *memory = operator new[](size, align, std::nothrow);
 
 	if (!memory)
 		throw std::bad_alloc();
