@@ -292,9 +292,19 @@ static void future_free_block(struct rt_futures *futures)
 	free(futures);
 }
 
+/* Returns zeroed memory that shares no cache line with other memory; NULL: no
+ * memory. Other blocks belong to other CPUs. */
+static void *future_alloc_apart(size_t size)
+{
+	size_t whole = (size + RT_APART - 1) / RT_APART * RT_APART;
+	void *memory = aligned_alloc(RT_APART, whole);
+
+	return memory != NULL ? memset(memory, 0, whole) : NULL;
+}
+
 static struct rt_futures *future_make(struct rt_poller *poller, uint32_t room)
 {
-	struct rt_futures *futures = calloc(1, sizeof(*futures));
+	struct rt_futures *futures = future_alloc_apart(sizeof(*futures));
 	size_t size = room * sizeof(*futures->slots);
 	uint32_t i;
 
@@ -302,9 +312,10 @@ static struct rt_futures *future_make(struct rt_poller *poller, uint32_t room)
 		return NULL;
 	futures->then = calloc(room, sizeof(*futures->then));
 	futures->waited = calloc(room, sizeof(*futures->waited));
-	futures->taken = calloc((room + RT_FUTURE_GROUP - 1) / RT_FUTURE_GROUP,
-				sizeof(*futures->taken));
-	futures->slots = aligned_alloc(RT_CACHE_LINE, size);
+	futures->taken =
+		future_alloc_apart((room + RT_FUTURE_GROUP - 1) /
+				   RT_FUTURE_GROUP * sizeof(*futures->taken));
+	futures->slots = future_alloc_apart(size);
 	/* a slot's address is part of a wr_id */
 	if (futures->then == NULL || futures->waited == NULL ||
 	    futures->taken == NULL || futures->slots == NULL ||
@@ -312,7 +323,6 @@ static struct rt_futures *future_make(struct rt_poller *poller, uint32_t room)
 		future_free_block(futures);
 		return NULL;
 	}
-	memset(futures->slots, 0, size);
 	for (i = 0; i < room; i++) {
 		futures->slots[i].of = futures;
 		rt_future_poison(&futures->slots[i]);

@@ -8,6 +8,8 @@
 
 #include "e2e_rt.h"
 
+#include <string.h>
+
 static bool post_future(struct e2e_end *end)
 {
 	while (end->recvs > 0) {
@@ -36,6 +38,17 @@ static void poll_futures(struct e2e_end *end)
 	}
 }
 
+/* Makes the handles of an end: what different threads write lies apart. */
+static struct rpma_rt_future *make_futures(uint32_t count)
+{
+	size_t size = (count * sizeof(struct rpma_rt_future) + 127) / 128 * 128;
+	struct rpma_rt_future *futures = aligned_alloc(128, size);
+
+	CHECK(futures);
+	memset(futures, 0, size);
+	return futures;
+}
+
 static void open_futures(struct e2e *e2e)
 {
 	uint32_t i;
@@ -44,9 +57,7 @@ static void open_futures(struct e2e *e2e)
 	e2e_rt_queues(e2e);
 	e2e_rt.cfg.futures = 2 * e2e->depth;
 	for (i = 0; i < 2 * e2e->conns; i++) {
-		e2e->ends[i].extra = calloc(e2e->ends[i].in_count,
-					    sizeof(struct rpma_rt_future));
-		CHECK(e2e->ends[i].extra);
+		e2e->ends[i].extra = make_futures(e2e->ends[i].in_count);
 	}
 	e2e_rt_connect(e2e, post_future);
 }
@@ -54,14 +65,20 @@ static void open_futures(struct e2e *e2e)
 static void run_futures(struct e2e *e2e, struct e2e_thread *thread)
 {
 	uint32_t i;
+	int done;
+	int got;
 
 	MUST(rpma_rt_poller_attach(e2e_rt.world.rt, thread->number));
 	e2e_begin(e2e, thread);
 	do {
 		e2e_post_all(thread, post_future);
-		while (e2e_polls_again(e2e, e2e_rt_round(thread)))
-			;
-		for (i = 0; i < thread->end_count; i++)
+		done = 0;
+		do {
+			got = e2e_rt_round(thread);
+			done += got;
+		} while (e2e_polls_again(e2e, got));
+		/* futures complete in rounds of this thread only */
+		for (i = 0; i < thread->end_count && done > 0; i++)
 			poll_futures(thread->ends[i]);
 		e2e_rt_poll(thread->form);
 	} while (!e2e_is_over(e2e, thread));
