@@ -40,12 +40,15 @@ namespace rpma::rt
  *   borrowed a queue of the program, which stays until the loop is destroyed;
  *            nothing else leads to the queue. nullptr: the loop makes a queue
  *   queue    the configuration of the queue that the loop makes
+ *   polls    how often a turn polls, after full polls, before the loop posts
+ *            given sends; larger where no other thread waits for the sends
  */
 struct loop_cfg {
 	int poller = -1;
 	std::chrono::microseconds spin{50};
 	rpma_rt_queue *borrowed = nullptr;
 	rpma_rt_queue_cfg queue = RPMA_RT_QUEUE_CFG_INIT;
+	int polls = 1;
 };
 
 namespace detail
@@ -156,6 +159,7 @@ struct loop_core : counted<loop_core> {
 	int poller = -1;
 	int fds[2] = {-1, -1}; /* of the queue and the poller */
 	std::chrono::microseconds spin{0};
+	int polls = 1;		 /* of a turn before given sends are posted */
 	clock::time_point now{}; /* as of the last look */
 	bool was_busy = false;	 /* the last turn had items */
 	bool has_new_timer = false;
@@ -186,10 +190,8 @@ struct loop_core : counted<loop_core> {
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
-	/* items of a poll that may leave others; polls of a turn before the
-	 * sends of the turn are posted */
+	/* items of a full poll, which may leave others */
 	static constexpr int FULL = 32;
-	static constexpr int POLLS = 4;
 	/* rounds without work, turns with work, after which the loop ends
 	 * chains of sends */
 	static constexpr uint32_t CHAIN_ROUNDS = 256;
@@ -419,14 +421,14 @@ struct loop_core : counted<loop_core> {
 		return rpma_rt_queue_wait(queue, batch, BATCH,
 					  may_sleep(timeout_ms));
 	}
-	/* Takes items, also further items after a full poll, so that each post
+	/* Takes items, with polls > 1 also after a full poll, so that each post
 	 * has more sends. Returns the number, or an error: no item follows. */
 	int take_all(scope &running, int timeout_ms) noexcept
 	{
 		int got = take_some(running, timeout_ms);
 		int all = got;
 
-		for (int i = 1; i < POLLS && got >= FULL && !is_left; i++) {
+		for (int i = 1; i < polls && got >= FULL && !is_left; i++) {
 			got = take_some(running, 0);
 			all += std::max(got, 0);
 		}
@@ -1086,6 +1088,7 @@ public:
 		/* limited to times that the clock can count */
 		made.core_->spin = std::clamp<std::chrono::microseconds>(
 			cfg.spin, 0us, 24h);
+		made.core_->polls = cfg.polls;
 		made.core_->queue = cfg.borrowed;
 		made.core_->is_borrowed = cfg.borrowed != nullptr;
 		made.core_->ends_chains = made.core_->poller >= 0;

@@ -107,6 +107,8 @@ half *make_half(e2e_thread *thread)
 	cfg.count = thread->end_count * common->all->depth * 8;
 	cfg.slot_size = E2E_SIZE;
 	loop.poller = static_cast<int>(thread->number);
+	/* as e2e_polls_again() */
+	loop.polls = common->all->is_two ? 1 : 4;
 	return new half{.thread = thread,
 			.pool = must(rt::pool::make(common->runtime,
 						    common->peer, cfg)),
