@@ -161,6 +161,12 @@ int lb_cm_link_established(struct lb_cm_id *id)
 	return 0;
 }
 
+static void tell_rejected(struct lb_cm_id *id, const struct lb_cm_msg *msg)
+{
+	lb_cm_event_new(id, RDMA_CM_EVENT_REJECTED, msg->reason, msg->priv,
+			LB_CM_REJ_PRIV);
+}
+
 static void receive_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	switch (id->link) {
@@ -169,8 +175,11 @@ static void receive_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 	case LB_CM_LINK_REP_SENT:
 	case LB_CM_LINK_REP_RCVD:
 		go_idle(id);
-		lb_cm_event_new(id, RDMA_CM_EVENT_REJECTED, msg->reason,
-				msg->priv, LB_CM_REJ_PRIV);
+		tell_rejected(id, msg);
+		break;
+	case LB_CM_LINK_ESTABLISHED: /* the peer left before the RTU came */
+		go_timewait(id);
+		tell_rejected(id, msg);
 		break;
 	default:
 		break;

@@ -97,6 +97,25 @@ TEST_WITH(ready__lost_DISCONNECTED, reset, reset)
 	pair_teardown(&p);
 }
 
+/* A server that has no confirmation yet, perhaps a message already, leaves:
+ * the client, which is ESTABLISHED, gets an event. */
+TEST_WITH(ready__lost_and_server_destroyed_REJECTED, reset, reset)
+{
+	struct pair p;
+
+	pair_request(&p);
+	add_rule("event:of=cm.msg_rtu,action=drop");
+	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
+	drop_qp(p.server, p.scq);
+	assert_int_equal(rdma_destroy_id(p.server), 0);
+	p.server = NULL;
+	take_status(p.cch, RDMA_CM_EVENT_REJECTED, 28);
+	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
+	take_event(p.cch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	pair_teardown(&p);
+}
+
 /* a lost disconnect: the sender gets an event for the missing answer */
 TEST_WITH(disconnect__lost_ETIMEDOUT, reset, reset)
 {
