@@ -416,6 +416,41 @@ FAKE_TEST(user__dies_meanwhile_CLOSED)
 	assert_ptr_equal(f->items[0].user, f);
 }
 
+/* A REQUEST that was never taken carries a handle, which only the drop gives
+ * back. */
+FAKE_TEST(drop_item__a_request_put)
+{
+	struct rpma_rt_conn *conn = fake_request(f);
+	struct rpma_rt_completion item = {
+		.context = (uintptr_t)conn,
+		.kind = RPMA_RT_EVENT,
+		.opcode = RPMA_RT_EVENT_CLOSED,
+	};
+
+	ok(rpma_rt_conn_ref(conn));
+	rt_conn_drop_item(&item);
+	item.opcode = RPMA_RT_EVENT_REQUEST;
+	rt_conn_drop_item(&item);
+	fake_bury(f, &conn);
+}
+
+FAKE_TEST(getters__of_a_connection)
+{
+	struct rpma_rt_conn *conn = fake_established(f);
+	struct rpma_conn_private_data pdata;
+	uint32_t qp_num;
+	int poller;
+
+	ok(rpma_rt_conn_get_qp_num(conn, &qp_num));
+	assert_int_equal(qp_num, fake_qp(conn)->ibv.qp_num);
+	ok(rpma_rt_conn_get_poller(conn, &poller));
+	assert_int_equal(poller, 0);
+	ok(rpma_rt_conn_get_private_data(conn,
+					 &pdata)); /* the peer sent none */
+	assert_null(pdata.ptr);
+	fake_bury(f, &conn);
+}
+
 /* The leaving of the peer is seen before the failed WR; flushed WRs do not
  * count. */
 FAKE_TEST(die__a_failed_wr_outweighs_DISCONNECTED)

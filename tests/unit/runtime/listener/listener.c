@@ -524,6 +524,7 @@ static void fail_device(void *arg)
 	struct fake *f = arg;
 
 	fatal(f);
+	fatal(f); /* no effect */
 	fake_control(f);
 }
 

@@ -423,6 +423,8 @@ FAKE_TEST(close__chains_that_meet)
 		expect_completion(f, queues[4], (uint64_t)i);
 	}
 	ok(rpma_rt_route_close(routes[4], routes[5]));
+	assert_int_equal(rpma_rt_route_close(routes[5], routes[4]),
+			 RPMA_RT_E_CLOSED);
 	expect_closed(f, queues[4]);
 	fake_sent(conn, 2, IBV_WC_SUCCESS);
 	fake_round(f);
@@ -635,10 +637,14 @@ FAKE_TEST(change__of_a_dying_one_CLOSED)
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_queue *queue = queue_new(f);
 	struct rpma_rt_route *route = open_to(conn, queue);
+	struct rpma_rt_route *late;
 	int i;
 
 	ok(rpma_rt_conn_close(conn));
 	fake_finish_down(f);
+	assert_int_equal(rpma_rt_route_open_callback(conn, RPMA_RT_SEND_SIDE,
+						     hear, NULL, &late),
+			 RPMA_RT_E_CLOSED);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(rpma_rt_route_close(route, NULL),
 				 RPMA_RT_E_CLOSED);
