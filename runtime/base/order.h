@@ -16,6 +16,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define RT_CACHE_LINE 64
 /* Distance between words written by different CPUs: processors fetch lines in
@@ -68,6 +69,10 @@ bool rt_fence_is_ready(void);
 void rt_fence_heavy(void);
 /* Logs once that the kernel refuses membarrier(). Called with nothing held. */
 void rt_fence_warn(void);
+
+/* takes of a lock in a row by a single thread, after which the lock is kept for
+ * that thread; tests set a smaller number */
+extern uint16_t rt_keeps_after;
 
 /*
  * The orders visible to ThreadSanitizer in a program: src/tsan/. The library is

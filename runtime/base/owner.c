@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -43,6 +44,43 @@ static void owner_give_up(struct rt_owned *owned)
 	atomic_store_explicit(&owned->owner, NULL, memory_order_relaxed);
 }
 
+/*
+ * The owner comes to be inside as any other thread is: from here on threads may
+ * wait for a turn. Returns false if the poller is not OWNED, or was closed. A
+ * stop that finds the owner inside takes its CLOSED back soon.
+ */
+static bool owner_leave_owned(struct rt_owned *owned)
+{
+	uint32_t inside = RT_INSIDE_OWNED;
+	bool was_inside;
+
+	/* relaxed: written by this thread */
+	was_inside = atomic_load_explicit(&owned->by_owner,
+					  memory_order_relaxed);
+	/* relaxed, both: the leave that follows publishes */
+	while (!atomic_compare_exchange_strong_explicit(
+		&owned->inside, &inside, RT_INSIDE_THREAD, memory_order_relaxed,
+		memory_order_relaxed)) {
+		if (inside != RT_INSIDE_CLOSED || !was_inside)
+			return false;
+		inside = RT_INSIDE_OWNED;
+		sched_yield();
+	}
+	/* relaxed: a stop needs THREAD to be left first */
+	atomic_store_explicit(&owned->by_owner, false, memory_order_relaxed);
+	return true;
+}
+
+/* Gives up a poller of a thread that ends, outside. REQUIRES: the lock */
+static void owner_abandon(struct rt_owned *owned)
+{
+	bool was_owned = owner_leave_owned(owned);
+
+	owner_give_up(owned);
+	if (was_owned)
+		rt_owner_leave(owned);
+}
+
 /* Ends a thread that owned pollers. */
 static void owner_thread_ends(void *arg)
 {
@@ -53,7 +91,7 @@ static void owner_thread_ends(void *arg)
 	is_owner = false;
 	pthread_mutex_lock(&lock);
 	while (!cds_list_empty(&owner->pollers))
-		owner_give_up(cds_list_first_entry(&owner->pollers,
+		owner_abandon(cds_list_first_entry(&owner->pollers,
 						   struct rt_owned, link));
 	pthread_mutex_unlock(&lock);
 }
@@ -163,6 +201,8 @@ int rt_owner_attach(struct rt_owned *owned)
 
 void rt_owner_release(struct rt_owned *owned)
 {
+	if (rt_owner_is_self(owned))
+		owner_leave_owned(owned);
 	pthread_mutex_lock(&lock);
 	/* relaxed: under the lock */
 	if (atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
@@ -246,7 +286,19 @@ static int owner_try_enter(struct rt_owned *owned, enum rt_inside as)
 		rt_owner_leave(owned);
 		return RPMA_RT_E_BUSY;
 	}
-	return RPMA_E_AGAIN;
+	/* OWNED is stored behind the owner, and left before the owner is */
+	return inside == RT_INSIDE_OWNED && owner_is_of_other(owned)
+		       ? RPMA_RT_E_BUSY
+		       : RPMA_E_AGAIN;
+}
+
+void rt_owner_leave_first(struct rt_owned *owned)
+{
+	/* release [MANUAL-1]: pairs with the acquire in rt_owner_go_in() */
+	atomic_store_explicit(&owned->inside,
+			      rt_fence_is_ready() ? RT_INSIDE_OWNED
+						  : RT_INSIDE_NOBODY,
+			      memory_order_release);
 }
 
 int rt_owner_enter(struct rt_owned *owned)
@@ -257,6 +309,8 @@ int rt_owner_enter(struct rt_owned *owned)
 	enum rt_inside as = RT_INSIDE_THREAD;
 	int ret;
 
+	if (rt_owner_enter_own(owned))
+		return 0;
 	while ((ret = owner_try_enter(owned, as)) == RPMA_E_AGAIN) {
 		if (!owner_announce(owned))
 			continue;
@@ -275,6 +329,12 @@ int rt_owner_enter(struct rt_owned *owned)
 
 void rt_owner_leave(struct rt_owned *owned)
 {
+	/* relaxed: true only if this thread, the owner, is inside */
+	if (atomic_load_explicit(&owned->by_owner, memory_order_relaxed) &&
+	    rt_owner_is_self(owned)) {
+		rt_owner_leave_own(owned);
+		return;
+	}
 	/* release [MANUAL-1]: pairs with the acquire in rt_owner_go_in().
 	 * relaxed is enough for the state: only the address is used
 	 * afterwards */
@@ -283,11 +343,35 @@ void rt_owner_leave(struct rt_owned *owned)
 		owner_wake_all(owned);
 }
 
+/* Closes a poller that only the owner enters, unless the owner is inside. */
+static bool owner_end_owned(struct rt_owned *owned)
+{
+	uint32_t inside = RT_INSIDE_OWNED;
+
+	/* relaxed, both: `by_owner` acquires; another state is looked at again
+	 */
+	if (!atomic_compare_exchange_strong_explicit(
+		    &owned->inside, &inside, RT_INSIDE_CLOSED,
+		    memory_order_relaxed, memory_order_relaxed))
+		return false;
+	/* pairs with the light fence in rt_owner_go_in_owned() [MANUAL-3] */
+	rt_fence_heavy();
+	/* acquire [MANUAL-1]: pairs with the release in rt_owner_leave_own() */
+	if (!atomic_load_explicit(&owned->by_owner, memory_order_acquire))
+		return true;
+	/* relaxed: hands nothing over */
+	atomic_store_explicit(&owned->inside, RT_INSIDE_OWNED,
+			      memory_order_relaxed);
+	return false;
+}
+
 bool rt_owner_close(struct rt_owned *owned)
 {
 	uint32_t inside = rt_owner_go_in(owned, RT_INSIDE_CLOSED);
 
-	if (inside != RT_INSIDE_NOBODY && inside != RT_INSIDE_CLOSED)
+	if (inside == RT_INSIDE_OWNED ? !owner_end_owned(owned)
+				      : inside != RT_INSIDE_NOBODY &&
+						inside != RT_INSIDE_CLOSED)
 		return false;
 	rt_owner_release(owned);
 	return true;
@@ -314,7 +398,7 @@ static struct rt_owned *owner_next_of_mine(void)
 		cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
 		/* under the lock: a closed poller is off the list before the
 		 * poller is freed */
-		if (rt_owner_go_in(owned, RT_INSIDE_THREAD) != RT_INSIDE_NOBODY)
+		if (!rt_owner_enter_own(owned))
 			owned = NULL;
 	}
 	pthread_mutex_unlock(&lock);
@@ -348,11 +432,14 @@ void rt_owner_run_all(void)
 
 bool rt_owner_visit(struct rt_owned *owned)
 {
+	uint32_t inside;
+
 	/* a look, confirmed by a second look */
 	if (owner_of(owned) != NULL)
 		return false;
-	if (rt_owner_go_in(owned, RT_INSIDE_THREAD) != RT_INSIDE_NOBODY)
-		return true;
+	inside = rt_owner_go_in(owned, RT_INSIDE_THREAD);
+	if (inside != RT_INSIDE_NOBODY)
+		return inside != RT_INSIDE_OWNED;
 	if (owner_of(owned) != NULL) {
 		rt_owner_leave(owned);
 		return false;

@@ -22,6 +22,8 @@
 
 #include "base/bell.h"
 #include "base/inbox.h"
+#include "base/lang.h"
+#include "base/order.h"
 
 /* ----------------------------------------------------------------- lend --- */
 
@@ -116,7 +118,10 @@ enum rt_inside {
 	RT_INSIDE_NOBODY = 0,
 	RT_INSIDE_THREAD = 1,
 	RT_INSIDE_AWAITED = 2, /* a thread, while another sleeps for its turn */
-	RT_INSIDE_CLOSED = 3   /* no thread enters again */
+	RT_INSIDE_CLOSED = 3,  /* no thread enters again */
+	/* only the owner enters, by `by_owner`; a stop looks whether the owner
+	 * is inside */
+	RT_INSIDE_OWNED = 4
 };
 
 /* a thread with pollers */
@@ -136,6 +141,7 @@ struct rt_owned {
 	struct rt_lending *lending; /* NULL: the poller does not lend itself */
 
 	_Atomic uint32_t inside; /* enum rt_inside */
+	_Atomic bool by_owner;	 /* with OWNED: the owner is inside. Owner */
 	_Atomic uint32_t turns;	 /* rounds */
 	/* NULL: the poller belongs to no thread. Changed under the lock of
 	 * owner.c, by the thread inside, or by the end of the owner */
@@ -228,12 +234,39 @@ static inline uint32_t rt_owner_go_in(struct rt_owned *owned, enum rt_inside as)
 	return inside;
 }
 
+/* Leaves a poller of the calling thread that was entered by
+ * rt_owner_go_in(). */
+void rt_owner_leave_first(struct rt_owned *owned);
+
 /* Leaves a poller of the calling thread: no thread waits for a turn there. */
 static inline void rt_owner_leave_own(struct rt_owned *owned)
 {
-	/* release [MANUAL-1]: pairs with the acquire in rt_owner_go_in() */
-	atomic_store_explicit(&owned->inside, RT_INSIDE_NOBODY,
-			      memory_order_release);
+	/* relaxed: written by this thread */
+	if (likely(atomic_load_explicit(&owned->by_owner,
+					memory_order_relaxed)))
+		/* release [MANUAL-1]: pairs with the acquire in
+		 * owner_end_owned(). Unseen: a stop hands the poller's memory
+		 * over, and no data of the program */
+		rt_store_unseen(&owned->by_owner, false, memory_order_release);
+	else
+		rt_owner_leave_first(owned);
+}
+
+/* Enters a poller that only the owner enters. Owner, outside. */
+static inline bool rt_owner_go_in_owned(struct rt_owned *owned)
+{
+	/* relaxed: the fence orders the store */
+	atomic_store_explicit(&owned->by_owner, true, memory_order_relaxed);
+	/* pairs with the fence in owner_end_owned() [MANUAL-3]: either this
+	 * look sees CLOSED, or that thread sees the owner inside */
+	rt_fence_light();
+	/* relaxed: no other thread was inside since the owner left */
+	if (likely(atomic_load_explicit(&owned->inside, memory_order_relaxed) ==
+		   RT_INSIDE_OWNED))
+		return true;
+	/* release: as in rt_owner_leave_own() */
+	atomic_store_explicit(&owned->by_owner, false, memory_order_release);
+	return false;
 }
 
 /*
@@ -255,8 +288,18 @@ static inline uint32_t rt_owner_count_turn(struct rt_owned *owned)
  * reason. */
 static inline bool rt_owner_enter_own(struct rt_owned *owned)
 {
-	return rt_owner_is_self(owned) &&
-	       rt_owner_go_in(owned, RT_INSIDE_THREAD) == RT_INSIDE_NOBODY;
+	/* relaxed, both: written by the owner; a stop is seen behind the
+	 * fence */
+	if (unlikely(!rt_owner_is_self(owned) ||
+		     atomic_load_explicit(&owned->by_owner,
+					  memory_order_relaxed)))
+		return false;
+	return likely(atomic_load_explicit(&owned->inside,
+					   memory_order_relaxed) ==
+		      RT_INSIDE_OWNED)
+		       ? rt_owner_go_in_owned(owned)
+		       : rt_owner_go_in(owned, RT_INSIDE_THREAD) ==
+				 RT_INSIDE_NOBODY;
 }
 
 #endif /* RT_BASE_OWNER_H */

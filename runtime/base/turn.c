@@ -149,8 +149,6 @@ void rt_turn_init(struct rt_turn *turn, uint16_t *line, void *memory,
 
 /* ----------------------------------------------------------- the keeper --- */
 
-uint16_t rt_turn_keeps_after = 1000;
-
 bool rt_turn_keep(struct rt_turn *turn, uint64_t seen)
 {
 	uint64_t mine = seen | RT_TURN_HELD;

@@ -151,10 +151,6 @@ struct rt_turn {
 	_Atomic uint64_t keeper;
 };
 
-/* holds in a row by a single thread, after which the right is kept for that
- * thread; tests set a smaller number */
-extern uint16_t rt_turn_keeps_after;
-
 /* functions of the turn's owner for the holder */
 struct rt_turn_ops {
 	/* posts work requests at the front of the line, takes them off by
@@ -204,8 +200,9 @@ enum rt_turn_answer rt_turn_publish(struct rt_turn *turn, uint64_t seen,
 static inline uint64_t rt_turn_look(const struct rt_turn *turn)
 {
 	/* acquire: pairs with the release in rt_turn_move_routes(): the routes
-	 * of this generation */
-	return atomic_load_explicit(&turn->word, memory_order_acquire);
+	 * of this generation. Unseen by the sanitizer: routes are no data of
+	 * the program */
+	return rt_load_unseen(&turn->word, memory_order_acquire);
 }
 
 static inline bool rt_turn_is_keeper(const struct rt_turn *turn)
@@ -225,6 +222,31 @@ static inline bool rt_turn_is_idle(const struct rt_turn *turn, uint64_t word)
 	if (likely(bits == (RT_TURN_OPEN | RT_TURN_HELD | RT_TURN_KEPT)))
 		return rt_turn_is_keeper(turn);
 	return bits == RT_TURN_OPEN;
+}
+
+/*
+ * Returns whether the right is kept for the calling thread. A thread that has
+ * stored words before this look, and sees true, needs only rt_fence_light()
+ * before its look at words that other threads store as holders [TURN-6].
+ */
+static inline bool rt_turn_is_kept_here(const struct rt_turn *turn)
+{
+	const uint64_t bits = RT_TURN_KEPT | RT_TURN_RECALLED;
+
+	/* relaxed: another thread that takes the right has a heavy fence behind
+	 * its change of the word */
+	return (atomic_load_explicit(&turn->word, memory_order_relaxed) &
+		bits) == RT_TURN_KEPT &&
+	       rt_turn_is_keeper(turn);
+}
+
+/* Returns whether the right is kept for another thread. After a fence. */
+static inline bool rt_turn_is_kept_elsewhere(const struct rt_turn *turn)
+{
+	/* relaxed: ordered by the caller's fence */
+	return (atomic_load_explicit(&turn->word, memory_order_relaxed) &
+		RT_TURN_KEPT) &&
+	       !rt_turn_is_keeper(turn);
 }
 
 /* Enters a kept right. Keeper, who may not post inside the verb. */
@@ -293,9 +315,9 @@ bool rt_turn_hold(struct rt_turn *turn, const struct rt_turn_ops *ops,
 /* Leaves a kept right. Returns as rt_turn_leave_alone() does. Keeper. */
 static inline bool rt_turn_go_out(struct rt_turn *turn, uint64_t seen)
 {
-	/* release [TURN-1]: pairs with the acquire in turn_recall(): the ledger
-	 */
-	atomic_store_explicit(&turn->inside, false, memory_order_release);
+	/* release [TURN-1]: pairs with the acquire in turn_recall(): the
+	 * ledger. Unseen: the ledger is no data of the program */
+	rt_store_unseen(&turn->inside, false, memory_order_release);
 	/* pairs with the fence in turn_recall() [TURN-5]: either this look sees
 	 * RECALLED, or that thread sees the keeper outside */
 	rt_fence_light();
@@ -311,8 +333,8 @@ bool rt_turn_keep(struct rt_turn *turn, uint64_t seen);
 static inline bool rt_turn_count_lone(struct rt_turn *turn)
 {
 	if (likely(rt_turn_is_keeper(turn))) {
-		turn->lone += turn->lone < rt_turn_keeps_after;
-		return turn->lone == rt_turn_keeps_after;
+		turn->lone += turn->lone < rt_keeps_after;
+		return turn->lone == rt_keeps_after;
 	}
 	turn->lone = 0;
 	if (!turn->has_keeper)

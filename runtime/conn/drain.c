@@ -184,12 +184,17 @@ static void drain_retire_group(struct rt_side *side)
 		&rt_conn_of_side(side)->gate[side->which].ledger, side->count);
 }
 
+#define TURN_AT(i) \
+	((ptrdiff_t)offsetof(struct rpma_rt_conn, gate[i].turn) - \
+	 (ptrdiff_t)offsetof(struct rpma_rt_conn, side[i]))
+
 const struct rt_side_ops rt_drain_side_ops = {
 	.failed = drain_failed,
 	.retire_group = drain_retire_group,
 	.broken = drain_broken,
 	.answer = rt_answer_poller,
 	.lead = rt_futures_lead_poller,
+	.turn_at = {TURN_AT(0), TURN_AT(1)},
 };
 
 static enum rpma_rt_side drain_side_of(int i)

@@ -12,12 +12,20 @@
 
 #include "poller/route.h"
 
-/* Returns how many entries in a row may be unsignaled. */
+/*
+ * Returns how many entries in a row may be unsignaled. A full group has a power
+ * of two entries, at most half of the ledger: programs keep a power of two of
+ * messages outstanding, so a group ends where a chain ends, and its completion
+ * does not tear the completions of the next chain apart (doc/PERFORMANCE.md).
+ */
 static uint16_t ledger_period(const struct rt_ledger *ledger)
 {
 	uint32_t half = ledger->depth > 0 ? (ledger->depth - 1) / 2 : 0;
+	uint32_t group = 1;
 
-	return half < UINT16_MAX ? (uint16_t)half : UINT16_MAX - 1;
+	while (2 * group <= half + 1 && group <= UINT16_MAX / 2)
+		group *= 2;
+	return (uint16_t)(group - 1);
 }
 
 static uint32_t ledger_entries_of(uint32_t depth)

@@ -133,6 +133,10 @@ static int post_refuse(const struct rt_post *post)
 	 * published. The want stays in either case: the want may also belong to
 	 * another thread, whose look came before */
 	rt_fence_dekker();
+	/* the keeper of the side may be the poller, whose batches then have no
+	 * fence of their own [TURN-6] */
+	if (unlikely(rt_turn_is_kept_elsewhere(post->turn)))
+		rt_fence_heavy();
 	if (post->refusal.reason == RPMA_RT_AGAIN_BACKLOG)
 		post_await_lane(conn, post->refusal.route, post->side);
 	else if (!post_is_refused(post))

@@ -142,8 +142,9 @@ static inline struct rt_lane *rt_route_lane(const struct rpma_rt_route *route)
 {
 	/* acquire: pairs with the release in change_show_posters(), change.c:
 	 * the lane is initialised. Credit or fence make sure that a poster sees
-	 * the newest lane [ROUTE-1] */
-	return atomic_load_explicit(&route->lane, memory_order_acquire);
+	 * the newest lane [ROUTE-1]. Unseen: a lane is no data of the
+	 * program */
+	return rt_load_unseen(&route->lane, memory_order_acquire);
 }
 
 static inline bool rt_route_is_closed(const struct rpma_rt_route *route)

@@ -280,6 +280,38 @@ static void deliver_ring_lanes(struct rt_poller *poller, struct rt_lane *lanes)
 	}
 }
 
+/* Returns whether the calling thread is the only consumer of the lanes, and the
+ * only poster to the sides: other threads have a heavy fence before they sleep
+ * on a queue, or are refused a post. */
+static bool deliver_is_own(const struct rt_lane *lanes,
+			   const struct rt_side *sides)
+{
+	for (; lanes != NULL; lanes = lanes->touched_next) {
+		if (!rt_keep_is_here(lanes->kept))
+			return false;
+	}
+	for (; sides != NULL; sides = sides->touched_next) {
+		if (!rt_side_is_kept_here(sides))
+			return false;
+	}
+	return true;
+}
+
+/* The batch's only fence: between the published words and the words of sleepers
+ * and refused posters [LANE-3] [LEDGER-2]. */
+static inline void deliver_fence(const struct rt_poller *poller,
+				 const struct rt_lane *lanes,
+				 const struct rt_side *sides, bool has_numbers)
+{
+	/* the looks at the keepers come behind the published words, in the
+	 * order of the program [KEEP-2] [TURN-6] */
+	rt_fence_light();
+	if (!poller->threaded && !has_numbers && deliver_is_own(lanes, sides))
+		rt_fence_light();
+	else
+		rt_fence_dekker();
+}
+
 /* Publishes everything that was touched, and rings. The caller answers the
  * sides. */
 static inline void deliver_publish(struct rt_poller *poller,
@@ -297,9 +329,7 @@ static inline void deliver_publish(struct rt_poller *poller,
 	if (unlikely(numbers != NULL))
 		deliver_publish_numbers(poller, lanes, numbers);
 	deliver_publish_lanes(poller, lanes);
-	/* the batch's only fence: between the published words and the words of
-	 * sleepers and refused posters [LANE-3] [LEDGER-2] */
-	rt_fence_dekker();
+	deliver_fence(poller, lanes, sides, numbers != NULL);
 	deliver_ring_lanes(poller, lanes);
 }
 

@@ -357,8 +357,13 @@ static inline void round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 	rt_lane_publish_one_poller(entry->lane);
 	cq->taken++;
 	RT_STAT_ADD(poller, alone, 1);
-	/* as in deliver_publish() [LANE-3] [LEDGER-2] */
-	rt_fence_dekker();
+	/* as in deliver_fence() [LANE-3] [LEDGER-2] */
+	rt_fence_light();
+	if (likely(rt_keep_is_here(entry->lane->kept)) &&
+	    likely(rt_side_is_kept_here(entry->side)))
+		rt_fence_light();
+	else
+		rt_fence_dekker();
 }
 
 /* Returns, after that fence, whether no consumer sleeps and no poster waits. */

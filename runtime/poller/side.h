@@ -14,12 +14,14 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
 
 #include "rpma_rt.h"
 #include "base/order.h"
+#include "base/turn.h"
 
 /* ----------------------------------------------------------------- want --- */
 
@@ -90,6 +92,8 @@ struct rt_side_ops {
 	 * route */
 	const struct rt_route_entry *(*lead)(struct rt_side *side,
 					     const void *route);
+	/* bytes from a side to the turn of its posters; by enum rpma_rt_side */
+	ptrdiff_t turn_at[2];
 };
 
 struct rt_led;
@@ -128,6 +132,16 @@ struct rt_side {
 	/* closed routes that lead where the side's own route leads */
 	struct rt_led *followers;
 };
+
+/* Returns whether the right to post to the side is kept for the calling
+ * thread. */
+static inline bool rt_side_is_kept_here(const struct rt_side *side)
+{
+	const char *turn =
+		(const char *)side + side->ops->turn_at[side->which];
+
+	return rt_turn_is_kept_here((const void *)turn);
+}
 
 /* Returns the bits of the side. On the side's poller, or for UNSIGNALED. */
 static inline uint8_t rt_side_marks(const struct rt_side *side)
@@ -179,9 +193,9 @@ static inline void rt_side_publish(struct rt_side *side, uint32_t ms)
 	atomic_store_explicit(&side->retired_ms, ms, memory_order_relaxed);
 	/* release [LEDGER-1]: pairs with the acquires of `retired` in
 	 * conn/hold.h: a poster that sees the credit sees the delivered items
-	 * and the backlog flag */
-	atomic_store_explicit(&side->retired, side->count,
-			      memory_order_release);
+	 * and the backlog flag. Unseen: a credit hands over no data of the
+	 * program */
+	rt_store_unseen(&side->retired, side->count, memory_order_release);
 }
 
 /* value of rt_side.owed while the ledger is not handed over yet; later values

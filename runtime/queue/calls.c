@@ -142,8 +142,14 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 }
 
 /* Returns whether a thread takes from the queue, or waits to take. */
-static bool queue_is_consumed(const struct rpma_rt_queue *queue)
+static bool queue_is_consumed(struct rpma_rt_queue *queue)
 {
+	if (!queue->params.shared) {
+		if (!rt_keep_take(&queue->alone))
+			return true;
+		rt_keep_give_back(&queue->alone);
+		return false;
+	}
 	/* acquire: pairs with the release of the last consumer that left */
 	return atomic_load_explicit(&queue->consumers, memory_order_acquire) !=
 	       0;

@@ -18,13 +18,14 @@
 #include "rpma_rt.h"
 #include "base/bell.h"
 #include "base/inbox.h"
+#include "base/keep.h"
 #include "base/owner.h"
 #include "base/stats.h"
 #include "queue/lane.h"
 
 /* ---------------------------------------------------------------- queue --- */
 
-/* values of rpma_rt_queue.consumers */
+/* values of rpma_rt_queue.consumers, of a shared queue */
 #define RT_CONSUMER_INSIDE 1 /* bit: a thread is inside, the consumer */
 /* bit: the consumer looks again before it leaves */
 #define RT_CONSUMER_AGAIN  2
@@ -84,8 +85,10 @@ struct rpma_rt_queue {
 	struct rt_message *copied;
 	uint32_t copied_count;
 
-	/* threads that consume, or wait to consume */
+	/* threads that consume, or wait to consume: of a queue that is shared,
+	 * and of any other queue */
 	alignas(RT_CACHE_LINE) _Atomic uint32_t consumers; /* RT_CONSUMER_* */
+	struct rt_keep alone;
 	/* tid of the last thread that went inside, for the dump */
 	_Atomic uint32_t inside;
 

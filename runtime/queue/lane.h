@@ -29,6 +29,7 @@
 
 #include "rpma_rt.h"
 #include "base/bell.h"
+#include "base/keep.h"
 #include "base/lang.h"
 #include "base/order.h"
 #include "base/self.h"
@@ -105,6 +106,7 @@ struct rt_lane {
 	alignas(RT_APART) struct rpma_rt_completion *ring;
 	struct rt_bell *poller; /* the bells of poller and consumer */
 	struct rt_bell *consumer;
+	const struct rt_keep *kept; /* the consumer's lock of the queue */
 	uint32_t size; /* a power of two */
 	/* entries of the spill at which posters hold back */
 	uint32_t backlog_limit;

@@ -43,30 +43,17 @@ static int rt_alone_refuse(const struct rpma_rt_queue *queue)
 		queue->id, queue->name);
 }
 
-static inline bool rt_alone_try_enter(struct rpma_rt_queue *queue)
+static int rt_alone_enter(struct rpma_rt_queue *queue)
 {
-	uint32_t nobody = 0;
-
-	/* acquire: pairs with the release in rt_alone_leave(): a consumer sees
-	 * the writes of the consumer before. Failure is relaxed: nothing is
-	 * read */
-	return atomic_compare_exchange_strong_explicit(
-		&queue->consumers, &nobody, RT_CONSUMER_INSIDE,
-		memory_order_acquire, memory_order_relaxed);
-}
-
-static inline int rt_alone_enter(struct rpma_rt_queue *queue)
-{
-	if (!rt_alone_try_enter(queue))
+	if (!rt_keep_take(&queue->alone))
 		return rt_alone_refuse(queue);
 	rt_queue_go_in(queue); /* the consumer may stay inside for long */
 	return 0;
 }
 
-static inline void rt_alone_leave(struct rpma_rt_queue *queue)
+static void rt_alone_leave(struct rpma_rt_queue *queue)
 {
-	/* release: pairs with the acquire in the next rt_alone_try_enter() */
-	atomic_store_explicit(&queue->consumers, 0, memory_order_release);
+	rt_keep_give_back(&queue->alone);
 }
 
 /* a wait of this length asks again whether other threads want the CPU: a yield
@@ -225,14 +212,19 @@ static int rt_alone_poll(struct rpma_rt_queue *queue,
 			 struct rpma_rt_completion *cmpl, uint32_t max,
 			 uint32_t *count, enum rt_take_end *why)
 {
-	int ret = rt_alone_enter(queue);
+	bool is_kept = rt_keep_is_here(&queue->alone) &&
+		       rt_keep_go_in(&queue->alone);
+	int ret = is_kept ? 0 : rt_alone_enter(queue);
 
 	if (ret)
 		return ret;
 	rt_queue_time_wakeup(queue);
 	*count = rt_queue_poll_consumer(queue, cmpl, max, why);
 	rt_queue_count_take(queue, &queue->stats.polls, *count);
-	rt_alone_leave(queue);
+	if (is_kept)
+		rt_keep_go_out(&queue->alone);
+	else
+		rt_alone_leave(queue);
 	return 0;
 }
 
@@ -422,42 +414,66 @@ static inline void poll_owe_pollers(struct rpma_rt_queue *queue)
 }
 
 /* Finishes a poll, inside: `count` items of the queue's only lane were taken,
- * tokens among them, or no items. */
-__attribute__((noinline)) static int
-poll_end_poll(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
-	      uint32_t count, uint32_t max)
+ * tokens among them, or no items. Returns the number of items. */
+static uint32_t poll_end_own(struct rpma_rt_queue *queue,
+			     struct rpma_rt_completion *cmpl, uint32_t count,
+			     uint32_t max, enum rt_take_end *why)
 {
-	enum rt_take_end why = RT_TAKE_EMPTY;
-
 	if (count > 0)
 		poll_owe_pollers(queue);
 	count = rt_queue_take_tokens_consumer(queue, cmpl, count, max);
 	if (count == 0)
-		count = rt_queue_poll_consumer(queue, cmpl, max, &why);
+		count = rt_queue_poll_consumer(queue, cmpl, max, why);
 	rt_queue_count_take(queue, &queue->stats.polls, count);
-	rt_alone_leave(queue);
-	return poll_answer(queue, count, why);
+	return count;
 }
 
-static inline int poll_end_own(struct rpma_rt_queue *queue, uint32_t count)
+static inline void poll_count_own(struct rpma_rt_queue *queue, uint32_t count)
 {
 	poll_owe_pollers(queue);
 	poll_count_poll(queue, count);
-	rt_alone_leave(queue);
-	return (int)count;
 }
 
 /* Polls, inside, when the queue's only lane has more than a few items, or a
- * spill. */
-__attribute__((noinline)) static int poll_many(struct rpma_rt_queue *queue,
-					       struct rpma_rt_completion *cmpl,
-					       uint32_t max)
+ * spill, or items that may be tokens: `count` items were taken. */
+static uint32_t poll_many(struct rpma_rt_queue *queue,
+			  struct rpma_rt_completion *cmpl, uint32_t count,
+			  uint32_t max, enum rt_take_end *why)
 {
-	uint32_t count = rt_lane_take_consumer(queue->lanes[0], cmpl, max);
+	if (count == 0)
+		count = rt_lane_take_consumer(queue->lanes[0], cmpl, max);
+	if (unlikely(count == 0 || rt_queue_has_tokens(queue)))
+		return poll_end_own(queue, cmpl, count, max, why);
+	poll_count_own(queue, count);
+	return count;
+}
 
-	return unlikely(count == 0 || rt_queue_has_tokens(queue))
-		       ? poll_end_poll(queue, cmpl, count, max)
-		       : poll_end_own(queue, count);
+/* The rest of poll_own(), inside a queue that is kept for the caller. */
+__attribute__((noinline)) static int
+poll_own_rest(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
+	      uint32_t count, uint32_t max)
+{
+	enum rt_take_end why = RT_TAKE_EMPTY;
+
+	count = poll_many(queue, cmpl, count, max, &why);
+	rt_keep_go_out(&queue->alone);
+	return poll_answer(queue, count, why);
+}
+
+/* Does poll_own() where the queue is not kept for the caller. */
+__attribute__((noinline)) static int
+poll_own_first(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
+	       uint32_t max)
+{
+	enum rt_take_end why = RT_TAKE_EMPTY;
+	int ret = rt_alone_enter(queue);
+	uint32_t count;
+
+	if (ret)
+		return ret;
+	count = poll_many(queue, cmpl, 0, max, &why);
+	rt_alone_leave(queue);
+	return poll_answer(queue, count, why);
 }
 
 /*
@@ -473,14 +489,15 @@ static inline int poll_own(struct rpma_rt_queue *queue,
 {
 	uint32_t count;
 
-	if (unlikely(!rt_alone_try_enter(queue)))
-		return rt_alone_refuse(queue);
+	if (unlikely(!rt_keep_is_here(&queue->alone) ||
+		     !rt_keep_go_in(&queue->alone)))
+		return poll_own_first(queue, cmpl, max);
 	count = rt_lane_take_few(queue->lanes[0], cmpl, max);
-	if (unlikely(count == 0))
-		return poll_many(queue, cmpl, max);
-	if (unlikely(rt_queue_has_tokens(queue)))
-		return poll_end_poll(queue, cmpl, count, max);
-	return poll_end_own(queue, count);
+	if (unlikely(count == 0 || rt_queue_has_tokens(queue)))
+		return poll_own_rest(queue, cmpl, count, max);
+	poll_count_own(queue, count);
+	rt_keep_go_out(&queue->alone);
+	return (int)count;
 }
 
 /* Returns whether everything to take is in the queue's only lane, and the

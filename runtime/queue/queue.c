@@ -200,6 +200,7 @@ static struct rt_queue_lane *queue_new_lane_locked(struct rpma_rt_queue *queue,
 		queue_put_idle(queue->rt, lane, lane);
 		return NULL;
 	}
+	lane->lane.kept = &queue->alone;
 	lane->queue = queue;
 	lane->poller = poller;
 	lane->is_user = false;

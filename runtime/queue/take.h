@@ -233,8 +233,7 @@ static inline bool rt_queue_is_idle(const struct rpma_rt_queue *queue)
 	 * here */
 	return !atomic_load_explicit(&queue->owes_pollers,
 				     memory_order_relaxed) &&
-	       atomic_load_explicit(&queue->consumers, memory_order_relaxed) ==
-		       0 &&
+	       rt_keep_is_free(&queue->alone) &&
 	       rt_mpsc_is_empty_owner(&queue->messages) &&
 	       (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
 		RT_QUEUE_CLOSED) == 0;
