@@ -193,20 +193,65 @@ static int post_recv_alone(struct rt_post *post, uint64_t seen)
 
 /* ------------------------------------------------------ the usual call --- */
 
-static inline bool post_recv_is_plain_recv(const struct rpma_rt_recv_wr *wr)
+/* What a plain receive shares with the receive in front as long as route and
+ * region are the same: found once for most calls. */
+struct post_recv_kind {
+	const struct rpma_rt_route *route;
+	const struct rpma_mr_local *dst;
+	uint64_t wr_id; /* without the context */
+	uint64_t addr;	/* of the region */
+	uint32_t lkey;
+};
+
+/* Finds the kind of a receive that goes to a route or, has_future, to a future.
+ * Returns false if the receive is not plain. */
+static inline bool post_recv_find_kind(const struct rpma_rt_conn *conn,
+				       const struct rpma_rt_recv_wr *wr,
+				       bool has_future,
+				       struct post_recv_kind *kind)
 {
-	return likely(wr->dst != NULL && rt_wr_is_plain_recv(wr));
+	const struct rpma_mr_local_head *dst =
+		(const struct rpma_mr_local_head *)wr->dst;
+
+	if (unlikely(dst == NULL ||
+		     (has_future ? wr->route != NULL
+				 : !rt_post_is_route(conn, wr->route, SIDE))))
+		return false;
+	kind->route = wr->route;
+	kind->dst = wr->dst;
+	kind->wr_id = has_future ? 0
+				 : rt_wr_id((wr->route == NULL ? &conn->own[SIDE]
+							       : wr->route)
+						    ->number,
+					    0);
+	kind->addr = dst->addr;
+	kind->lkey = dst->ibv_mr->lkey;
+	return true;
 }
 
-/* Returns whether the receive has a single piece and a future, and is plain
- * otherwise. */
-static inline bool post_recv_is_future_recv(const struct rpma_rt_recv_wr *wr)
+/* Returns whether everything is plain that the kind does not say. */
+static inline bool post_recv_is_plain_rest(const struct rpma_rt_recv_wr *wr,
+					   bool has_future)
 {
 	const uint64_t special = wr->piece_count | wr->reserved32 |
-				 (uintptr_t)wr->route |
+				 (has_future ? 0 : (uintptr_t)wr->future) |
 				 (wr->context & ~RT_COOKIE_MASK);
 
-	return likely(special == 0 && wr->dst != NULL && wr->future != NULL);
+	return likely(special == 0) && (!has_future || wr->future != NULL);
+}
+
+/* Fills in a receive with a single piece, for the verb alone: fields that only
+ * librpma uses are not touched. */
+static inline void post_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
+					const struct post_recv_kind *kind,
+					struct rpma_recv_wr *out)
+{
+	out->wr.wr_id = kind->wr_id | wr->context;
+	out->sge.addr = kind->addr + wr->offset;
+	out->sge.length = (uint32_t)wr->len;
+	out->sge.lkey = kind->lkey;
+	out->wr.sg_list = &out->sge;
+	out->wr.num_sge = 1;
 }
 
 /* functions of the straight ways; see struct rt_straight */
@@ -231,41 +276,37 @@ STRAIGHT int give_linked(struct rpma_rt_conn *conn, void *recvs, int count)
 	return rt_hold_give_linked_recvs(conn, recvs, count);
 }
 
-/* Returns whether the receive of that index has another route than the receive
- * in front: the routes of a call are looked at where they change. */
-static inline bool post_recv_is_other_route(const struct rpma_rt_recv_wr *wr,
-					    int index)
+/* Fills in a chain whose receives all go to routes, or all to futures. Returns
+ * how many routes there are; 0: a receive is not plain. */
+STRAIGHT int fill_chain(const struct rpma_rt_conn *conn,
+			const struct rpma_rt_recv_wr *wr, int count,
+			bool has_future, struct rpma_recv_wr *chain)
 {
-	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
+	struct post_recv_kind kind = {.dst = NULL};
+	int routes = 0;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (i == 0 || unlikely(wr[i].route != kind.route ||
+				       wr[i].dst != kind.dst)) {
+			routes += i == 0 || wr[i].route != kind.route;
+			if (unlikely(!post_recv_find_kind(conn, &wr[i],
+							  has_future, &kind)))
+				return 0;
+		}
+		if (unlikely(!post_recv_is_plain_rest(&wr[i], has_future)))
+			return 0;
+		post_recv_fill_plain(&wr[i], &kind, &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	return routes;
 }
 
 STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
 			    int count, void *recvs)
 {
-	const struct rpma_rt_recv_wr *wr = wrs;
-	struct rpma_recv_wr *chain = recvs;
-	uint64_t route = 0; /* route number as in a wr_id */
-	int routes = 0;
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (unlikely(!post_recv_is_plain_recv(&wr[i])))
-			return 0;
-		if (post_recv_is_other_route(wr, i)) {
-			if (unlikely(
-				    !rt_post_is_route(conn, wr[i].route, SIDE)))
-				return 0;
-			route = rt_wr_id(
-				rt_post_route(conn, wr[i].route, SIDE)->number,
-				0);
-			routes++;
-		}
-		rt_wr_fill_recv(wr[i].dst, wr[i].offset, wr[i].len,
-				route | wr[i].context, &chain[i]);
-		chain[i].wr.next = &chain[i + 1].wr;
-	}
-	chain[count - 1].wr.next = NULL;
-	return routes;
+	return fill_chain(conn, wrs, count, false, recvs);
 }
 
 /* Returns whether no consumer is behind. */
@@ -296,21 +337,9 @@ static const struct rt_straight to_routes = {
 STRAIGHT int fill_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
 			     int count, void *recvs)
 {
-	const struct rpma_rt_recv_wr *wr = wrs;
-	struct rpma_recv_wr *chain = recvs;
-	int i;
-
 	if (unlikely(conn->side[SIDE].futures == NULL))
 		return 0;
-	for (i = 0; i < count; i++) {
-		if (unlikely(!post_recv_is_future_recv(&wr[i])))
-			return 0;
-		rt_wr_fill_recv(wr[i].dst, wr[i].offset, wr[i].len, 0,
-				&chain[i]);
-		chain[i].wr.next = &chain[i + 1].wr;
-	}
-	chain[count - 1].wr.next = NULL;
-	return 1;
+	return fill_chain(conn, wrs, count, true, recvs);
 }
 
 /* Takes the slots of the futures of the call, and puts the wr_ids into the

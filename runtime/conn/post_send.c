@@ -61,22 +61,6 @@ static inline bool post_send_is_plain(const struct rpma_rt_wr *wr)
 	return post_send_is_plain_op(wr);
 }
 
-/* Returns whether the work request is valid and plain, but has a future in
- * place of a route. */
-static inline bool post_send_is_plain_future(const struct rpma_rt_wr *wr)
-{
-	const uint64_t special = (wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) |
-				 wr->piece_count | wr->reserved32 |
-				 (uintptr_t)wr->route | (uintptr_t)wr->lease |
-				 (wr->context & ~RT_COOKIE_MASK);
-
-	if (unlikely(special || wr->local == NULL || wr->future == NULL ||
-		     wr->flags == RT_WR_HALF_OF_ALWAYS ||
-		     post_send_is_silent(wr)))
-		return false;
-	return post_send_is_plain_op(wr);
-}
-
 /* Checks the work requests that were not taken. Returns 0, RPMA_E_INVAL, or
  * RPMA_RT_E_CLOSED (a route). */
 static int post_send_check(struct rt_post *post)
@@ -574,30 +558,132 @@ post_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
 
 /* ------------------------------------------------------ the usual call --- */
 
-/* Fills in a plain work request, for the verb alone: fields that only librpma
- * uses are not touched. */
-static inline void post_send_fill_plain(const struct rpma_rt_wr *wr,
-					uint64_t wr_id,
-					struct rpma_send_wr *out)
+/* What a plain work request shares with the work request in front as long as
+ * op, flags, route and region are the same: found once for most calls. */
+struct post_send_kind {
+	uint64_t head; /* op and flags: the first bytes of the work request */
+	const struct rpma_rt_route *route;
+	const struct rpma_mr_local *local;
+	uint64_t wr_id; /* without the context */
+	uint64_t addr;	/* of the region */
+	uint32_t lkey;
+	int opcode; /* enum ibv_wr_opcode */
+};
+
+static inline uint64_t post_send_head(const struct rpma_rt_wr *wr)
 {
-	static const uint8_t opcodes[] = {
+	uint64_t head;
+
+	static_assert(offsetof(struct rpma_rt_wr, context) == sizeof(head),
+		      "op, pieces and flags are in front of the context");
+	memcpy(&head, wr, sizeof(head));
+	return head;
+}
+
+static inline bool post_send_is_of_kind(const struct rpma_rt_wr *wr,
+					const struct post_send_kind *kind)
+{
+	return likely(post_send_head(wr) == kind->head &&
+		      wr->route == kind->route && wr->local == kind->local);
+}
+
+/* Returns the opcode of a plain operation; -1: the operation is not plain. */
+static inline int post_send_verb_of(uint32_t op)
+{
+	static const int8_t opcodes[] = {
+		[0] = -1,
 		[RPMA_RT_OP_SEND] = IBV_WR_SEND,
+		[RPMA_RT_OP_SEND_WITH_IMM] = -1,
 		[RPMA_RT_OP_WRITE] = IBV_WR_RDMA_WRITE,
+		[RPMA_RT_OP_WRITE_WITH_IMM] = -1,
 		[RPMA_RT_OP_READ] = IBV_WR_RDMA_READ,
 	};
+
+	return likely(op < sizeof(opcodes)) ? opcodes[op] : -1;
+}
+
+/* Finds the number of the route as in a wr_id. Returns false if the work
+ * request may not name the route. */
+static inline bool post_send_find_route(const struct rpma_rt_conn *conn,
+					const struct rpma_rt_route *route,
+					uint64_t *number)
+{
+	if (unlikely(!rt_post_is_route(conn, route, SIDE)))
+		return false;
+	*number = rt_wr_id(
+		(route == NULL ? &conn->own[SIDE] : route)->number, 0);
+	return true;
+}
+
+/* Finds the kind of a work request that goes to a route or, has_future, to a
+ * future. Returns false if the work request is not plain. */
+static inline bool post_send_find_kind(const struct rpma_rt_conn *conn,
+				       const struct rpma_rt_wr *wr,
+				       bool has_future,
+				       struct post_send_kind *kind)
+{
+	const struct rpma_mr_local_head *local =
+		(const struct rpma_mr_local_head *)wr->local;
+	const uint32_t special =
+		(wr->flags & ~(uint32_t)RT_WR_COMPLETIONS) | wr->piece_count;
+
+	/* what is silent has no future */
+	if (unlikely(special || local == NULL ||
+		     wr->flags == RT_WR_HALF_OF_ALWAYS ||
+		     (has_future && wr->flags == RPMA_F_COMPLETION_ON_ERROR)))
+		return false;
+	kind->opcode = post_send_verb_of(wr->op);
+	if (unlikely(kind->opcode < 0))
+		return false;
+	kind->wr_id = 0;
+	if (has_future ? unlikely(wr->route != NULL)
+		       : !post_send_find_route(conn, wr->route, &kind->wr_id))
+		return false;
+	if (wr->flags == RPMA_F_COMPLETION_ON_ERROR)
+		kind->wr_id |= RT_ON_ERROR_ONLY;
+	kind->head = post_send_head(wr);
+	kind->route = wr->route;
+	kind->local = wr->local;
+	kind->addr = local->addr;
+	kind->lkey = local->ibv_mr->lkey;
+	return true;
+}
+
+/* Returns whether everything is plain that the kind does not say. */
+static inline bool post_send_is_plain_rest(const struct rpma_rt_wr *wr,
+					   bool has_future)
+{
+	const uint64_t special = wr->reserved32 | (uintptr_t)wr->lease |
+				 (has_future ? 0 : (uintptr_t)wr->future) |
+				 (wr->context & ~RT_COOKIE_MASK);
+
+	return likely(special == 0) && (!has_future || wr->future != NULL);
+}
+
+/* Fills in a plain work request, for the verb alone: fields that only librpma
+ * uses are not touched. Returns false if the far region is missing. */
+static inline bool post_send_fill_plain(const struct rpma_rt_wr *wr,
+					const struct post_send_kind *kind,
+					struct rpma_send_wr *out)
+{
 	const struct rpma_mr_remote_head *remote;
 
-	out->wr.wr_id = wr_id;
-	rt_wr_fill_piece(wr->local, wr->local_offset, wr->len, &out->sge);
+	out->wr.wr_id = kind->wr_id | wr->context;
+	out->sge.addr = kind->addr + wr->local_offset;
+	out->sge.length = (uint32_t)wr->len;
+	out->sge.lkey = kind->lkey;
 	out->wr.sg_list = &out->sge;
 	out->wr.num_sge = 1;
-	out->wr.opcode = (enum ibv_wr_opcode)opcodes[wr->op];
+	out->wr.opcode = (enum ibv_wr_opcode)kind->opcode;
 	out->wr.imm_data = 0;
-	if (wr->op == RPMA_RT_OP_SEND)
-		return;
+	if (likely(kind->opcode == IBV_WR_SEND))
+		return true;
+	if (unlikely(wr->remote == NULL))
+		return false;
 	remote = (const struct rpma_mr_remote_head *)wr->remote;
 	out->wr.wr.rdma.remote_addr = remote->addr + wr->remote_offset;
 	out->wr.wr.rdma.rkey = remote->rkey;
+	return true;
 }
 
 /* functions of the straight ways; see struct rt_straight */
@@ -627,46 +713,36 @@ STRAIGHT int give_linked(struct rpma_rt_conn *conn, void *sends, int count)
 	return rt_hold_give_linked_sends(conn, sends, count);
 }
 
-/* Returns whether the work request of that index has another route than the
- * work request in front: the routes of a call are looked at where they
- * change. */
-static inline bool post_send_is_other_route(const struct rpma_rt_wr *wr,
-					    int index)
+/* Fills in a chain whose work requests all go to routes, or all to futures.
+ * Returns how many routes there are; 0: a work request is not plain. */
+STRAIGHT int fill_chain(const struct rpma_rt_conn *conn,
+			const struct rpma_rt_wr *wr, int count, bool has_future,
+			struct rpma_send_wr *chain)
 {
-	return index == 0 || unlikely(wr[index].route != wr[index - 1].route);
+	struct post_send_kind kind = {.head = 0};
+	int routes = 0;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (i == 0 || !post_send_is_of_kind(&wr[i], &kind)) {
+			routes += i == 0 || wr[i].route != kind.route;
+			if (unlikely(!post_send_find_kind(conn, &wr[i],
+							  has_future, &kind)))
+				return 0;
+		}
+		if (unlikely(!post_send_is_plain_rest(&wr[i], has_future) ||
+			     !post_send_fill_plain(&wr[i], &kind, &chain[i])))
+			return 0;
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	return routes;
 }
 
 STRAIGHT int fill_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
 			    int count, void *sends)
 {
-	const struct rpma_rt_wr *wr = wrs;
-	struct rpma_send_wr *chain = sends;
-	uint64_t route = 0; /* route number as in a wr_id */
-	int routes = 0;
-	int i;
-
-	for (i = 0; i < count; i++) {
-		if (unlikely(!post_send_is_plain(&wr[i])))
-			return 0;
-		if (post_send_is_other_route(wr, i)) {
-			if (unlikely(
-				    !rt_post_is_route(conn, wr[i].route, SIDE)))
-				return 0;
-			route = rt_wr_id(
-				rt_post_route(conn, wr[i].route, SIDE)->number,
-				0);
-			routes++;
-		}
-		post_send_fill_plain(&wr[i],
-				     route | wr[i].context |
-					     (post_send_is_silent(&wr[i])
-						      ? RT_ON_ERROR_ONLY
-						      : 0),
-				     &chain[i]);
-		chain[i].wr.next = &chain[i + 1].wr;
-	}
-	chain[count - 1].wr.next = NULL;
-	return routes;
+	return fill_chain(conn, wrs, count, false, sends);
 }
 
 /* Returns whether no consumer is behind. */
@@ -697,20 +773,9 @@ static const struct rt_straight to_routes = {
 STRAIGHT int fill_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
 			     int count, void *sends)
 {
-	const struct rpma_rt_wr *wr = wrs;
-	struct rpma_send_wr *chain = sends;
-	int i;
-
 	if (unlikely(conn->side[SIDE].futures == NULL))
 		return 0;
-	for (i = 0; i < count; i++) {
-		if (unlikely(!post_send_is_plain_future(&wr[i])))
-			return 0;
-		post_send_fill_plain(&wr[i], 0, &chain[i]);
-		chain[i].wr.next = &chain[i + 1].wr;
-	}
-	chain[count - 1].wr.next = NULL;
-	return 1;
+	return fill_chain(conn, wrs, count, true, sends);
 }
 
 /* Takes the slots of the futures of the call, and puts the wr_ids into the

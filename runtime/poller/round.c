@@ -189,13 +189,77 @@ static void round_deliver_raw(struct rt_poller *poller,
 	}
 }
 
+/* Returns whether completions of the route go to a lane, and retire an entry
+ * each. */
+static inline bool round_is_usual(const struct rt_route_entry *entry)
+{
+	return likely(!entry->is_callback &&
+		      rt_side_marks(entry->side) == RT_SIDE_HEALTHY);
+}
+
+/*
+ * Delivers the usual completions of a route from wc on, up to another
+ * completion, `end`, or the end of the ring's room: a chain that a thread has
+ * posted completes in a row. Returns behind the last of them. Not inlined: the
+ * loop needs the registers.
+ */
+__attribute__((noinline)) static const struct ibv_wc *
+round_deliver_row(struct rt_poller *poller, const struct rt_route_entry *entry,
+		  const struct ibv_wc *wc, const struct ibv_wc *end)
+{
+	const uint64_t of = wc->wr_id & ~RT_COOKIE_MASK;
+	const struct ibv_wc *first = wc;
+	struct rt_lane *lane = entry->lane;
+	struct rpma_rt_completion *ring = lane->ring;
+	const uint32_t mask = lane->size - 1;
+	uint32_t tail = lane->tail_next;
+	uint32_t left = lane->room_end - tail;
+	struct rpma_rt_completion item = rt_round_item(entry, wc);
+
+	if (left > (uint32_t)(end - wc))
+		left = (uint32_t)(end - wc);
+	for (; left > 0; left--, wc++) {
+		item.context = wc->wr_id ^ of;
+		if (item.context > RT_COOKIE_MASK ||
+		    wc->qp_num != item.qp_num || wc->status != IBV_WC_SUCCESS)
+			break;
+		item.byte_len = wc->byte_len;
+		item.imm = wc->imm_data;
+		item.opcode = (uint8_t)wc->opcode;
+		item.flags = rt_round_flags(entry, wc);
+		rt_lane_fill_slot(&ring[tail++ & mask], &item);
+	}
+	if (unlikely(wc == first))
+		return wc;
+	/* what touches the lane notes where the batch begins */
+	lane->tail_next++;
+	rt_deliver_touch_lane(poller, lane);
+	lane->tail_next = tail;
+	poller->written += (uint32_t)(wc - first);
+	entry->side->count += (uint32_t)(wc - first);
+	rt_deliver_touch_side(poller, entry->side);
+	return wc;
+}
+
 static void round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq,
 				 int n)
 {
-	int i;
+	const struct ibv_wc *end = poller->wcs + n;
+	const struct ibv_wc *wc = poller->wcs;
+	const struct rt_route_entry *entry;
+	const struct ibv_wc *next;
 
-	for (i = 0; i < n; i++)
-		round_route(poller, cq, &poller->wcs[i]);
+	while (wc < end) {
+		entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
+		next = wc;
+		if (likely(rt_round_is_of(entry, wc)) &&
+		    likely(!(wc->wr_id & RT_ON_ERROR_ONLY)) &&
+		    round_is_usual(entry))
+			next = round_deliver_row(poller, entry, wc, end);
+		if (unlikely(next == wc))
+			round_route(poller, cq, next++);
+		wc = next;
+	}
 	if (unlikely(!cds_list_empty(&cq->sweeping)))
 		round_end_waits(poller, cq, false);
 }

@@ -51,6 +51,15 @@ static inline bool rt_round_is_of(const struct rt_route_entry *entry,
 	return entry->qp_key == rt_qp_key(wc->qp_num);
 }
 
+/* Returns the flags of an item. */
+static inline uint8_t rt_round_flags(const struct rt_route_entry *entry,
+				     const struct ibv_wc *wc)
+{
+	return (uint8_t)(((uint8_t)wc->wc_flags &
+			  (RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV)) |
+			 entry->flags);
+}
+
 static inline struct rpma_rt_completion
 rt_round_item(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 {
@@ -64,9 +73,7 @@ rt_round_item(const struct rt_route_entry *entry, const struct ibv_wc *wc)
 	item.kind = RPMA_RT_COMPLETION;
 	item.status = IBV_WC_SUCCESS;
 	item.opcode = (uint8_t)wc->opcode;
-	item.flags = (uint8_t)(((uint8_t)wc->wc_flags &
-				(RPMA_RT_C_WITH_IMM | RPMA_RT_C_WITH_INV)) |
-			       entry->flags);
+	item.flags = rt_round_flags(entry, wc);
 	return item;
 }
 
