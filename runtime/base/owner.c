@@ -55,8 +55,8 @@ static bool owner_leave_owned(struct rt_owned *owned)
 	bool was_inside;
 
 	/* relaxed: written by this thread */
-	was_inside = atomic_load_explicit(&owned->by_owner,
-					  memory_order_relaxed);
+	was_inside =
+		atomic_load_explicit(&owned->by_owner, memory_order_relaxed);
 	/* relaxed, both: the leave that follows publishes */
 	while (!atomic_compare_exchange_strong_explicit(
 		&owned->inside, &inside, RT_INSIDE_THREAD, memory_order_relaxed,
@@ -369,9 +369,9 @@ bool rt_owner_close(struct rt_owned *owned)
 {
 	uint32_t inside = rt_owner_go_in(owned, RT_INSIDE_CLOSED);
 
-	if (inside == RT_INSIDE_OWNED ? !owner_end_owned(owned)
-				      : inside != RT_INSIDE_NOBODY &&
-						inside != RT_INSIDE_CLOSED)
+	if (inside == RT_INSIDE_OWNED
+		    ? !owner_end_owned(owned)
+		    : inside != RT_INSIDE_NOBODY && inside != RT_INSIDE_CLOSED)
 		return false;
 	rt_owner_release(owned);
 	return true;

@@ -184,7 +184,7 @@ static void drain_retire_group(struct rt_side *side)
 		&rt_conn_of_side(side)->gate[side->which].ledger, side->count);
 }
 
-#define TURN_AT(i) \
+#define TURN_AT(i)                                                \
 	((ptrdiff_t)offsetof(struct rpma_rt_conn, gate[i].turn) - \
 	 (ptrdiff_t)offsetof(struct rpma_rt_conn, side[i]))
 

@@ -219,66 +219,14 @@ rt_post_alone(struct rt_post *post, const struct rt_post_ops *ops,
 	return post->error;
 }
 
-/* ----------------------------------------------------- the straight way --- */
+/* ------------------------------------------------- any work request --- */
 
-/* The functions of a straight way. wrs: the caller's work requests, of the kind
- * of the side; chain: librpma's work requests, filled in for the verb only. */
-struct rt_straight {
-	/* fills the chain in and links the chain. Returns how many routes the
-	 * work requests have; 0: a work request has to be posted in another
-	 * way */
-	int (*fill)(const struct rpma_rt_conn *conn, const void *wrs, int count,
-		    void *chain);
-	/* returns, with the right to post, whether all work requests may be
-	 * posted now. Takes all futures, or no future */
-	bool (*is_ready)(const struct rpma_rt_conn *conn, const void *wrs,
-			 int count, int routes, void *chain);
-	void (*note)(struct rpma_rt_conn *conn, const void *wrs, int count,
-		     void *chain);
-	/* returns how many work requests the device took */
-	int (*give)(struct rpma_rt_conn *conn, void *chain, int count);
-};
-
-/* Posts the work requests of a call alone, as many as the chain holds. The code
- * is inlined into each caller, and so generated for the side, for everything
- * that is constant in the whole call, and for a count of 1. Returns false if
- * nothing is posted: the call has to be made in another way. */
-__attribute__((always_inline)) static inline bool
-rt_post_straight(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		 const void *wrs, int count, void *chain,
-		 const struct rt_straight *straight)
-{
-	struct rt_gate *gate = &conn->gate[side];
-	/* the word is read before the routes are looked at */
-	uint64_t seen = rt_turn_look(&gate->turn);
-	int routes;
-	int taken;
-
-	if (unlikely(!rt_turn_is_idle(&gate->turn, seen)))
-		return false;
-	routes = straight->fill(conn, wrs, count, chain);
-	if (unlikely(routes == 0))
-		return false;
-	if (unlikely(!rt_turn_take_idle(&gate->turn, seen))) {
-		rt_hold_answer_recall(conn, side, seen);
-		return false;
-	}
-	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||
-		     !straight->is_ready(conn, wrs, count, routes, chain))) {
-		rt_hold_leave(conn, side, seen);
-		return false;
-	}
-	straight->note(conn, wrs, count, chain);
-	taken = straight->give(conn, chain, count);
-	if (unlikely(taken < count)) {
-		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
-		rt_hold_refused(conn, side, seen);
-		return true;
-	}
-	rt_hold_show_posted(conn, side);
-	rt_hold_leave(conn, side, seen);
-	return true;
-}
+/* Post any number of work requests of any kind, see rpma_rt_post_send() and
+ * rpma_rt_post_recv(). count: 1 or more. */
+int rt_post_any_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count);
+int rt_post_any_recvs(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count);
 
 /* Checks a work request that is not plain. ERRORS: RPMA_E_INVAL,
  * RPMA_RT_E_CLOSED (the route is closed); logged */

@@ -137,8 +137,7 @@ struct rt_side {
  * thread. */
 static inline bool rt_side_is_kept_here(const struct rt_side *side)
 {
-	const char *turn =
-		(const char *)side + side->ops->turn_at[side->which];
+	const char *turn = (const char *)side + side->ops->turn_at[side->which];
 
 	return rt_turn_is_kept_here((const void *)turn);
 }

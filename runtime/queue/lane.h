@@ -107,7 +107,7 @@ struct rt_lane {
 	struct rt_bell *poller; /* the bells of poller and consumer */
 	struct rt_bell *consumer;
 	const struct rt_keep *kept; /* the consumer's lock of the queue */
-	uint32_t size; /* a power of two */
+	uint32_t size;		    /* a power of two */
 	/* entries of the spill at which posters hold back */
 	uint32_t backlog_limit;
 	/* the spill is over its limit: posters hold back */

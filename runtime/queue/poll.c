@@ -212,8 +212,8 @@ static int rt_alone_poll(struct rpma_rt_queue *queue,
 			 struct rpma_rt_completion *cmpl, uint32_t max,
 			 uint32_t *count, enum rt_take_end *why)
 {
-	bool is_kept = rt_keep_is_here(&queue->alone) &&
-		       rt_keep_go_in(&queue->alone);
+	bool is_kept =
+		rt_keep_is_here(&queue->alone) && rt_keep_go_in(&queue->alone);
 	int ret = is_kept ? 0 : rt_alone_enter(queue);
 
 	if (ret)
