@@ -46,8 +46,8 @@ struct straight_way {
  * nothing is posted: the call has to be made in another way. */
 __attribute__((always_inline)) static inline bool
 straight_post(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-		 const void *wrs, int count, void *chain,
-		 const struct straight_way *way)
+	      const void *wrs, int count, void *chain,
+	      const struct straight_way *way)
 {
 	struct rt_gate *gate = &conn->gate[side];
 	/* the word is read before the routes are looked at */
@@ -125,8 +125,9 @@ static inline uint64_t straight_send_head(const struct rpma_rt_wr *wr)
 	return head;
 }
 
-static inline bool straight_send_is_of_kind(const struct rpma_rt_wr *wr,
-					const struct straight_send_kind *kind)
+static inline bool
+straight_send_is_of_kind(const struct rpma_rt_wr *wr,
+			 const struct straight_send_kind *kind)
 {
 	return likely(straight_send_head(wr) == kind->head &&
 		      wr->route == kind->route && wr->local == kind->local);
@@ -135,22 +136,23 @@ static inline bool straight_send_is_of_kind(const struct rpma_rt_wr *wr,
 /* Finds the number of the route as in a wr_id. Returns false if the work
  * request may not name the route. */
 static inline bool straight_send_find_route(const struct rpma_rt_conn *conn,
-					const struct rpma_rt_route *route,
-					uint64_t *number)
+					    const struct rpma_rt_route *route,
+					    uint64_t *number)
 {
 	if (unlikely(!rt_post_is_route(conn, route, RPMA_RT_SEND_SIDE)))
 		return false;
-	*number =
-		rt_wr_id((route == NULL ? &conn->own[RPMA_RT_SEND_SIDE] : route)->number, 0);
+	*number = rt_wr_id(
+		(route == NULL ? &conn->own[RPMA_RT_SEND_SIDE] : route)->number,
+		0);
 	return true;
 }
 
 /* Finds the kind of a work request that goes to a route or, has_future, to a
  * future. Returns false if the work request is not plain. */
 static inline bool straight_send_find_kind(const struct rpma_rt_conn *conn,
-				       const struct rpma_rt_wr *wr,
-				       bool has_future,
-				       struct straight_send_kind *kind)
+					   const struct rpma_rt_wr *wr,
+					   bool has_future,
+					   struct straight_send_kind *kind)
 {
 	const struct rpma_mr_local_head *local =
 		(const struct rpma_mr_local_head *)wr->local;
@@ -165,8 +167,9 @@ static inline bool straight_send_find_kind(const struct rpma_rt_conn *conn,
 		return false;
 	kind->opcode = (enum ibv_wr_opcode)straight_ops[wr->op].verb;
 	kind->wr_id = 0;
-	if (has_future ? unlikely(wr->route != NULL)
-		       : !straight_send_find_route(conn, wr->route, &kind->wr_id))
+	if (has_future
+		    ? unlikely(wr->route != NULL)
+		    : !straight_send_find_route(conn, wr->route, &kind->wr_id))
 		return false;
 	if (wr->flags == RPMA_F_COMPLETION_ON_ERROR)
 		kind->wr_id |= RT_ON_ERROR_ONLY;
@@ -180,7 +183,7 @@ static inline bool straight_send_find_kind(const struct rpma_rt_conn *conn,
 
 /* Returns whether everything is plain that the kind does not say. */
 static inline bool straight_send_is_plain_rest(const struct rpma_rt_wr *wr,
-					   bool has_future)
+					       bool has_future)
 {
 	const uint64_t special = wr->reserved32 | (uintptr_t)wr->lease |
 				 (has_future ? 0 : (uintptr_t)wr->future) |
@@ -191,9 +194,10 @@ static inline bool straight_send_is_plain_rest(const struct rpma_rt_wr *wr,
 
 /* Fills in a plain work request, for the verb alone: fields that only librpma
  * uses are not touched. Returns false if the far region is missing. */
-static inline bool straight_send_fill_plain(const struct rpma_rt_wr *wr,
-					const struct straight_send_kind *kind,
-					struct rpma_send_wr *out)
+static inline bool
+straight_send_fill_plain(const struct rpma_rt_wr *wr,
+			 const struct straight_send_kind *kind,
+			 struct rpma_send_wr *out)
 {
 	const struct rpma_mr_remote_head *remote;
 
@@ -215,8 +219,8 @@ static inline bool straight_send_fill_plain(const struct rpma_rt_wr *wr,
 	return true;
 }
 
-STRAIGHT void straight_note_sends(struct rpma_rt_conn *conn, const void *wrs, int count,
-			 void *sends)
+STRAIGHT void straight_note_sends(struct rpma_rt_conn *conn, const void *wrs,
+				  int count, void *sends)
 {
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
@@ -227,14 +231,14 @@ STRAIGHT void straight_note_sends(struct rpma_rt_conn *conn, const void *wrs, in
 	for (i = 0; i < count; i++)
 		chain[i].wr.send_flags =
 			rt_hold_append(&pen, chain[i].wr.wr_id,
-				       straight_ops[wr[i].op].completes,
-				       tick)
+				       straight_ops[wr[i].op].completes, tick)
 				? IBV_SEND_SIGNALED
 				: 0;
 	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
 }
 
-STRAIGHT int straight_give_sends(struct rpma_rt_conn *conn, void *sends, int count)
+STRAIGHT int straight_give_sends(struct rpma_rt_conn *conn, void *sends,
+				 int count)
 {
 	return rt_hold_give_linked_sends(conn, sends, count);
 }
@@ -242,8 +246,8 @@ STRAIGHT int straight_give_sends(struct rpma_rt_conn *conn, void *sends, int cou
 /* Fills in a chain whose work requests all go to routes, or all to futures.
  * Returns how many routes there are; 0: a work request is not plain. */
 STRAIGHT int straight_fill_sends(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_wr *wr, int count, bool has_future,
-			struct rpma_send_wr *chain)
+				 const struct rpma_rt_wr *wr, int count,
+				 bool has_future, struct rpma_send_wr *chain)
 {
 	struct straight_send_kind kind = {.head = 0};
 	int routes = 0;
@@ -252,12 +256,13 @@ STRAIGHT int straight_fill_sends(const struct rpma_rt_conn *conn,
 	for (i = 0; i < count; i++) {
 		if (i == 0 || !straight_send_is_of_kind(&wr[i], &kind)) {
 			routes += i == 0 || wr[i].route != kind.route;
-			if (unlikely(!straight_send_find_kind(conn, &wr[i],
-							  has_future, &kind)))
+			if (unlikely(!straight_send_find_kind(
+				    conn, &wr[i], has_future, &kind)))
 				return 0;
 		}
 		if (unlikely(!straight_send_is_plain_rest(&wr[i], has_future) ||
-			     !straight_send_fill_plain(&wr[i], &kind, &chain[i])))
+			     !straight_send_fill_plain(&wr[i], &kind,
+						       &chain[i])))
 			return 0;
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
@@ -265,23 +270,24 @@ STRAIGHT int straight_fill_sends(const struct rpma_rt_conn *conn,
 	return routes;
 }
 
-STRAIGHT int straight_sends_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
-			    int count, void *sends)
+STRAIGHT int straight_sends_to_routes(const struct rpma_rt_conn *conn,
+				      const void *wrs, int count, void *sends)
 {
 	return straight_fill_sends(conn, wrs, count, false, sends);
 }
 
 /* Returns whether no consumer is behind. */
-STRAIGHT bool straight_send_routes_ready(const struct rpma_rt_conn *conn, const void *wrs,
-			       int count, int routes, void *sends)
+STRAIGHT bool straight_send_routes_ready(const struct rpma_rt_conn *conn,
+					 const void *wrs, int count, int routes,
+					 void *sends)
 {
 	const struct rpma_rt_wr *wr = wrs;
 	int i;
 
 	(void)sends;
 	for (i = 0; i < count; i++) {
-		if (unlikely(rt_post_is_behind(
-			    rt_post_route(conn, wr[i].route, RPMA_RT_SEND_SIDE))))
+		if (unlikely(rt_post_is_behind(rt_post_route(
+			    conn, wr[i].route, RPMA_RT_SEND_SIDE))))
 			return false;
 		if (likely(routes == 1))
 			break; /* all work requests have this route */
@@ -296,8 +302,8 @@ static const struct straight_way sends_to_routes = {
 	.give = straight_give_sends,
 };
 
-STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
-			     int count, void *sends)
+STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn,
+				       const void *wrs, int count, void *sends)
 {
 	if (unlikely(conn->side[RPMA_RT_SEND_SIDE].futures == NULL))
 		return 0;
@@ -307,8 +313,8 @@ STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn, const vo
 /* Takes the slots of the futures of the call, and puts the wr_ids into the
  * chain. */
 STRAIGHT bool straight_send_futures_ready(const struct rpma_rt_conn *conn,
-				const void *wrs, int count, int routes,
-				void *sends)
+					  const void *wrs, int count,
+					  int routes, void *sends)
 {
 	const struct rpma_rt_wr *wr = wrs;
 	struct rpma_send_wr *chain = sends;
@@ -344,31 +350,37 @@ static const struct straight_way sends_to_futures = {
 	.give = straight_give_sends,
 };
 
-static bool straight_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
+static bool straight_post_send(struct rpma_rt_conn *conn,
+			       const struct rpma_rt_wr *wr)
 {
 	struct rpma_send_wr out;
 
-	return straight_post(conn, RPMA_RT_SEND_SIDE, wr, 1, &out, &sends_to_routes);
+	return straight_post(conn, RPMA_RT_SEND_SIDE, wr, 1, &out,
+			     &sends_to_routes);
 }
 
 /* Not inlined, because the chain is large. */
 
 __attribute__((noinline)) static bool
-straight_post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
+straight_post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		    int count)
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
 	return count <= RT_POST_CHUNK &&
-	       straight_post(conn, RPMA_RT_SEND_SIDE, wr, count, chain, &sends_to_routes);
+	       straight_post(conn, RPMA_RT_SEND_SIDE, wr, count, chain,
+			     &sends_to_routes);
 }
 
 __attribute__((noinline)) static bool
-straight_straight_send_futures(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr, int count)
+straight_straight_send_futures(struct rpma_rt_conn *conn,
+			       const struct rpma_rt_wr *wr, int count)
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
 	return count <= RT_POST_CHUNK &&
-	       straight_post(conn, RPMA_RT_SEND_SIDE, wr, count, chain, &sends_to_futures);
+	       straight_post(conn, RPMA_RT_SEND_SIDE, wr, count, chain,
+			     &sends_to_futures);
 }
 
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
@@ -381,9 +393,10 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	ret = rt_post_check(conn, RPMA_RT_SEND_SIDE);
 	if (unlikely(ret))
 		return ret;
-	if (wr->future != NULL ? likely(straight_straight_send_futures(conn, wr, count))
-	    : count == 1       ? likely(straight_post_send(conn, wr))
-			       : likely(straight_post_sends(conn, wr, count)))
+	if (wr->future != NULL
+		    ? likely(straight_straight_send_futures(conn, wr, count))
+	    : count == 1 ? likely(straight_post_send(conn, wr))
+			 : likely(straight_post_sends(conn, wr, count)))
 		return count;
 	return rt_post_any_sends(conn, wr, count);
 }
@@ -403,25 +416,27 @@ struct straight_recv_kind {
 /* Finds the kind of a receive that goes to a route or, has_future, to a future.
  * Returns false if the receive is not plain. */
 static inline bool straight_recv_find_kind(const struct rpma_rt_conn *conn,
-				       const struct rpma_rt_recv_wr *wr,
-				       bool has_future,
-				       struct straight_recv_kind *kind)
+					   const struct rpma_rt_recv_wr *wr,
+					   bool has_future,
+					   struct straight_recv_kind *kind)
 {
 	const struct rpma_mr_local_head *dst =
 		(const struct rpma_mr_local_head *)wr->dst;
 
 	if (unlikely(dst == NULL ||
 		     (has_future ? wr->route != NULL
-				 : !rt_post_is_route(conn, wr->route, RPMA_RT_RECV_SIDE))))
+				 : !rt_post_is_route(conn, wr->route,
+						     RPMA_RT_RECV_SIDE))))
 		return false;
 	kind->route = wr->route;
 	kind->dst = wr->dst;
-	kind->wr_id = has_future
-			      ? 0
-			      : rt_wr_id((wr->route == NULL ? &conn->own[RPMA_RT_RECV_SIDE]
-							    : wr->route)
-						 ->number,
-					 0);
+	kind->wr_id =
+		has_future ? 0
+			   : rt_wr_id((wr->route == NULL
+					       ? &conn->own[RPMA_RT_RECV_SIDE]
+					       : wr->route)
+					      ->number,
+				      0);
 	kind->addr = dst->addr;
 	kind->lkey = dst->ibv_mr->lkey;
 	return true;
@@ -429,7 +444,7 @@ static inline bool straight_recv_find_kind(const struct rpma_rt_conn *conn,
 
 /* Returns whether everything is plain that the kind does not say. */
 static inline bool straight_recv_is_plain_rest(const struct rpma_rt_recv_wr *wr,
-					   bool has_future)
+					       bool has_future)
 {
 	const uint64_t special = wr->piece_count | wr->reserved32 |
 				 (has_future ? 0 : (uintptr_t)wr->future) |
@@ -440,9 +455,10 @@ static inline bool straight_recv_is_plain_rest(const struct rpma_rt_recv_wr *wr,
 
 /* Fills in a receive with a single piece, for the verb alone: fields that only
  * librpma uses are not touched. */
-static inline void straight_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
-					const struct straight_recv_kind *kind,
-					struct rpma_recv_wr *out)
+static inline void
+straight_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
+			 const struct straight_recv_kind *kind,
+			 struct rpma_recv_wr *out)
 {
 	out->wr.wr_id = kind->wr_id | wr->context;
 	out->sge.addr = kind->addr + wr->offset;
@@ -452,8 +468,8 @@ static inline void straight_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
 	out->wr.num_sge = 1;
 }
 
-STRAIGHT void straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs, int count,
-			 void *recvs)
+STRAIGHT void straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs,
+				  int count, void *recvs)
 {
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
@@ -466,7 +482,8 @@ STRAIGHT void straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs, in
 	rt_hold_end_row(conn, RPMA_RT_RECV_SIDE, &pen);
 }
 
-STRAIGHT int straight_give_recvs(struct rpma_rt_conn *conn, void *recvs, int count)
+STRAIGHT int straight_give_recvs(struct rpma_rt_conn *conn, void *recvs,
+				 int count)
 {
 	return rt_hold_give_linked_recvs(conn, recvs, count);
 }
@@ -474,8 +491,8 @@ STRAIGHT int straight_give_recvs(struct rpma_rt_conn *conn, void *recvs, int cou
 /* Fills in a chain whose receives all go to routes, or all to futures. Returns
  * how many routes there are; 0: a receive is not plain. */
 STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
-			const struct rpma_rt_recv_wr *wr, int count,
-			bool has_future, struct rpma_recv_wr *chain)
+				 const struct rpma_rt_recv_wr *wr, int count,
+				 bool has_future, struct rpma_recv_wr *chain)
 {
 	struct straight_recv_kind kind = {.dst = NULL};
 	int routes = 0;
@@ -485,8 +502,8 @@ STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
 		if (i == 0 || unlikely(wr[i].route != kind.route ||
 				       wr[i].dst != kind.dst)) {
 			routes += i == 0 || wr[i].route != kind.route;
-			if (unlikely(!straight_recv_find_kind(conn, &wr[i],
-							  has_future, &kind)))
+			if (unlikely(!straight_recv_find_kind(
+				    conn, &wr[i], has_future, &kind)))
 				return 0;
 		}
 		if (unlikely(!straight_recv_is_plain_rest(&wr[i], has_future)))
@@ -498,23 +515,24 @@ STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
 	return routes;
 }
 
-STRAIGHT int straight_recvs_to_routes(const struct rpma_rt_conn *conn, const void *wrs,
-			    int count, void *recvs)
+STRAIGHT int straight_recvs_to_routes(const struct rpma_rt_conn *conn,
+				      const void *wrs, int count, void *recvs)
 {
 	return straight_fill_recvs(conn, wrs, count, false, recvs);
 }
 
 /* Returns whether no consumer is behind. */
-STRAIGHT bool straight_recv_routes_ready(const struct rpma_rt_conn *conn, const void *wrs,
-			       int count, int routes, void *recvs)
+STRAIGHT bool straight_recv_routes_ready(const struct rpma_rt_conn *conn,
+					 const void *wrs, int count, int routes,
+					 void *recvs)
 {
 	const struct rpma_rt_recv_wr *wr = wrs;
 	int i;
 
 	(void)recvs;
 	for (i = 0; i < count; i++) {
-		if (unlikely(rt_post_is_behind(
-			    rt_post_route(conn, wr[i].route, RPMA_RT_RECV_SIDE))))
+		if (unlikely(rt_post_is_behind(rt_post_route(
+			    conn, wr[i].route, RPMA_RT_RECV_SIDE))))
 			return false;
 		if (likely(routes == 1))
 			break; /* all receives have this route */
@@ -529,8 +547,8 @@ static const struct straight_way recvs_to_routes = {
 	.give = straight_give_recvs,
 };
 
-STRAIGHT int straight_recvs_to_futures(const struct rpma_rt_conn *conn, const void *wrs,
-			     int count, void *recvs)
+STRAIGHT int straight_recvs_to_futures(const struct rpma_rt_conn *conn,
+				       const void *wrs, int count, void *recvs)
 {
 	if (unlikely(conn->side[RPMA_RT_RECV_SIDE].futures == NULL))
 		return 0;
@@ -540,8 +558,8 @@ STRAIGHT int straight_recvs_to_futures(const struct rpma_rt_conn *conn, const vo
 /* Takes the slots of the futures of the call, and puts the wr_ids into the
  * chain. */
 STRAIGHT bool straight_recv_futures_ready(const struct rpma_rt_conn *conn,
-				const void *wrs, int count, int routes,
-				void *recvs)
+					  const void *wrs, int count,
+					  int routes, void *recvs)
 {
 	const struct rpma_rt_recv_wr *wr = wrs;
 	struct rpma_recv_wr *chain = recvs;
@@ -578,33 +596,36 @@ static const struct straight_way recvs_to_futures = {
 };
 
 static bool straight_post_recv(struct rpma_rt_conn *conn,
-			  const struct rpma_rt_recv_wr *wr)
+			       const struct rpma_rt_recv_wr *wr)
 {
 	struct rpma_recv_wr out;
 
-	return straight_post(conn, RPMA_RT_RECV_SIDE, wr, 1, &out, &recvs_to_routes);
+	return straight_post(conn, RPMA_RT_RECV_SIDE, wr, 1, &out,
+			     &recvs_to_routes);
 }
 
 /* Not inlined, because the chain is large. */
 
 __attribute__((noinline)) static bool
 straight_post_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
-		int count)
+		    int count)
 {
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 
 	return count <= RT_POST_CHUNK &&
-	       straight_post(conn, RPMA_RT_RECV_SIDE, wr, count, chain, &recvs_to_routes);
+	       straight_post(conn, RPMA_RT_RECV_SIDE, wr, count, chain,
+			     &recvs_to_routes);
 }
 
 __attribute__((noinline)) static bool
-straight_straight_recv_futures(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
-	     int count)
+straight_straight_recv_futures(struct rpma_rt_conn *conn,
+			       const struct rpma_rt_recv_wr *wr, int count)
 {
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 
 	return count <= RT_POST_CHUNK &&
-	       straight_post(conn, RPMA_RT_RECV_SIDE, wr, count, chain, &recvs_to_futures);
+	       straight_post(conn, RPMA_RT_RECV_SIDE, wr, count, chain,
+			     &recvs_to_futures);
 }
 
 int rpma_rt_post_recv(struct rpma_rt_conn *conn,
@@ -617,9 +638,10 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	ret = rt_post_check(conn, RPMA_RT_RECV_SIDE);
 	if (unlikely(ret))
 		return ret;
-	if (wr->future != NULL ? likely(straight_straight_recv_futures(conn, wr, count))
-	    : count == 1       ? likely(straight_post_recv(conn, wr))
-			       : likely(straight_post_recvs(conn, wr, count)))
+	if (wr->future != NULL
+		    ? likely(straight_straight_recv_futures(conn, wr, count))
+	    : count == 1 ? likely(straight_post_recv(conn, wr))
+			 : likely(straight_post_recvs(conn, wr, count)))
 		return count;
 	return rt_post_any_recvs(conn, wr, count);
 }
