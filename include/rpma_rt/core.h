@@ -283,14 +283,14 @@ enum rpma_rt_mode {
 #define RPMA_RT_CPU_ANY		    (-1)
 #define RPMA_RT_DEFAULT_SPIN_US	    50
 #define RPMA_RT_DEFAULT_BACKSTOP_MS 500
-#define RPMA_RT_DEFAULT_CQ_SIZE	    8192
+#define RPMA_RT_DEFAULT_CQ_SIZE	    16384
 #define RPMA_RT_DEFAULT_TEARDOWN_MS 5000
 
 struct rpma_rt_cfg {
 	uint32_t size;
 	uint32_t mode;	  /* enum rpma_rt_mode; default ADAPTIVE */
 	uint32_t pollers; /* 1..RPMA_RT_MAX_POLLERS; default 1 */
-	uint32_t cq_size; /* entries of a poller's first CQ, 1..; 8192 */
+	uint32_t cq_size; /* entries of a poller's first CQ, 1..; 16384 */
 	/* without work before a poller sleeps, 0..1000000; default 50 */
 	uint32_t spin_us;
 	/* before a sleeping poller looks anyway, 0..60000, 0: never; 500 */
