@@ -401,9 +401,11 @@ round_usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
 }
 
 /* Delivers a completion straight into the ring, with the steps of
- * deliver_flush_once() in their order, up to the fence. */
+ * deliver_flush_once() in their order, up to the fence. lane, side: of the
+ * entry, which the stores may change for all that the compiler knows. */
 static inline void round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
-				     const struct rt_route_entry *entry)
+				     const struct rt_route_entry *entry,
+				     struct rt_lane *lane, struct rt_side *side)
 {
 	struct rpma_rt_completion item;
 	uint32_t ms = rt_poller_tick(poller);
@@ -411,30 +413,36 @@ static inline void round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 	/* otherwise these would be published too late */
 	assert(!rt_deliver_is_due(poller));
 	/* first, because a call between the other steps would cost registers */
-	rt_side_retire(entry->side);
+	rt_side_retire(side);
 	item = rt_round_item(entry, &poller->wcs[0]);
-	rt_lane_fill_slot(rt_lane_place_poller(entry->lane), &item);
-	rt_lane_date_poller(entry->lane, entry->lane->tail_next, ms);
-	rt_side_publish(entry->side, ms);
+	rt_lane_fill_slot(rt_lane_place_poller(lane), &item);
+	rt_lane_date_poller(lane, lane->tail_next, ms);
+	rt_side_publish(side, ms);
 	if (!poller->threaded)
-		rt_lane_sign_poller(entry->lane);
-	rt_lane_publish_one_poller(entry->lane);
+		rt_lane_sign_poller(lane);
+	rt_lane_publish_one_poller(lane);
 	cq->taken++;
 	RT_STAT_ADD(poller, alone, 1);
 	/* as in deliver_fence() [LANE-3] [LEDGER-2] */
 	rt_fence_light();
-	if (likely(rt_keep_is_here(entry->lane->kept)) &&
-	    likely(rt_side_is_kept_here(entry->side)))
+	if (likely(rt_keep_is_here(lane->kept)) &&
+	    likely(rt_side_is_kept_here(side)))
 		rt_fence_light();
 	else
 		rt_fence_dekker();
 }
 
-/* Returns, after that fence, whether no consumer sleeps and no poster waits. */
-static inline bool round_is_silent(const struct rt_route_entry *entry)
+/* Delivers a completion, and returns whether no consumer sleeps and no poster
+ * waits. */
+static inline bool round_deliver_silent(struct rt_poller *poller,
+					struct rt_cq *cq,
+					const struct rt_route_entry *entry)
 {
-	return !rt_bell_is_due(entry->lane->consumer) &&
-	       !rt_side_is_due(entry->side);
+	struct rt_lane *lane = entry->lane;
+	struct rt_side *side = entry->side;
+
+	round_deliver_one(poller, cq, entry, lane, side);
+	return !rt_bell_is_due(lane->consumer) && !rt_side_is_due(side);
 }
 
 /* ------------------------------------------------------------ the round --- */
@@ -508,8 +516,7 @@ __attribute__((noinline)) static int round_end_single(struct rt_poller *poller,
 		entry = round_usual_route(poller, cq, &poller->wcs[0]);
 	if (entry == NULL)
 		return round_deliver_all(poller, cq, n);
-	round_deliver_one(poller, cq, entry);
-	if (unlikely(!round_is_silent(entry)))
+	if (unlikely(!round_deliver_silent(poller, cq, entry)))
 		return round_ring_one(poller, entry);
 	return round_is_quiet(poller) ? 1 : round_do_others(poller, 1);
 }

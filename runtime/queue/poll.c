@@ -434,11 +434,12 @@ static inline void poll_count_own(struct rpma_rt_queue *queue, uint32_t count)
 	poll_count_poll(queue, count);
 }
 
-/* Polls, inside, when the queue's only lane has more than a few items, or a
- * spill, or items that may be tokens: `count` items were taken. */
-static uint32_t poll_many(struct rpma_rt_queue *queue,
-			  struct rpma_rt_completion *cmpl, uint32_t count,
-			  uint32_t max, enum rt_take_end *why)
+/* Polls, inside: `count` items were taken. 0: the queue's only lane has more than
+ * a few items, or a spill. */
+static inline uint32_t poll_many(struct rpma_rt_queue *queue,
+				 struct rpma_rt_completion *cmpl,
+				 uint32_t count, uint32_t max,
+				 enum rt_take_end *why)
 {
 	if (count == 0)
 		count = rt_lane_take_consumer(queue->lanes[0], cmpl, max);
@@ -471,7 +472,8 @@ poll_own_first(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 
 	if (ret)
 		return ret;
-	count = poll_many(queue, cmpl, 0, max, &why);
+	count = rt_lane_take_few(queue->lanes[0], cmpl, max);
+	count = poll_many(queue, cmpl, count, max, &why);
 	rt_alone_leave(queue);
 	return poll_answer(queue, count, why);
 }
