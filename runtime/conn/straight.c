@@ -373,8 +373,8 @@ straight_post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 }
 
 __attribute__((noinline)) static bool
-straight_straight_send_futures(struct rpma_rt_conn *conn,
-			       const struct rpma_rt_wr *wr, int count)
+straight_post_send_futures(struct rpma_rt_conn *conn,
+			   const struct rpma_rt_wr *wr, int count)
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
@@ -394,7 +394,7 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	if (unlikely(ret))
 		return ret;
 	if (wr->future != NULL
-		    ? likely(straight_straight_send_futures(conn, wr, count))
+		    ? likely(straight_post_send_futures(conn, wr, count))
 	    : count == 1 ? likely(straight_post_send(conn, wr))
 			 : likely(straight_post_sends(conn, wr, count)))
 		return count;
@@ -618,8 +618,8 @@ straight_post_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 }
 
 __attribute__((noinline)) static bool
-straight_straight_recv_futures(struct rpma_rt_conn *conn,
-			       const struct rpma_rt_recv_wr *wr, int count)
+straight_post_recv_futures(struct rpma_rt_conn *conn,
+			   const struct rpma_rt_recv_wr *wr, int count)
 {
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 
@@ -639,7 +639,7 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	if (unlikely(ret))
 		return ret;
 	if (wr->future != NULL
-		    ? likely(straight_straight_recv_futures(conn, wr, count))
+		    ? likely(straight_post_recv_futures(conn, wr, count))
 	    : count == 1 ? likely(straight_post_recv(conn, wr))
 			 : likely(straight_post_recvs(conn, wr, count)))
 		return count;
