@@ -189,7 +189,7 @@ static void report(void)
 static const struct e2e_form *find_form(const char *name)
 {
 	static const struct e2e_form *const forms[] = {
-		&e2e_bare,   &e2e_manual, &e2e_shard,
+		&e2e_bare,   &e2e_split,  &e2e_manual,	 &e2e_shard,
 		&e2e_future, &e2e_poller, &e2e_coroutine};
 	size_t i;
 
@@ -222,7 +222,8 @@ int main(int argc, char **argv)
 	run.args = bench_parse(argc, argv);
 	if (!parse(run.args.words, run.args.count))
 		bench_fail("usage: bench_e2e [--seconds S] [--cpus A,B,...] "
-			   "bare|manual|shard|future|coroutine|poller one|two "
+			   "bare|split|manual|shard|future|coroutine|poller "
+			   "one|two "
 			   "CONNSxDEPTH [PAIRS]");
 	make_all();
 	form->open(&run);

@@ -87,6 +87,7 @@ struct e2e_form {
 };
 
 extern const struct e2e_form e2e_bare;
+extern const struct e2e_form e2e_split;
 extern const struct e2e_form e2e_manual;
 extern const struct e2e_form e2e_shard;
 extern const struct e2e_form e2e_future;

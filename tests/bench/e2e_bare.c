@@ -7,10 +7,16 @@
  * sends are signaled, and the completion of a signaled send frees all sends
  * before; the work requests are made once and differ in address and flags; a
  * server sends from the slot of the receive.
+ *
+ * The form "split" divides the same work as a busy poller and a worker do: a
+ * thread polls the CQ, and hands the ends of the received messages to the worker
+ * through a ring; the worker posts for both ends. What a library can reach in
+ * that arrangement.
  */
 
 #include "e2e.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,4 +182,91 @@ const struct e2e_form e2e_bare = {
 	.name = "bare",
 	.open = open_bare,
 	.run = run_bare,
+};
+
+/* ---------------------------------------------------------------- split --- */
+
+#define RING 8192 /* more than the messages outstanding */
+
+/* Between a poller and its worker. Each reads the index of the other thread
+ * once for a batch. */
+struct split {
+	struct chains *chains; /* first: the worker posts by the chains */
+	int poller_cpu;
+	E2E_APART _Atomic uint32_t tail;
+	E2E_APART struct e2e_end *ends[RING];
+};
+
+static struct split *splits[BENCH_CPUS];
+
+static void *poll_split(void *arg)
+{
+	struct split *split = arg;
+	struct ibv_wc wcs[E2E_BATCH];
+	uint32_t tail = 0;
+	int got;
+	int i;
+
+	for (;;) {
+		got = ibv_poll_cq(split->chains->cq, E2E_BATCH, wcs);
+		for (i = 0; i < got; i++) {
+			if (__builtin_expect(wcs[i].status != IBV_WC_SUCCESS,
+					     0))
+				bench_fail(ibv_wc_status_str(wcs[i].status));
+			if (wcs[i].opcode & IBV_WC_RECV)
+				split->ends[tail++ % RING] =
+					(struct e2e_end *)(uintptr_t)wcs[i]
+						.wr_id;
+		}
+		/* release: the ends below the tail are written. There is room:
+		 * the worker has taken the end of a message before it sends the
+		 * next */
+		atomic_store_explicit(&split->tail, tail, memory_order_release);
+	}
+	return NULL;
+}
+
+static void run_split(struct e2e *e2e, struct e2e_thread *thread)
+{
+	struct split *split = splits[thread->number];
+	uint32_t head = 0;
+	uint32_t tail;
+
+	bench_start(split->poller_cpu, poll_split, split);
+	e2e_begin(e2e, thread);
+	do {
+		e2e_post_all(thread, post_bare);
+		/* acquire: the ends below the tail are written */
+		tail = atomic_load_explicit(&split->tail, memory_order_acquire);
+		if (tail - head > E2E_BATCH)
+			tail = head + E2E_BATCH;
+		while (head != tail)
+			e2e_got(split->ends[head++ % RING]);
+	} while (!e2e_is_over(e2e, thread));
+}
+
+static void open_split(struct e2e *e2e)
+{
+	struct split *split;
+	uint32_t i;
+
+	if (2 * e2e->conns * e2e->depth > RING)
+		bench_fail("the ring of a split is too small");
+	open_bare(e2e);
+	for (i = 0; i < e2e->thread_count; i++) {
+		split = aligned_alloc(128, (sizeof(*split) + 127) / 128 * 128);
+		if (split == NULL)
+			bench_fail("no memory");
+		memset(split, 0, sizeof(*split));
+		split->chains = e2e->threads[i].form;
+		split->poller_cpu = e2e->args.cpus[i];
+		splits[i] = split;
+	}
+}
+
+const struct e2e_form e2e_split = {
+	.name = "split",
+	.has_pollers = true,
+	.open = open_split,
+	.run = run_split,
 };
