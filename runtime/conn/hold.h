@@ -120,9 +120,10 @@ static inline void rt_hold_end_row(struct rpma_rt_conn *conn,
 				   const struct rt_ledger_pen *pen)
 {
 	rt_ledger_end(pen);
-	if (unlikely(pen->has_group) &&
-	    !(rt_side_marks(&conn->side[side]) & RT_SIDE_UNSIGNALED))
-		rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
+	if (likely(!pen->has_group || pen->ledger->is_marked))
+		return;
+	pen->ledger->is_marked = true;
+	rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
 }
 
 /* Appends a single entry. */

@@ -56,8 +56,12 @@ struct rt_ledger {
 	 * ledger always has a signaled entry, and the size of a group fits
 	 * rt_ledger_entry.retires */
 	uint16_t may_be_silent;
-	bool in_group;	 /* the newest entry is unsignaled */
-	bool error_seen; /* finishing entries met an error */
+	bool in_group; /* the newest entry is unsignaled */
+	/* finishing entries met an error */
+	bool error_seen : 1;
+	/* the side has the mark UNSIGNALED: noted here too, because the poller
+	 * has the cache line of the side's marks */
+	bool is_marked : 1;
 };
 
 /* Returns the bytes of a ledger's entries. depth may be 0. */
