@@ -405,7 +405,9 @@ static uint32_t lane_take(struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 {
 	uint32_t count = lane->tail_seen - lane->head_next;
 
-	if (count == 0) {
+	/* a take of fewer items than there are would tear the completions of a
+	 * chain apart, which are posted to one by one from then on */
+	if (count < max) {
 		/* acquire [LANE-1]: pairs with the release of the tail; the
 		 * slots below the tail are written */
 		lane->tail_seen =
