@@ -434,8 +434,8 @@ static inline void poll_count_own(struct rpma_rt_queue *queue, uint32_t count)
 	poll_count_poll(queue, count);
 }
 
-/* Polls, inside: `count` items were taken. 0: the queue's only lane has more than
- * a few items, or a spill. */
+/* Polls, inside: `count` items were taken. 0: the queue's only lane has more
+ * than a few items, or a spill. */
 static inline uint32_t poll_many(struct rpma_rt_queue *queue,
 				 struct rpma_rt_completion *cmpl,
 				 uint32_t count, uint32_t max,

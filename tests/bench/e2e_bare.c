@@ -9,9 +9,9 @@
  * server sends from the slot of the receive.
  *
  * The form "split" divides the same work as a busy poller and a worker do: a
- * thread polls the CQ, and hands the ends of the received messages to the worker
- * through a ring; the worker posts for both ends. What a library can reach in
- * that arrangement.
+ * thread polls the CQ, and hands the ends of the received messages to the
+ * worker through a ring; the worker posts for both ends. The form shows the
+ * most that a library can reach in that arrangement.
  */
 
 #include "e2e.h"
