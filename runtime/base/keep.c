@@ -5,6 +5,16 @@
 
 #include "base/keep.h"
 
+void rt_keep_init(struct rt_keep *keep)
+{
+	keep->has_keeper = false;
+	keep->lone = 0;
+	/* relaxed, all: no other thread knows the lock yet */
+	atomic_store_explicit(&keep->word, RT_KEEP_FREE, memory_order_relaxed);
+	atomic_store_explicit(&keep->inside, false, memory_order_relaxed);
+	atomic_store_explicit(&keep->keeper, UINT64_MAX, memory_order_relaxed);
+}
+
 /* Takes a lock that is kept, for the keeper or for another thread. */
 static bool keep_end(struct rt_keep *keep)
 {
@@ -41,11 +51,11 @@ bool rt_keep_take(struct rt_keep *keep)
 	uint32_t word = RT_KEEP_FREE;
 
 	/* acquire [KEEP-1]: pairs with the release in rt_keep_give_back(): what
-	 * the last thread did with the lock; relaxed: the lock is taken or
-	 * kept */
+	 * the last thread did with the lock; of a failure: the keeper of a
+	 * kept lock */
 	return atomic_compare_exchange_strong_explicit(
 		       &keep->word, &word, RT_KEEP_TAKEN, memory_order_acquire,
-		       memory_order_relaxed) ||
+		       memory_order_acquire) ||
 	       (word == RT_KEEP_KEPT && keep_end(keep));
 }
 

@@ -29,7 +29,6 @@ enum rt_keep_word {
 	RT_KEEP_KEPT = 2   /* only the keeper takes the lock, by `inside` */
 };
 
-/* Zeroed memory is a free lock without a keeper. */
 struct rt_keep {
 	_Atomic uint32_t word; /* enum rt_keep_word */
 	_Atomic bool inside;   /* the keeper is inside a kept lock. Keeper */
@@ -37,9 +36,13 @@ struct rt_keep {
 	bool has_keeper; /* the keeper is chosen for good */
 	uint16_t lone;	 /* takes in a row by the keeper */
 	/* number of the keeper; before that, of the last thread that has taken
-	 * the lock; 0: no thread yet */
+	 * the lock; UINT64_MAX: no thread yet. Not 0, which is the known number
+	 * of each thread that has not asked for its number */
 	_Atomic uint64_t keeper;
 };
+
+/* Makes a free lock without a keeper. */
+void rt_keep_init(struct rt_keep *keep);
 
 /* Takes the lock by a compare-and-swap, also a kept lock. Returns false if
  * another thread has the lock, or the caller already. */
@@ -63,9 +66,11 @@ static inline bool rt_keep_is_keeper(const struct rt_keep *keep)
  */
 static inline bool rt_keep_is_here(const struct rt_keep *keep)
 {
-	/* relaxed: another thread that takes the lock has a heavy fence behind
-	 * its change of the word */
-	return atomic_load_explicit(&keep->word, memory_order_relaxed) ==
+	/* acquire [KEEP-1]: pairs with the release in rt_keep_give_back(): the
+	 * keeper, where the calling thread has been the last taker before.
+	 * Another thread that takes the lock has a heavy fence behind its
+	 * change of the word */
+	return atomic_load_explicit(&keep->word, memory_order_acquire) ==
 		       RT_KEEP_KEPT &&
 	       rt_keep_is_keeper(keep);
 }
@@ -78,12 +83,15 @@ static inline bool rt_keep_is_free(const struct rt_keep *keep)
 		 RT_KEEP_TAKEN);
 }
 
-/* Returns whether a thread has the lock, for the dump. */
+/* Returns whether a thread has the lock. If no thread has the lock, and no
+ * thread takes the lock any more, the caller may free the lock. */
 static inline bool rt_keep_is_taken(const struct rt_keep *keep)
 {
-	/* relaxed: a statistic */
-	return !rt_keep_is_free(keep) ||
-	       atomic_load_explicit(&keep->inside, memory_order_relaxed);
+	/* acquire, both [KEEP-1]: pairs with the releases in
+	 * rt_keep_give_back() and rt_keep_go_out() */
+	return atomic_load_explicit(&keep->word, memory_order_acquire) ==
+		       RT_KEEP_TAKEN ||
+	       atomic_load_explicit(&keep->inside, memory_order_acquire);
 }
 
 /* Gives back a lock that rt_keep_go_in() has taken. */

@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -46,26 +45,18 @@ static void owner_give_up(struct rt_owned *owned)
 
 /*
  * The owner comes to be inside as any other thread is: from here on threads may
- * wait for a turn. Returns false if the poller is not OWNED, or was closed. A
- * stop that finds the owner inside takes its CLOSED back soon.
+ * wait for a turn. Returns false if the poller is not OWNED. Thread: the owner.
+ * REQUIRES: the lock, without which a stop does not close an OWNED poller
  */
 static bool owner_leave_owned(struct rt_owned *owned)
 {
 	uint32_t inside = RT_INSIDE_OWNED;
-	bool was_inside;
 
-	/* relaxed: written by this thread */
-	was_inside =
-		atomic_load_explicit(&owned->by_owner, memory_order_relaxed);
 	/* relaxed, both: the leave that follows publishes */
-	while (!atomic_compare_exchange_strong_explicit(
-		&owned->inside, &inside, RT_INSIDE_THREAD, memory_order_relaxed,
-		memory_order_relaxed)) {
-		if (inside != RT_INSIDE_CLOSED || !was_inside)
-			return false;
-		inside = RT_INSIDE_OWNED;
-		sched_yield();
-	}
+	if (!atomic_compare_exchange_strong_explicit(
+		    &owned->inside, &inside, RT_INSIDE_THREAD,
+		    memory_order_relaxed, memory_order_relaxed))
+		return false;
 	/* relaxed: a stop needs THREAD to be left first */
 	atomic_store_explicit(&owned->by_owner, false, memory_order_relaxed);
 	return true;
@@ -201,12 +192,11 @@ int rt_owner_attach(struct rt_owned *owned)
 
 void rt_owner_release(struct rt_owned *owned)
 {
-	if (rt_owner_is_self(owned))
-		owner_leave_owned(owned);
 	pthread_mutex_lock(&lock);
-	/* relaxed: under the lock */
-	if (atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
+	if (rt_owner_is_self(owned)) {
+		(void)owner_leave_owned(owned);
 		owner_give_up(owned);
+	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -286,10 +276,14 @@ static int owner_try_enter(struct rt_owned *owned, enum rt_inside as)
 		rt_owner_leave(owned);
 		return RPMA_RT_E_BUSY;
 	}
+	if (inside != RT_INSIDE_OWNED)
+		return RPMA_E_AGAIN;
 	/* OWNED is stored behind the owner, and left before the owner is */
-	return inside == RT_INSIDE_OWNED && owner_is_of_other(owned)
-		       ? RPMA_RT_E_BUSY
-		       : RPMA_E_AGAIN;
+	if (owner_is_of_other(owned))
+		return RPMA_RT_E_BUSY;
+	/* the owner, whose first try found the CLOSED of a stop that has taken
+	 * CLOSED back; or the poller was released meanwhile */
+	return rt_owner_enter_own(owned) ? 0 : RPMA_E_AGAIN;
 }
 
 void rt_owner_leave_first(struct rt_owned *owned)
@@ -343,7 +337,8 @@ void rt_owner_leave(struct rt_owned *owned)
 		owner_wake_all(owned);
 }
 
-/* Closes a poller that only the owner enters, unless the owner is inside. */
+/* Closes a poller that only the owner enters, unless the owner is inside.
+ * REQUIRES: the lock */
 static bool owner_end_owned(struct rt_owned *owned)
 {
 	uint32_t inside = RT_INSIDE_OWNED;
@@ -367,14 +362,20 @@ static bool owner_end_owned(struct rt_owned *owned)
 
 bool rt_owner_close(struct rt_owned *owned)
 {
-	uint32_t inside = rt_owner_go_in(owned, RT_INSIDE_CLOSED);
+	uint32_t inside;
+	bool is_closed;
 
-	if (inside == RT_INSIDE_OWNED
-		    ? !owner_end_owned(owned)
-		    : inside != RT_INSIDE_NOBODY && inside != RT_INSIDE_CLOSED)
-		return false;
-	rt_owner_release(owned);
-	return true;
+	/* with the lock no owner ceases to be the owner meanwhile */
+	pthread_mutex_lock(&lock);
+	inside = rt_owner_go_in(owned, RT_INSIDE_CLOSED);
+	is_closed = inside == RT_INSIDE_NOBODY || inside == RT_INSIDE_CLOSED ||
+		    (inside == RT_INSIDE_OWNED && owner_end_owned(owned));
+	/* relaxed: under the lock */
+	if (is_closed && atomic_load_explicit(&owned->owner,
+					      memory_order_relaxed) != NULL)
+		owner_give_up(owned);
+	pthread_mutex_unlock(&lock);
+	return is_closed;
 }
 
 /* ---------------------------------------------------- a waiting thread --- */

@@ -160,9 +160,15 @@ bool rt_turn_keep(struct rt_turn *turn, uint64_t seen)
 	}
 	/* release [TURN-1]: publishes the ledger to the next holder, and the
 	 * keeper */
-	return atomic_compare_exchange_strong_explicit(&turn->word, &mine, to,
-						       memory_order_release,
-						       memory_order_relaxed);
+	if (!atomic_compare_exchange_strong_explicit(&turn->word, &mine, to,
+						     memory_order_release,
+						     memory_order_relaxed))
+		return false;
+	/* pairs with the fence of a refused poster, which looks at KEPT
+	 * [TURN-6]: either that look sees KEPT, or the later batches of this
+	 * thread see the want */
+	rt_fence_dekker();
+	return true;
 }
 
 /* Clears KEPT, by one attempt; true: the caller holds the right. *word: the
@@ -174,9 +180,10 @@ static bool turn_try_end_keeping(struct rt_turn *turn, uint64_t *word)
 	const uint64_t bits = RT_TURN_KEPT | RT_TURN_RECALLED | RT_TURN_WAITS;
 	uint64_t to = (*word & ~bits) + RT_TURN_GENERATION;
 
-	/* acquire, both [TURN-1]: as a new holder */
+	/* acquire, both [TURN-1]: as a new holder; release [TURN-6]: pairs with
+	 * the acquire in rt_turn_is_kept_elsewhere() */
 	if (!atomic_compare_exchange_weak_explicit(&turn->word, word, to,
-						   memory_order_acquire,
+						   memory_order_acq_rel,
 						   memory_order_acquire))
 		return false;
 	/* another thread wants the right, so the count begins again */

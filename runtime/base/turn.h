@@ -233,9 +233,11 @@ static inline bool rt_turn_is_kept_here(const struct rt_turn *turn)
 {
 	const uint64_t bits = RT_TURN_KEPT | RT_TURN_RECALLED;
 
-	/* relaxed: another thread that takes the right has a heavy fence behind
-	 * its change of the word */
-	return (atomic_load_explicit(&turn->word, memory_order_relaxed) &
+	/* acquire: pairs with the release in rt_turn_keep(): the keeper, where
+	 * the calling thread has been the last holder before. Another thread
+	 * that takes the right has a heavy fence behind its change of the
+	 * word */
+	return (atomic_load_explicit(&turn->word, memory_order_acquire) &
 		bits) == RT_TURN_KEPT &&
 	       rt_turn_is_keeper(turn);
 }
@@ -243,8 +245,10 @@ static inline bool rt_turn_is_kept_here(const struct rt_turn *turn)
 /* Returns whether the right is kept for another thread. After a fence. */
 static inline bool rt_turn_is_kept_elsewhere(const struct rt_turn *turn)
 {
-	/* relaxed: ordered by the caller's fence */
-	return (atomic_load_explicit(&turn->word, memory_order_relaxed) &
+	/* acquire: pairs with the release in rt_turn_keep(): the keeper; and
+	 * with the release in turn_try_end_keeping(): whatever the keeper
+	 * published with a light fence */
+	return (atomic_load_explicit(&turn->word, memory_order_acquire) &
 		RT_TURN_KEPT) &&
 	       !rt_turn_is_keeper(turn);
 }

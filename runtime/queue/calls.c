@@ -132,6 +132,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 	queue_configure(queue, &checked);
 	queue->bell.timed = rt_context_is_timed(rt);
 	queue->goes_in = queue->params.shared || queue->bell.timed;
+	rt_keep_init(&queue->alone);
 	rt_mpsc_init(&queue->messages);
 	rt_mark_init(&queue->waits);
 	pthread_mutex_init(&queue->lock, NULL);
@@ -142,14 +143,10 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 }
 
 /* Returns whether a thread takes from the queue, or waits to take. */
-static bool queue_is_consumed(struct rpma_rt_queue *queue)
+static bool queue_is_consumed(const struct rpma_rt_queue *queue)
 {
-	if (!queue->params.shared) {
-		if (!rt_keep_take(&queue->alone))
-			return true;
-		rt_keep_give_back(&queue->alone);
-		return false;
-	}
+	if (!queue->params.shared)
+		return rt_keep_is_taken(&queue->alone);
 	/* acquire: pairs with the release of the last consumer that left */
 	return atomic_load_explicit(&queue->consumers, memory_order_acquire) !=
 	       0;
