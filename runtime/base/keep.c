@@ -64,8 +64,9 @@ bool rt_keep_take(struct rt_keep *keep)
 static bool keep_count(struct rt_keep *keep)
 {
 	if (rt_keep_is_keeper(keep)) {
-		keep->lone += keep->lone < rt_keeps_after;
-		return keep->lone >= rt_keeps_after && rt_fence_is_ready();
+		keep->lone += keep->lone < rt_fence_keeps_after;
+		return keep->lone >= rt_fence_keeps_after &&
+		       rt_fence_is_ready();
 	}
 	keep->lone = 0;
 	if (!keep->has_keeper)

@@ -371,8 +371,8 @@ bool rt_owner_close(struct rt_owned *owned)
 	is_closed = inside == RT_INSIDE_NOBODY || inside == RT_INSIDE_CLOSED ||
 		    (inside == RT_INSIDE_OWNED && owner_end_owned(owned));
 	/* relaxed: under the lock */
-	if (is_closed && atomic_load_explicit(&owned->owner,
-					      memory_order_relaxed) != NULL)
+	if (is_closed &&
+	    atomic_load_explicit(&owned->owner, memory_order_relaxed) != NULL)
 		owner_give_up(owned);
 	pthread_mutex_unlock(&lock);
 	return is_closed;

@@ -223,10 +223,10 @@ rt_post_alone(struct rt_post *post, const struct rt_post_ops *ops,
 
 /* Post any number of work requests of any kind, see rpma_rt_post_send() and
  * rpma_rt_post_recv(). count: 1 or more. */
-int rt_post_any_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-		      int count);
-int rt_post_any_recvs(struct rpma_rt_conn *conn,
-		      const struct rpma_rt_recv_wr *wr, int count);
+int rt_post_send_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		     int count);
+int rt_post_recv_any(struct rpma_rt_conn *conn,
+		     const struct rpma_rt_recv_wr *wr, int count);
 
 /* Checks a work request that is not plain. ERRORS: RPMA_E_INVAL,
  * RPMA_RT_E_CLOSED (the route is closed); logged */

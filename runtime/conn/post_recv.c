@@ -191,8 +191,8 @@ static int post_recv_alone(struct rt_post *post, uint64_t seen)
 	return rt_post_alone(post, &recv_ops, SIDE, seen, post_recv_give);
 }
 
-int rt_post_any_recvs(struct rpma_rt_conn *conn,
-		      const struct rpma_rt_recv_wr *wr, int count)
+int rt_post_recv_any(struct rpma_rt_conn *conn,
+		     const struct rpma_rt_recv_wr *wr, int count)
 {
 	struct rt_post post = {.turn = &conn->gate[SIDE].turn,
 			       .object = conn,

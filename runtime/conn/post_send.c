@@ -542,8 +542,8 @@ static int post_send_alone(struct rt_post *post, uint64_t seen)
 	return rt_post_alone(post, &send_ops, SIDE, seen, post_any_alone);
 }
 
-int rt_post_any_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
-		      int count)
+int rt_post_send_any(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		     int count)
 {
 	struct rt_post post = {.turn = &conn->gate[SIDE].turn,
 			       .object = conn,

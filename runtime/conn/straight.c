@@ -398,7 +398,7 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	    : count == 1 ? likely(straight_post_send(conn, wr))
 			 : likely(straight_post_sends(conn, wr, count)))
 		return count;
-	return rt_post_any_sends(conn, wr, count);
+	return rt_post_send_any(conn, wr, count);
 }
 
 /* ------------------------------------------------------------- receives --- */
@@ -643,5 +643,5 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	    : count == 1 ? likely(straight_post_recv(conn, wr))
 			 : likely(straight_post_recvs(conn, wr, count)))
 		return count;
-	return rt_post_any_recvs(conn, wr, count);
+	return rt_post_recv_any(conn, wr, count);
 }

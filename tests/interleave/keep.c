@@ -331,7 +331,7 @@ static void set_up_lock(void)
 	explore_watch(&s.lock.inside, sizeof(s.lock.inside));
 	explore_watch(&s.lock.keeper, sizeof(s.lock.keeper));
 	explore_stop_at_stores();
-	rt_keeps_after = UINT16_MAX;
+	rt_fence_keeps_after = UINT16_MAX;
 }
 
 /* The lock is kept for the first thread, which is outside. */
@@ -355,13 +355,13 @@ static void set_up_kept(void)
 static void set_up_new(void)
 {
 	set_up_lock();
-	rt_keeps_after = 1;
+	rt_fence_keeps_after = 1;
 }
 
 static void set_up_again(void)
 {
 	set_up_kept();
-	rt_keeps_after = 1;
+	rt_fence_keeps_after = 1;
 }
 
 /* No thread is inside, and a further thread takes the lock. */
@@ -429,7 +429,7 @@ static void set_up_batch(struct rpma_rt_conn *of, int posts)
 
 	conn = of;
 	explore_watch_nothing();
-	rt_keeps_after = UINT16_MAX;
+	rt_fence_keeps_after = UINT16_MAX;
 	be_thread(KEEPER + EXPLORE_THREADS);
 	fake_qp(conn)->sq_count = 0;
 	completed = got = 0;
@@ -731,26 +731,24 @@ static void check_owner(void)
 
 int main(int argc, char **argv)
 {
-#define LOCK(title, keeper, other, begin)                    \
-	.name = title, .threads = 2, .body = {keeper, other}, \
-	.setup = begin, .check = check_lock, .bound = 3
-#define BATCH(title, other, begin)                               \
+#define LOCK(title, keeper, other, begin)                                     \
+	.name = title, .threads = 2, .body = {keeper, other}, .setup = begin, \
+	.check = check_lock, .bound = 3
+#define BATCH(title, other, begin)                                \
 	.name = title, .threads = 2, .body = {run_rounds, other}, \
 	.setup = begin, .check = check_batch, .bound = 3
-#define OWNER(title, owner, other)                            \
+#define OWNER(title, owner, other)                                 \
 	.name = title, .threads = 3, .body = {owner, other, stop}, \
 	.setup = set_up_owner, .check = check_owner, .bound = 2
 	static const struct explore plays[] = {
-		{LOCK("two", keeper_polls, other_polls_twice,
-		      set_up_kept)},
+		{LOCK("two", keeper_polls, other_polls_twice, set_up_kept)},
 		{.name = "three",
 		 .threads = 3,
 		 .body = {keeper_polls_and_waits, other_polls, third_waits},
 		 .setup = set_up_kept,
 		 .check = check_lock,
 		 .bound = 2},
-		{LOCK("again", keeper_polls_often, other_polls,
-		      set_up_again)},
+		{LOCK("again", keeper_polls_often, other_polls, set_up_again)},
 		{LOCK("new", keeper_polls_often, other_polls_twice,
 		      set_up_new)},
 		{BATCH("wait", wait_for_items, set_up_one)},

@@ -59,7 +59,7 @@ static void poll_often(int times)
 /* The first case: rt_fence_start() was not called. */
 TEST(keep__without_membarrier_NEVER)
 {
-	rt_keeps_after = KEEPS;
+	rt_fence_keeps_after = KEEPS;
 	rt_keep_init(&lock);
 	assert_false(rt_fence_is_ready());
 	take_often(5 * KEEPS);
@@ -71,7 +71,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	rt_fence_start();
-	rt_keeps_after = KEEPS;
+	rt_fence_keeps_after = KEEPS;
 	rt_keep_init(&lock);
 	fences = 0;
 	return 0;
@@ -234,8 +234,7 @@ TEST_WITH(go_in__taken_meanwhile_OUTSIDE, set_up, NULL)
 	in_another_thread(take_in);
 	assert_false(rt_keep_go_in(&lock));
 	/* relaxed: no other thread runs */
-	assert_false(
-		atomic_load_explicit(&lock.inside, memory_order_relaxed));
+	assert_false(atomic_load_explicit(&lock.inside, memory_order_relaxed));
 	assert_false(rt_keep_take(&lock));
 	rt_keep_give_back(&lock);
 	take_often(1);
