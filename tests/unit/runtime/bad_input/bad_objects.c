@@ -91,12 +91,11 @@ void a_queue_in_use(void **state)
 
 	BAD_SAYS("a connection", RPMA_RT_E_BUSY, rpma_rt_queue_delete, &queue);
 	fake_bury(f, &conn);
-	/* relaxed: in place of another thread */
-	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
-			      memory_order_relaxed);
+	/* in place of another thread */
+	assert_true(rt_keep_take(&queue->alone));
 	BAD_SAYS("a thread takes", RPMA_RT_E_BUSY, rpma_rt_queue_delete,
 		 &queue);
-	atomic_store_explicit(&queue->consumers, 0, memory_order_relaxed);
+	rt_keep_give_back(&queue->alone);
 	assert_ptr_equal(queue, f->queue);
 }
 

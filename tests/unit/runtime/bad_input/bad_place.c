@@ -252,9 +252,8 @@ static void take_while_another_does(void *arg)
 	struct rpma_rt_queue *queue = f->queue;
 
 	inherit(f->rt);
-	/* relaxed: another thread would do it; there is none here */
-	atomic_store_explicit(&queue->consumers, RT_CONSUMER_INSIDE,
-			      memory_order_relaxed);
+	/* in place of another thread */
+	(void)rt_keep_take(&queue->alone);
 	f->got = rpma_rt_queue_poll(queue, f->items, 1);
 }
 

@@ -344,4 +344,153 @@ TEST(forked__owns_nothing)
 	assert_int_equal(rounds_of(&turns), 0);
 }
 
+/* ------------------------------------------------------------- kept in --- */
+
+/* A poller that only the owner enters, by plain stores, from the end of the
+ * first round on. */
+
+static uint32_t state_of(struct turns *turns)
+{
+	/* relaxed: the state that the calling thread has left, or of a thread
+	 * that has been awaited */
+	return atomic_load_explicit(&turns->owned.inside, memory_order_relaxed);
+}
+
+static int set_up_owned(void **state)
+{
+	(void)state;
+	rt_fence_start();
+	return 0;
+}
+
+/* Attaches, and runs the first round. */
+static void own(struct turns *turns)
+{
+	turns_init(turns);
+	if (!rt_fence_is_ready())
+		skip();
+	attach(turns);
+	assert_int_equal(state_of(turns), RT_INSIDE_NOBODY);
+	rt_owner_run_all();
+	assert_int_equal(rounds_of(turns), 1);
+	assert_int_equal(state_of(turns), RT_INSIDE_OWNED);
+}
+
+static void *be_busy(void *arg)
+{
+	struct turns *turns = arg;
+
+	assert_int_equal(rt_owner_enter(&turns->owned), RPMA_RT_E_BUSY);
+	assert_false(rt_owner_enter_own(&turns->owned));
+	assert_false(rt_owner_visit(&turns->owned));
+	return NULL;
+}
+
+static void *close_it(void *arg)
+{
+	assert_true(rt_owner_close(arg));
+	return NULL;
+}
+
+static void *close_in_vain(void *arg)
+{
+	assert_false(rt_owner_close(arg));
+	return NULL;
+}
+
+static void *enter_in_turn(void *arg)
+{
+	ok(enter_and_leave(arg));
+	return NULL;
+}
+
+static void in_another_thread(void *(*fn)(void *arg), struct turns *turns)
+{
+	pthread_t thread;
+
+	ok(pthread_create(&thread, NULL, fn, turns));
+	ok(pthread_join(thread, NULL));
+}
+
+TEST_WITH(owned__only_the_owner_enters, set_up_owned, NULL)
+{
+	struct turns turns;
+
+	own(&turns);
+	in_another_thread(be_busy, &turns);
+	assert_true(rt_owner_enter_own(&turns.owned));
+	in_another_thread(be_busy, &turns);
+	rt_owner_leave_own(&turns.owned);
+	ok(enter_and_leave(&turns));
+	attach(&turns); /* once more: no change */
+	assert_int_equal(state_of(&turns), RT_INSIDE_OWNED);
+	in_another_thread(be_busy, &turns);
+	assert_true(rt_owner_close(&turns.owned));
+}
+
+TEST_WITH(owned__closed_outside_THE_OWNER_IS_TOLD, set_up_owned, NULL)
+{
+	struct turns turns;
+
+	own(&turns);
+	in_another_thread(close_it, &turns);
+	assert_false(rt_owner_enter_own(&turns.owned));
+	assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_CLOSED);
+	rt_owner_run_all();
+	assert_int_equal(rounds_of(&turns), 1);
+}
+
+/* The owner goes on, and the stop comes again. */
+TEST_WITH(owned__closed_inside_LATER, set_up_owned, NULL)
+{
+	struct turns turns;
+
+	own(&turns);
+	assert_true(rt_owner_enter_own(&turns.owned));
+	in_another_thread(close_in_vain, &turns);
+	rt_owner_leave_own(&turns.owned);
+	assert_true(rt_owner_is_self(&turns.owned));
+	rt_owner_run_all();
+	assert_int_equal(rounds_of(&turns), 2);
+	in_another_thread(close_it, &turns);
+	assert_int_equal(rt_owner_enter(&turns.owned), RPMA_RT_E_CLOSED);
+}
+
+TEST_WITH(owned__released_ANY_THREAD_ENTERS, set_up_owned, NULL)
+{
+	struct turns turns;
+
+	own(&turns);
+	ok(rt_owner_enter(&turns.owned));
+	rt_owner_release(&turns.owned);
+	assert_int_equal(state_of(&turns), RT_INSIDE_THREAD);
+	rt_owner_leave(&turns.owned);
+	in_another_thread(enter_in_turn, &turns);
+	assert_true(rt_owner_visit(&turns.owned));
+	assert_int_equal(rounds_of(&turns), 2);
+	attach(&turns);
+	rt_owner_run_all();
+	assert_int_equal(state_of(&turns), RT_INSIDE_OWNED);
+	assert_true(rt_owner_close(&turns.owned));
+}
+
+static void *own_and_end(void *arg)
+{
+	attach(arg);
+	rt_owner_run_all();
+	return NULL;
+}
+
+TEST_WITH(owned__the_owner_ends_ANY_THREAD_ENTERS, set_up_owned, NULL)
+{
+	struct turns turns;
+
+	turns_init(&turns);
+	in_another_thread(own_and_end, &turns);
+	assert_int_equal(state_of(&turns), RT_INSIDE_NOBODY);
+	ok(enter_and_leave(&turns));
+	assert_true(rt_owner_visit(&turns.owned));
+	assert_true(rt_owner_close(&turns.owned));
+}
+
 TEST_MAIN()
