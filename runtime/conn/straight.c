@@ -499,6 +499,9 @@ STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
 	int i;
 
 	for (i = 0; i < count; i++) {
+		/* first, because the pieces of a receive are no region */
+		if (unlikely(!straight_recv_is_plain_rest(&wr[i], has_future)))
+			return 0;
 		if (i == 0 || unlikely(wr[i].route != kind.route ||
 				       wr[i].dst != kind.dst)) {
 			routes += i == 0 || wr[i].route != kind.route;
@@ -506,8 +509,6 @@ STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
 				    conn, &wr[i], has_future, &kind)))
 				return 0;
 		}
-		if (unlikely(!straight_recv_is_plain_rest(&wr[i], has_future)))
-			return 0;
 		straight_recv_fill_plain(&wr[i], &kind, &chain[i]);
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
