@@ -16,8 +16,6 @@
 
 #define SLEEP_NS 1000000 /* longer than a store stays in a buffer */
 
-uint16_t rt_fence_keeps_after = 1000;
-
 static atomic_bool is_ready;
 static atomic_bool is_refused; /* for good */
 static atomic_bool is_told;    /* the refusal was logged */

@@ -5,6 +5,8 @@
 
 #include "base/keep.h"
 
+uint16_t rt_fence_keeps_after = 1000;
+
 void rt_keep_init(struct rt_keep *keep)
 {
 	keep->has_keeper = false;

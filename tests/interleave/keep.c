@@ -542,14 +542,16 @@ static void post_one(void)
 	ret = fake_send(conn, 8, 0);
 	EXPLORE_CHECK(ret == 0 || ret == RPMA_E_AGAIN);
 	is_refused = ret != 0;
+	posted += ret == 0;
 	end_other();
 }
 
-/* Each send has its item, and a refused poster is told once. */
+/* Each send was given to the device and has its item, and a refused poster is
+ * told once. */
 static void check_batch(void)
 {
 	be_thread(KEEPER + EXPLORE_THREADS);
-	EXPLORE_CHECK(completed == given());
+	EXPLORE_CHECK(completed == given() && given() == posted);
 	EXPLORE_CHECK(fake_take(f, f->queue) + got == given() + is_refused);
 	go_on();
 }
@@ -641,6 +643,22 @@ static void own_and_run(void)
 	/* as the runtime's pollers in a call that waits */
 	rt_owner_run_all();
 	rt_owner_forked();
+}
+
+/* Enters as rpma_rt_poller_arm() does. */
+static void own_and_arm(void)
+{
+	int ret;
+
+	begin_thread(0);
+	if (!attach() || !run_own())
+		return;
+	ret = rt_owner_enter(&o.owned);
+	EXPLORE_CHECK(ret == 0 || (ret == RPMA_RT_E_CLOSED && o.is_stopping));
+	if (ret)
+		return;
+	use();
+	rt_owner_leave(&o.owned);
 }
 
 static void own_and_release(void)
@@ -756,6 +774,12 @@ int main(int argc, char **argv)
 		{BATCH("arm", arm_and_sleep, set_up_one)},
 		{BATCH("refused", post_one, set_up_two)},
 		{BATCH("line", post_one, set_up_line)},
+		{.name = "stop",
+		 .threads = 2,
+		 .body = {own_and_arm, stop},
+		 .setup = set_up_owner,
+		 .check = check_owner,
+		 .bound = 4},
 		{OWNER("owner", own_and_run, stranger)},
 		{OWNER("visited", own_and_run, visitor)},
 		{OWNER("release", own_and_release, stranger)},
