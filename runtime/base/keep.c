@@ -5,7 +5,7 @@
 
 #include "base/keep.h"
 
-uint16_t rt_fence_keeps_after = 1000;
+uint16_t rt_keep_after = 1000;
 
 void rt_keep_init(struct rt_keep *keep)
 {
@@ -66,9 +66,8 @@ bool rt_keep_take(struct rt_keep *keep)
 static bool keep_count(struct rt_keep *keep)
 {
 	if (rt_keep_is_keeper(keep)) {
-		keep->lone += keep->lone < rt_fence_keeps_after;
-		return keep->lone >= rt_fence_keeps_after &&
-		       rt_fence_is_ready();
+		keep->lone += keep->lone < rt_keep_after;
+		return keep->lone >= rt_keep_after && rt_fence_is_ready();
 	}
 	keep->lone = 0;
 	if (!keep->has_keeper)

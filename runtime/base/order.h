@@ -72,7 +72,7 @@ void rt_fence_warn(void);
 
 /* takes of a lock in a row by a single thread, after which the lock is kept for
  * that thread; tests set a smaller number */
-extern uint16_t rt_fence_keeps_after;
+extern uint16_t rt_keep_after;
 
 /*
  * The orders visible to ThreadSanitizer in a program: src/tsan/. The library is

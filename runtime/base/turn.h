@@ -337,8 +337,8 @@ bool rt_turn_keep(struct rt_turn *turn, uint64_t seen);
 static inline bool rt_turn_count_lone(struct rt_turn *turn)
 {
 	if (likely(rt_turn_is_keeper(turn))) {
-		turn->lone += turn->lone < rt_fence_keeps_after;
-		return turn->lone == rt_fence_keeps_after;
+		turn->lone += turn->lone < rt_keep_after;
+		return turn->lone == rt_keep_after;
 	}
 	turn->lone = 0;
 	if (!turn->has_keeper)

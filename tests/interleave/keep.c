@@ -331,7 +331,7 @@ static void set_up_lock(void)
 	explore_watch(&s.lock.inside, sizeof(s.lock.inside));
 	explore_watch(&s.lock.keeper, sizeof(s.lock.keeper));
 	explore_stop_at_stores();
-	rt_fence_keeps_after = UINT16_MAX;
+	rt_keep_after = UINT16_MAX;
 }
 
 /* The lock is kept for the first thread, which is outside. */
@@ -355,13 +355,13 @@ static void set_up_kept(void)
 static void set_up_new(void)
 {
 	set_up_lock();
-	rt_fence_keeps_after = 1;
+	rt_keep_after = 1;
 }
 
 static void set_up_again(void)
 {
 	set_up_kept();
-	rt_fence_keeps_after = 1;
+	rt_keep_after = 1;
 }
 
 /* No thread is inside, and a further thread takes the lock. */
@@ -429,7 +429,7 @@ static void set_up_batch(struct rpma_rt_conn *of, int posts)
 
 	conn = of;
 	explore_watch_nothing();
-	rt_fence_keeps_after = UINT16_MAX;
+	rt_keep_after = UINT16_MAX;
 	be_thread(KEEPER + EXPLORE_THREADS);
 	fake_qp(conn)->sq_count = 0;
 	completed = got = 0;

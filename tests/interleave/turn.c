@@ -383,7 +383,7 @@ static void set_up_with(uint32_t posts, uint32_t room, uint32_t budget)
 	rt_turn_init(&s.turn, s.slots_in_line, s.next, sizeof(s.next[0]), WRS);
 	rt_turn_open(&s.turn);
 	explore_watch_nothing();
-	rt_fence_keeps_after = UINT16_MAX;
+	rt_keep_after = UINT16_MAX;
 	explore_watch(&s.turn.word, sizeof(s.turn.word));
 	explore_watch(&s.turn.inside, sizeof(s.turn.inside));
 	explore_watch(&s.turn.free.word, sizeof(s.turn.free.word));
@@ -434,14 +434,14 @@ static void set_up_kept_three(void)
 static void set_up_kept_again(void)
 {
 	set_up_with(4, 4, BUDGET);
-	rt_fence_keeps_after = 1;
+	rt_keep_after = 1;
 	keep();
 }
 
 static void set_up_kept_later(void)
 {
 	set_up_with(5, 5, BUDGET);
-	rt_fence_keeps_after = 1;
+	rt_keep_after = 1;
 	keep();
 }
 

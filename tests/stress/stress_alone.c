@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 		return SKIPPED;
 	}
 	STRESS_CHECK(rt_owner_start() == 0);
-	rt_fence_keeps_after = KEEPS;
+	rt_keep_after = KEEPS;
 	rt_keep_init(&s.lock);
 	pair("lock", take_alone, take_beside, stress.seconds / 2, &rng);
 	STRESS_CHECK(!rt_keep_is_taken(&s.lock));

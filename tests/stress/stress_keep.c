@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 		return SKIPPED;
 	}
 	s.seed = stress.seed;
-	rt_fence_keeps_after = KEEPS;
+	rt_keep_after = KEEPS;
 	rt_turn_init(&s.turn, s.in_line, s.next, sizeof(s.next[0]), SLOTS);
 	rt_turn_open(&s.turn);
 	for (i = 0; i < 3; i++)

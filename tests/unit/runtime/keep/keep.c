@@ -59,7 +59,7 @@ static void poll_often(int times)
 /* The first case: rt_fence_start() was not called. */
 TEST(keep__without_membarrier_NEVER)
 {
-	rt_fence_keeps_after = KEEPS;
+	rt_keep_after = KEEPS;
 	rt_keep_init(&lock);
 	assert_false(rt_fence_is_ready());
 	take_often(5 * KEEPS);
@@ -71,7 +71,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	rt_fence_start();
-	rt_fence_keeps_after = KEEPS;
+	rt_keep_after = KEEPS;
 	rt_keep_init(&lock);
 	fences = 0;
 	return 0;

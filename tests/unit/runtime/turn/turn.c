@@ -624,7 +624,7 @@ static int set_up_kept(void **state)
 {
 	is_refused = false;
 	rt_fence_start();
-	rt_fence_keeps_after = KEEPS;
+	rt_keep_after = KEEPS;
 	return set_up(state);
 }
 
@@ -660,7 +660,7 @@ static void kept__not_without_the_fence(void **state)
 {
 	(void)state;
 	assert_false(rt_fence_is_ready());
-	rt_fence_keeps_after = KEEPS;
+	rt_keep_after = KEEPS;
 	hold_alone(5 * KEEPS);
 	assert_false(is_kept());
 }
