@@ -556,7 +556,7 @@ static void check_batch(void)
 	go_on();
 }
 
-/* ------------------------------------------------------------- the owner --- */
+/* ------------------------------------------------------------ the owner --- */
 
 static struct {
 	struct rt_owned owned; /* first */

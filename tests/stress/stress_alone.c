@@ -91,7 +91,7 @@ static void take_beside(struct stress_rng *rng)
 	s.others += take_once();
 }
 
-/* ------------------------------------------------------------ the poller --- */
+/* ----------------------------------------------------------- the poller --- */
 
 static void run(struct rt_owned *owned)
 {
@@ -172,7 +172,7 @@ static void close_next(struct stress_rng *rng)
 		sched_yield();
 }
 
-/* ------------------------------------------------------------------ both --- */
+/* ----------------------------------------------------------------- both --- */
 
 static void pair(const char *what, void *(*first)(void *),
 		 void (*second)(struct stress_rng *rng), double seconds,
