@@ -702,7 +702,7 @@ static bool has_owner_ended(void *arg)
 }
 
 /* Inherits the poller, of which the owner has ended. */
-static void heir(void)
+static void successor(void)
 {
 	int ret;
 
@@ -783,7 +783,7 @@ int main(int argc, char **argv)
 		{OWNER("owner", own_and_run, stranger)},
 		{OWNER("visited", own_and_run, visitor)},
 		{OWNER("release", own_and_release, stranger)},
-		{OWNER("end", own_and_end, heir)},
+		{OWNER("end", own_and_end, successor)},
 		{.name = NULL},
 	};
 	void *state;

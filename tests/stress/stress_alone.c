@@ -35,9 +35,10 @@ static struct {
 	volatile uint64_t counted;
 	volatile bool inside;
 	atomic_bool over;
-	uint64_t alone;	 /* takes, or rounds, of the first thread */
-	uint64_t kept;	 /* of these by plain stores */
-	uint64_t others; /* takes, or closes, of the second thread */
+	atomic_bool is_kept; /* the first thread has become the keeper */
+	uint64_t alone;	     /* takes, or rounds, of the first thread */
+	uint64_t kept;	     /* of these by plain stores */
+	uint64_t others;     /* takes, or closes, of the second thread */
 	/* of the pollers, which the first thread owns one after the other */
 	_Atomic uint64_t made;
 	_Atomic uint64_t left;
@@ -78,6 +79,9 @@ static void *take_alone(void *arg)
 			rt_keep_go_out(&s.lock);
 			s.alone++;
 			s.kept++;
+			/* relaxed: nothing is read with it */
+			atomic_store_explicit(&s.is_kept, true,
+					      memory_order_relaxed);
 		} else {
 			s.alone += take_once();
 		}
@@ -88,7 +92,10 @@ static void *take_alone(void *arg)
 static void take_beside(struct stress_rng *rng)
 {
 	stress_dawdle(rng, DAWDLES);
-	s.others += take_once();
+	/* the keeper is chosen for good, and has to be the first thread.
+	 * relaxed: nothing is read with it */
+	if (atomic_load_explicit(&s.is_kept, memory_order_relaxed))
+		s.others += take_once();
 }
 
 /* ----------------------------------------------------------- the poller --- */
