@@ -7,9 +7,11 @@
  * every interleaving of threads that serve, attach, run their own poller,
  * release and end, one that visits in a call that waits, and a stop.
  *
- * All words but `owner` are decided by one word, and `owner` is written before
- * the release of that word, so no store buffer is modelled. The kernel compares
- * the word and goes to sleep in one step.
+ * All words but `owner` and `by_owner` are decided by one word, and `owner` is
+ * written before the release of that word, so no store buffer is modelled: the
+ * light and the heavy fence of [MANUAL-3] make the accesses to `inside` and
+ * `by_owner` as ordered as full fences would. The kernel compares the word and
+ * goes to sleep in one step.
  *
  * Wanted: one thread is in a round at a time; of an owned poller the owner and
  * no other; nobody sleeps for ever; after a stop nobody enters.
@@ -18,7 +20,11 @@
  */
 
 #ifndef THREADS
+#if defined(M_ENTERS_AS_ALONE) || defined(M_LEFT_ANNOUNCED)
 #define THREADS 3
+#else
+#define THREADS 2
+#endif
 #endif
 #ifndef TIMES
 #define TIMES 2 /* calls of the first thread; each other makes OTHERS */
@@ -26,16 +32,22 @@
 #ifndef OTHERS
 #define OTHERS 1
 #endif
+#ifndef KEEPS
+#define KEEPS 1 /* 0: without membarrier(), no poller is OWNED */
+#endif
 
 #define NOBODY	0
 #define THREAD	1
 #define AWAITED 2
 #define CLOSED	3
+#define OWNED	4
 
 #define NO_OWNER 0 /* of `owner`; else number of the thread + 1 */
 
 byte inside;
+bool by_owner;
 byte owner;
+bool is_locked; /* the lock of owner.c */
 byte rounds; /* threads in a round */
 bool is_closed;
 bool asleep[THREADS];
@@ -51,17 +63,62 @@ inline wake_all()
 	}
 }
 
+inline lock()
+{
+	atomic { !is_locked; is_locked = true }
+}
+
+inline unlock()
+{
+	is_locked = false
+}
+
 /* rt_owner_leave() */
 inline leave()
 {
-	atomic { found = inside; inside = NOBODY };
 	if
+	:: by_owner && owner == me + 1 -> by_owner = false
+	:: else ->
+		atomic { found = inside; inside = NOBODY };
+		if
 #ifdef M_WAKES_NOBODY
-	:: false ->
+		:: false ->
 #else
-	:: found == AWAITED ->
+		:: found == AWAITED ->
 #endif
-		wake_all()
+			wake_all()
+		:: else
+		fi
+	fi
+}
+
+/* rt_owner_go_in_owned(): is_in */
+inline go_in_owned()
+{
+	by_owner = true;
+#ifdef M_ENTERS_BLINDLY
+	is_in = true;
+#else
+	is_in = (inside == OWNED);
+#endif
+	if
+	:: !is_in -> by_owner = false
+	:: else
+	fi
+}
+
+/* owner_leave_owned(), with the lock */
+inline leave_owned()
+{
+	atomic {
+		is_in = (inside == OWNED);
+		if
+		:: is_in -> inside = THREAD
+		:: else
+		fi
+	};
+	if
+	:: is_in -> by_owner = false
 	:: else
 	fi
 }
@@ -86,6 +143,13 @@ inline enter()
 	:: go_in(state);
 		if
 		:: found == NOBODY || found == CLOSED -> break
+		:: found == OWNED && IS_OTHER -> found = THREAD; break
+		:: found == OWNED && owner == me + 1 ->
+			go_in_owned();
+			if
+			:: is_in -> found = NOBODY; break
+			:: else
+			fi
 		:: else
 		fi;
 #ifdef M_OWNER_BEFORE
@@ -125,7 +189,7 @@ inline enter()
 #ifdef M_OWNER_NOT_ASKED
 	:: false ->
 #else
-	:: found == NOBODY && IS_OTHER ->
+	:: found == NOBODY && !by_owner && IS_OTHER ->
 #endif
 		leave();
 		found = THREAD
@@ -165,6 +229,34 @@ inline serve()
 	fi
 }
 
+/* A round of the owner, which leaves with a plain store: the first round, and
+ * the later rounds. */
+inline run_own()
+{
+	if
+	:: owner == me + 1 && inside == OWNED ->
+		go_in_owned();
+		if
+		:: is_in -> round(); by_owner = false
+		:: else -> serve()
+		fi
+	:: owner == me + 1 && inside != OWNED ->
+		go_in(THREAD);
+		if
+		:: found == NOBODY ->
+			round();
+#if KEEPS
+			inside = OWNED
+#else
+			inside = NOBODY
+#endif
+		:: else -> serve()
+		fi
+	:: else
+	fi
+}
+
+/* The first round of the first thread follows at once. */
 inline attach()
 {
 	enter();
@@ -174,22 +266,12 @@ inline attach()
 #ifdef M_ATTACH_WAKES_NOBODY
 		inside = NOBODY
 #else
-		leave()
-#endif
-	:: else
-	fi
-}
-
-/* A round of the owner, which leaves with a plain store. */
-inline run_own()
-{
-	if
-	:: owner == me + 1 ->
-		go_in(THREAD);
+		leave();
 		if
-		:: found == NOBODY -> round(); inside = NOBODY
-		:: else -> serve()
+		:: me == 0 -> run_own()
+		:: else
 		fi
+#endif
 	:: else
 	fi
 }
@@ -201,7 +283,16 @@ inline release()
 		enter();
 		if
 		:: found == NOBODY ->
+#ifndef M_RELEASES_UNLOCKED
+			lock();
+#endif
+#ifndef M_RELEASED_AS_OWNED
+			leave_owned();
+#endif
 			owner = NO_OWNER;
+#ifndef M_RELEASES_UNLOCKED
+			unlock();
+#endif
 #ifdef M_RELEASE_WAKES_NOBODY
 			inside = NOBODY
 #else
@@ -243,34 +334,77 @@ proctype thread(byte me)
 	byte i;
 	bool is_announced;
 	bool is_other;
+	bool is_in;
 
 	for (i : 1 .. (me == 0 -> TIMES : OTHERS)) {
 		if
 		:: true -> serve()
-		:: true -> attach()
-		:: true -> run_own()
-		:: true -> release()
+		:: me < 2 -> attach()
+		:: me == 0 -> run_own()
+		:: me == 0 -> release()
 		:: true -> visit()
 		fi
 	}
 	/* the thread ends: its destructor, outside of the poller */
-	atomic {
+	lock();
+	if
+	:: owner == me + 1 ->
+		leave_owned();
+		owner = NO_OWNER;
 		if
-		:: owner == me + 1 -> owner = NO_OWNER
+		:: is_in -> leave()
 		:: else
 		fi
-	}
+	:: else
+	fi;
+	unlock()
 }
 
-/* rt_owner_close(), again and again */
+/* rt_owner_close(), again and again: when the try may succeed */
 proctype stop()
 {
-	atomic {
-		inside == NOBODY;
-		inside = CLOSED;
-		is_closed = true
-	};
-	owner = NO_OWNER
+	bool is_in;
+
+	do
+	:: inside == NOBODY || (inside == OWNED && !by_owner) ->
+		lock();
+		atomic {
+			is_in = (inside == OWNED);
+			if
+			:: inside == NOBODY ->
+				inside = CLOSED;
+				is_closed = true
+#ifndef M_LOOKS_TOO_EARLY
+			:: is_in -> inside = CLOSED
+#endif
+			:: else
+			fi
+		};
+		if
+		:: is_in ->
+#ifdef M_LOOKS_TOO_EARLY
+			if
+			:: by_owner
+			:: else -> atomic { inside = CLOSED; is_closed = true }
+			fi
+#else
+			atomic {
+				if
+				:: by_owner -> inside = OWNED
+				:: else ->
+					is_closed = true
+				fi
+			}
+#endif
+		:: else
+		fi;
+		if
+		:: is_closed -> break
+		:: else -> unlock()
+		fi
+	od;
+	owner = NO_OWNER;
+	unlock()
 }
 
 init
