@@ -547,7 +547,7 @@ static void post_one(void)
 }
 
 /* Each send was given to the device and has its item, and a refused poster is
- * told once. */
+ * gets a single answer. */
 static void check_batch(void)
 {
 	be_thread(KEEPER + EXPLORE_THREADS);
