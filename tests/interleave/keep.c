@@ -546,7 +546,7 @@ static void post_one(void)
 	end_other();
 }
 
-/* Each send was given to the device and has its item, and a refused poster is
+/* Each send was given to the device and has its item, and a refused poster
  * gets a single answer. */
 static void check_batch(void)
 {
