@@ -346,8 +346,9 @@ static inline uint64_t rt_future_begin(struct rt_future *slot, uint64_t context)
 	uint8_t tag = slot->tag + 1;
 
 	rt_future_unpoison(slot);
-	/* whoever took what was asked has left nothing */
-	assert(slot->asked == 0);
+	/* whoever took what was asked has left nothing. relaxed: no other
+	 * thread has the slot */
+	assert(atomic_load_explicit(&slot->asked, memory_order_relaxed) == 0);
 	slot->result.context = context;
 	slot->mine = 0;
 	slot->told = 0;
