@@ -18,13 +18,13 @@
 #include <netdb.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "loop.h"
+#include "heard.h"
 #include "stage.h"
 
 #define EVENT	 {.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = 4}
@@ -204,50 +204,6 @@ static void await_tasks(int count)
 	}
 }
 
-/* ------------------------------------------------------------------ log --- */
-
-static struct {
-	pthread_mutex_t lock;
-	char text[1 << 14];
-} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void keep_line(enum rpma_log_level level, const char *file_name,
-		      const int line_no, const char *function_name,
-		      const char *message_format, ...)
-{
-	size_t len;
-	va_list args;
-
-	(void)file_name, (void)line_no, (void)function_name;
-	if (level > RPMA_LOG_LEVEL_ERROR)
-		return;
-	pthread_mutex_lock(&logged.lock);
-	len = strlen(logged.text);
-	va_start(args, message_format);
-	vsnprintf(logged.text + len, sizeof(logged.text) - len, message_format,
-		  args);
-	va_end(args);
-	pthread_mutex_unlock(&logged.lock);
-}
-
-static void forget_log(void)
-{
-	pthread_mutex_lock(&logged.lock);
-	logged.text[0] = '\0';
-	pthread_mutex_unlock(&logged.lock);
-}
-
-static void expect_said(const char *words)
-{
-	pthread_mutex_lock(&logged.lock);
-	if (strstr(logged.text, words) == NULL) {
-		fprintf(stderr, "\"%s\" is not in the log: %s\n", words,
-			logged.text);
-		abort();
-	}
-	pthread_mutex_unlock(&logged.lock);
-}
-
 /* ---------------------------------------------------------- connections --- */
 
 static struct rpma_rt_conn *begin(const struct world *w,
@@ -419,21 +375,21 @@ static void timeout__look_up_blocks_UNREACHABLE(struct stage *s)
 	int i;
 
 	brief.timeout_ms = SHORT_MS;
-	forget_log();
+	heard_forget();
 	conn = begin(&s->world, &brief, s->aq, "held17.invalid");
 	await(&server.asked[17]);
 	is_closed(s->aq, &conn, RPMA_RT_REASON_UNREACHABLE, ETIMEDOUT);
-	expect_said("\"held17.invalid\"");
-	expect_said("name server has not answered within timeout_ms");
+	heard_expect("\"held17.invalid\"");
+	heard_expect("name server has not answered within timeout_ms");
 	answer(17, 18);
 	await_tasks(before);
 
 	hold(s, conns, TURNS); /* the same while waiting for a turn */
-	forget_log();
+	heard_forget();
 	conn = begin(&s->world, &brief, s->aq, "known.invalid");
 	is_closed(s->aq, &conn, RPMA_RT_REASON_UNREACHABLE, ETIMEDOUT);
-	expect_said("\"known.invalid\"");
-	expect_said("16 look-ups");
+	heard_expect("\"known.invalid\"");
+	heard_expect("16 look-ups");
 	for (i = 0; i < TURNS; i++)
 		end(s, &conns[i]);
 	answer(0, TURNS);
@@ -527,14 +483,14 @@ static void addresses__all_are_dead_UNREACHABLE(struct stage *s)
 	char words[96];
 
 	cfg.timeout_ms = DEAD_MS;
-	forget_log();
+	heard_forget();
 	conn = begin(&s->world, &cfg, s->aq, "dead.invalid");
 	item = world_event(s->aq, RPMA_RT_EVENT_CLOSED);
 	CHECK(item.status == RPMA_RT_REASON_UNREACHABLE);
 	MUST(rpma_rt_conn_unref(&conn));
 	snprintf(words, sizeof(words), "dead.invalid (%s, %s)", server.dead[0],
 		 server.dead[1]);
-	expect_said(words);
+	heard_expect(words);
 }
 
 /* A new thread asks for nothing, whatever becomes of the connection. */
@@ -637,7 +593,7 @@ int main(void)
 	stage_open(&s, &cfg);
 	s.cfg->timeout_ms = LONG_MS;
 	server_open(&s);
-	MUST(rpma_log_set_function(keep_line));
+	heard_start(RPMA_LOG_LEVEL_ERROR);
 	/* a listener as destination, which accepts no request */
 	listener = world_listen(&s.world, s.cfg, s.pq);
 	numeric_is_ready(&s);

@@ -12,45 +12,16 @@
  */
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "heard.h"
 #include "stage.h"
 
 #define DEPTH	  16
 #define SLOT_SIZE 64
 #define HELD	  32 /* leases shuffled by the giver */
 #define CONNS	  3
-
-/* ------------------------------------------------------------------ log --- */
-
-static _Atomic uint32_t lows;
-
-static void hear(enum rpma_log_level level, const char *file_name,
-		 const int line_no, const char *function_name,
-		 const char *message_format, ...)
-{
-	char text[512];
-	va_list args;
-
-	(void)level;
-	(void)file_name;
-	(void)line_no;
-	(void)function_name;
-	va_start(args, message_format);
-	vsnprintf(text, sizeof(text), message_format, args);
-	va_end(args);
-	/* relaxed: a count */
-	if (strstr(text, "has no free slot"))
-		atomic_fetch_add_explicit(&lows, 1, memory_order_relaxed);
-}
-
-static uint32_t lows_heard(void)
-{
-	/* relaxed: a count, read after the counted event was seen */
-	return atomic_exchange_explicit(&lows, 0, memory_order_relaxed);
-}
 
 /* --------------------------------------------------------------- a pool --- */
 
@@ -385,7 +356,7 @@ static void dry__recovers_with_each_lease(enum rpma_rt_mode mode)
 	open_stage(&s, &cfg);
 	pool = pool_open(&s, 4);
 	connect_pool(&s, pool, &pair);
-	lows_heard();
+	heard_forget();
 	for (i = 0; i < 4; i++) {
 		send_one(&s, &pair, 8, i);
 		next_lease(&s, &held[i]);
@@ -398,7 +369,7 @@ static void dry__recovers_with_each_lease(enum rpma_rt_mode mode)
 		next_lease(&s, &held[i % 4]);
 		stage_completion(s.aq, i, IBV_WC_SUCCESS);
 	}
-	CHECK(lows_heard() == 1);
+	CHECK(heard_count("has no free slot") == 1);
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_pool_delete(&pool));
 	disconnect(&s, &pair, false);
 	MUST_ANSWER(RPMA_RT_E_BUSY, rpma_rt_pool_delete(&pool));
@@ -555,7 +526,7 @@ int main(int argc, char **argv)
 {
 	uint64_t messages = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
 
-	MUST(rpma_log_set_function(hear));
+	heard_start(RPMA_LOG_LEVEL_ERROR);
 	/* first: the log leaves lines out where there are many */
 	dry__recovers_with_each_lease(RPMA_RT_MODE_ADAPTIVE);
 	dry__recovers_with_each_lease(RPMA_RT_MODE_MANUAL);

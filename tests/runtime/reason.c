@@ -13,12 +13,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "heard.h"
 #include "loop.h"
 #include "stage.h"
 
@@ -26,7 +26,6 @@
 #define SIZE	 8
 #define HANDFUL	 9 /* fewer than a place of the log may say in a second */
 #define SKIPPED	 77
-#define TEXT	 16384
 #define ALWAYS	 RPMA_F_COMPLETION_ALWAYS
 #define NO_ERRNO (-1)
 /* of an accepting queue pair: the states, and the timer */
@@ -92,40 +91,10 @@ struct verb {
 
 /* -------------------------------------------------------------- the log --- */
 
-static struct {
-	pthread_mutex_t lock;
-	char text[TEXT]; /* errors since the fault was set */
-} heard = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void log_fn(enum rpma_log_level level, const char *file, const int line,
-		   const char *function, const char *format, ...)
-{
-	va_list args;
-	size_t used;
-
-	(void)file, (void)line, (void)function;
-	if (level > RPMA_LOG_LEVEL_ERROR)
-		return;
-	pthread_mutex_lock(&heard.lock);
-	used = strlen(heard.text);
-	va_start(args, format);
-	vsnprintf(heard.text + used, TEXT - used, format, args);
-	va_end(args);
-	pthread_mutex_unlock(&heard.lock);
-	errno = EOVERFLOW; /* as a function of the program may leave errno */
-}
-
-static void forget(void)
-{
-	pthread_mutex_lock(&heard.lock);
-	heard.text[0] = '\0';
-	pthread_mutex_unlock(&heard.lock);
-}
-
 /* Returns true if a line has all of the words; NULL words are ignored. */
 static bool is_said(const char *const words[4])
 {
-	const char *line = heard.text;
+	const char *line = heard_text();
 	const char *at;
 	const char *end;
 	int found;
@@ -147,19 +116,14 @@ static bool is_said(const char *const words[4])
 
 static void expect_said(const char *name, int err, const char *const words[4])
 {
-	bool said;
-
-	pthread_mutex_lock(&heard.lock);
-	said = is_said(words);
-	if (!said)
-		fprintf(stderr,
-			"%s, %s: no line with \"%s\", \"%s\", \"%s\", "
-			"\"%s\" in:\n%s\n",
-			name, strerror(err), words[0], words[1],
-			words[2] ? words[2] : "", words[3] ? words[3] : "",
-			heard.text);
-	pthread_mutex_unlock(&heard.lock);
-	CHECK(said);
+	if (is_said(words))
+		return;
+	fprintf(stderr,
+		"%s, %s: no line with \"%s\", \"%s\", \"%s\", \"%s\" in:\n%s\n",
+		name, strerror(err), words[0], words[1],
+		words[2] ? words[2] : "", words[3] ? words[3] : "",
+		heard_text());
+	abort();
 }
 
 /* Asserts the line of the runtime about the failed step. */
@@ -185,7 +149,7 @@ static void set_fault(const struct verb *verb, const struct failure *failure,
 
 	snprintf(rule, sizeof(rule), "call:verb=%s,errno=%d,nth=%d", verb->name,
 		 failure->err, nth);
-	forget();
+	heard_forget();
 	CHECK(loop_get()->fault(rule) == 0);
 }
 
@@ -505,7 +469,7 @@ static void play_some(const struct verb *verb, int first)
 	struct stage s;
 	int i;
 
-	MUST(rpma_log_set_function(log_fn));
+	heard_start(RPMA_LOG_LEVEL_ERROR);
 	stage_open(&s, &cfg);
 	listener = world_listen(&s.world, s.cfg, s.pq);
 	for (i = first; i < first + HANDFUL && i < FAILURES; i++) {

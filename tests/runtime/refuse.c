@@ -11,11 +11,11 @@
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "heard.h"
 #include "stage.h"
 
 #define DEPTH	8
@@ -24,44 +24,6 @@
 #define REFUSED 3
 #define DUMP	(1 << 20)
 
-/* ------------------------------------------------------------- the log --- */
-
-static struct {
-	pthread_mutex_t lock;
-	char text[512]; /* the last of an ERROR or a WARNING of the runtime */
-} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void log_fn(enum rpma_log_level level, const char *file, const int line,
-		   const char *function, const char *format, ...)
-{
-	va_list args;
-
-	(void)line;
-	(void)function;
-	if (level > RPMA_LOG_LEVEL_WARNING ||
-	    (strstr(file, "cfg.c") == NULL &&
-	     strstr(file, "listener_poller.c") == NULL))
-		return;
-	pthread_mutex_lock(&last.lock);
-	va_start(args, format);
-	vsnprintf(last.text, sizeof(last.text), format, args);
-	va_end(args);
-	pthread_mutex_unlock(&last.lock);
-}
-
-/* Asserts that the last message has the words. */
-static void expect_logged(const char *words)
-{
-	bool is_there;
-
-	pthread_mutex_lock(&last.lock);
-	is_there = strstr(last.text, words) != NULL;
-	if (!is_there)
-		fprintf(stderr, "\"%s\" is not in: %s\n", words, last.text);
-	pthread_mutex_unlock(&last.lock);
-	CHECK(is_there);
-}
-
 /* ------------------------------------------- beyond the device */
 
 static void expect_refused(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
@@ -69,11 +31,12 @@ static void expect_refused(struct stage *s, const struct rpma_rt_conn_cfg *cfg,
 {
 	struct rpma_rt_listener *listener = NULL;
 
+	heard_forget();
 	MUST_ANSWER(RPMA_E_INVAL,
 		    world_listen_at(s->world.rt, s->world.peer, s->world.addr,
 				    "0", 0, cfg, 0, s->pq, NULL, &listener));
 	CHECK(listener == NULL);
-	expect_logged(words);
+	heard_expect(words);
 }
 
 /*
@@ -123,7 +86,7 @@ static void listen__the_limit_that_is_named_TAKEN(struct stage *s)
 
 	cfg.max_inline = TOO_BIG;
 	expect_refused(s, &cfg, "max_inline");
-	CHECK(sscanf(strstr(last.text, "8..") + 3, "%" SCNu32, &limit) == 1);
+	CHECK(sscanf(strstr(heard_text(), "8..") + 3, "%" SCNu32, &limit) == 1);
 	cfg.max_inline = limit + 1;
 	expect_refused(s, &cfg, "max_inline");
 	cfg.max_inline = limit;
@@ -216,8 +179,8 @@ static void request__queue_behind_REFUSED_AND_TOLD(struct stage *s)
 		CHECK(item.status == RPMA_RT_REASON_REJECTED);
 		MUST(rpma_rt_conn_unref(&conn));
 	}
-	expect_logged("has refused 2 requests, the last because each of its "
-		      "queues is over its backlog_limit");
+	heard_expect("has refused 2 requests, the last because each of its "
+		     "queues is over its backlog_limit");
 	expect_dumped(s, REFUSED);
 	for (i = 0; i < LANE + 1; i++)
 		reject_next(queue);
@@ -244,7 +207,7 @@ int main(void)
 
 	MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD,
 				    RPMA_LOG_LEVEL_WARNING));
-	MUST(rpma_log_set_function(log_fn));
+	heard_start(RPMA_LOG_LEVEL_WARNING);
 	stage_open(&s, &cfg);
 	listen__more_than_the_device_has_INVAL(&s);
 	listen__the_limit_that_is_named_TAKEN(&s);
