@@ -31,26 +31,6 @@ static void two_teardown(struct two *t)
 	rdma_destroy_event_channel(t->ch);
 }
 
-/* bind: a local address brings the device, the wildcard does not */
-TEST_WITH(bind__local_address_DEVICE, reset, reset)
-{
-	struct sockaddr_in local = v4("127.0.0.1", 0);
-	struct sockaddr_in any = v4("0.0.0.0", 0);
-	struct two t = two_setup();
-
-	assert_int_equal(rdma_bind_addr(t.a, SA(local)), 0);
-	assert_non_null(t.a->verbs);
-	assert_non_null(t.a->pd);
-	assert_int_equal(t.a->port_num, 1);
-	assert_int_not_equal(rdma_get_src_port(t.a), 0);
-	assert_int_equal(rdma_bind_addr(t.b, SA(any)), 0);
-	assert_null(t.b->verbs);
-	assert_int_not_equal(rdma_get_src_port(t.b), 0);
-	assert_int_not_equal(rdma_get_src_port(t.a), rdma_get_src_port(t.b));
-	assert_fails(rdma_bind_addr(t.b, SA(any)), EINVAL);
-	two_teardown(&t);
-}
-
 /* bind: devices are chosen by address, and v4-mapped is IPv4 */
 TEST_WITH(bind__addresses_MAPPED, reset, reset)
 {
@@ -94,19 +74,6 @@ TEST_WITH(bind__port_taken_EADDRINUSE, reset, reset)
 	two_teardown(&t);
 	t = two_setup();
 	assert_int_equal(rdma_bind_addr(t.a, SA(one)), 0);
-	two_teardown(&t);
-}
-
-/* bind: port spaces do not know each other */
-TEST_WITH(bind__other_port_space_SUCCESS, reset, reset)
-{
-	struct sockaddr_in one = v4("127.0.0.1", 7300);
-	struct two t = two_setup();
-
-	assert_int_equal(rdma_destroy_id(t.b), 0);
-	assert_int_equal(rdma_create_id(t.ch, &t.b, NULL, RDMA_PS_IB), 0);
-	assert_int_equal(rdma_bind_addr(t.a, SA(one)), 0);
-	assert_int_equal(rdma_bind_addr(t.b, SA(one)), 0);
 	two_teardown(&t);
 }
 

@@ -215,6 +215,7 @@ TEST_WITH(create_qp__wrong_id_EINVAL, reset, reset)
 	assert_fails(rdma_create_qp(id, NULL, &attr), EINVAL);
 	assert_fails(rdma_create_qp(id, NULL, NULL), EINVAL);
 	assert_fails(rdma_create_qp_ex(id, NULL), EINVAL);
+	assert_fails(rdma_disconnect(id), EINVAL);
 	rdma_destroy_id(id);
 	id = new_client(ch, 1);
 	cq = add_qp(id);

@@ -9,44 +9,6 @@
 #include <netdb.h>
 #include <string.h>
 
-/* getaddrinfo: passive fills the source, active the destination */
-TEST_WITH(getaddrinfo__passive_SOURCE, reset, reset)
-{
-	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE,
-				      .ai_qp_type = IBV_QPT_RC,
-				      .ai_port_space = RDMA_PS_TCP};
-	struct sockaddr_in want = v4("127.0.0.1", 7204);
-	struct rdma_addrinfo *res;
-
-	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7204", &hints, &res),
-			 0);
-	assert_int_equal(res->ai_flags, RAI_PASSIVE);
-	assert_int_equal(res->ai_family, AF_INET);
-	assert_int_equal(res->ai_qp_type, IBV_QPT_RC);
-	assert_int_equal(res->ai_port_space, RDMA_PS_TCP);
-	assert_int_equal(res->ai_src_len, sizeof(want));
-	assert_memory_equal(res->ai_src_addr, &want, sizeof(want));
-	assert_int_equal(res->ai_dst_len, 0);
-	assert_null(res->ai_dst_addr);
-	assert_null(res->ai_next);
-	rdma_freeaddrinfo(res);
-}
-
-TEST_WITH(getaddrinfo__active_DESTINATION, reset, reset)
-{
-	struct sockaddr_in want = v4("127.0.0.1", 7204);
-	struct rdma_addrinfo *res;
-
-	assert_int_equal(rdma_getaddrinfo("127.0.0.1", "7204", NULL, &res), 0);
-	assert_int_equal(res->ai_flags, 0);
-	assert_int_equal(res->ai_qp_type, IBV_QPT_RC);
-	assert_int_equal(res->ai_port_space, RDMA_PS_TCP);
-	assert_int_equal(res->ai_dst_len, sizeof(want));
-	assert_memory_equal(res->ai_dst_addr, &want, sizeof(want));
-	assert_null(res->ai_src_addr);
-	rdma_freeaddrinfo(res);
-}
-
 /* getaddrinfo: no service is port 0; no node and passive is the wildcard */
 TEST_WITH(getaddrinfo__node_or_service_ONE, reset, reset)
 {

@@ -9,26 +9,6 @@
 
 #define STATUS_CONSUMER 28
 
-/* disconnect: each side hears once, the first when the second answers */
-TEST_WITH(disconnect__both_DISCONNECTED_once, reset, reset)
-{
-	struct pair p;
-
-	pair_connect(&p);
-	assert_int_equal(rdma_disconnect(p.client), 0);
-	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
-	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
-	assert_int_equal(state_of(p.server), IBV_QPS_RTS);
-	assert_int_equal(rdma_disconnect(p.server), 0);
-	assert_int_equal(state_of(p.server), IBV_QPS_ERR);
-	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
-	take_event(p.lch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
-	take_event(p.cch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
-	assert_quiet(p.lch);
-	assert_quiet(p.cch);
-	pair_teardown(&p);
-}
-
 /* disconnect: at any later time without effect, successfully */
 TEST_WITH(disconnect__again_SUCCESS, reset, reset)
 {
@@ -65,20 +45,6 @@ TEST_WITH(disconnect__crossing_DISCONNECTED_once, reset, reset)
 	pair_teardown(&p);
 }
 
-/* disconnect: of nothing */
-TEST_WITH(disconnect__unconnected_EINVAL, reset, reset)
-{
-	struct pair p;
-	struct rdma_cm_id *idle;
-
-	pair_setup(&p);
-	assert_fails(rdma_disconnect(p.client), EINVAL);
-	idle = new_id(p.cch);
-	assert_fails(rdma_disconnect(idle), EINVAL);
-	rdma_destroy_id(idle);
-	pair_teardown(&p);
-}
-
 /* disconnect: before the answer there is nothing to end */
 TEST_WITH(disconnect__unaccepted_SUCCESS, reset, reset)
 {
@@ -88,21 +54,6 @@ TEST_WITH(disconnect__unaccepted_SUCCESS, reset, reset)
 	assert_int_equal(rdma_disconnect(p.server), 0);
 	assert_int_equal(rdma_disconnect(p.client), 0);
 	assert_quiet(p.cch);
-	pair_teardown(&p);
-}
-
-/* destroy: the peer of a connection is disconnected, without a long wait */
-TEST_WITH(destroy__established_peer_DISCONNECTED, reset, reset)
-{
-	struct pair p;
-
-	pair_connect(&p);
-	drop_qp(p.client, p.ccq);
-	assert_int_equal(rdma_destroy_id(p.client), 0);
-	p.client = NULL;
-	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
-	assert_int_equal(rdma_disconnect(p.server), 0);
-	take_event(p.lch, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 	pair_teardown(&p);
 }
 
@@ -132,36 +83,6 @@ TEST_WITH(destroy__request_peer_REJECTED_28, reset, reset)
 	assert_int_equal(rdma_destroy_id(p.server), 0);
 	p.server = NULL;
 	take_status(p.cch, RDMA_CM_EVENT_REJECTED, STATUS_CONSUMER);
-	pair_teardown(&p);
-}
-
-/* destroy: a listener with an unread request */
-TEST_WITH(destroy__listener_unread_peer_REJECTED_28, reset, reset)
-{
-	struct pair p;
-
-	pair_setup(&p);
-	assert_int_equal(rdma_connect(p.client, NULL), 0);
-	assert_true(is_readable(p.lch));
-	assert_int_equal(rdma_destroy_id(p.listener), 0);
-	p.listener = NULL;
-	assert_false(is_readable(p.lch));
-	take_status(p.cch, RDMA_CM_EVENT_REJECTED, STATUS_CONSUMER);
-	pair_teardown(&p);
-}
-
-/* destroy: a listener; its connections live on */
-TEST_WITH(destroy__listener_connection_LIVES, reset, reset)
-{
-	struct pair p;
-
-	pair_connect(&p);
-	assert_int_equal(rdma_destroy_id(p.listener), 0);
-	p.listener = NULL;
-	assert_quiet(p.cch);
-	assert_int_equal(state_of(p.server), IBV_QPS_RTS);
-	assert_int_equal(rdma_disconnect(p.server), 0);
-	take_event(p.cch, RDMA_CM_EVENT_DISCONNECTED);
 	pair_teardown(&p);
 }
 

@@ -193,40 +193,6 @@ static void stream_and_write(const struct two_process *self)
 	meet_end(&m);
 }
 
-#define ADDS 500u
-
-static void add_and_swap(const struct two_process *self)
-{
-	struct meet m = {0};
-	uint64_t sum, *mine;
-
-	meet_begin(&m, self, &plain);
-	mine = (uint64_t *)(void *)m.mem;
-	for (uint32_t i = 0; i < ADDS; i++) {
-		assert_int_equal(meet_post(&m, IBV_WR_ATOMIC_FETCH_AND_ADD, i,
-					   8, 8, 0, 0),
-				 0);
-		expect(&m, i, IBV_WC_FETCH_ADD);
-		assert_int_equal(mine[1], i);
-	}
-	two_wait(self);
-	memcpy(&sum, mine, sizeof(sum));
-	assert_int_equal(sum, ADDS);
-	mine[2] = 1;
-	two_wait(self);
-	/* from 1 to 2, and then not again */
-	for (uint64_t i = 1; i <= 2; i++) {
-		assert_int_equal(meet_post(&m, IBV_WR_ATOMIC_CMP_AND_SWP, i, 8,
-					   8, 16, 0),
-				 0);
-		expect(&m, i, IBV_WC_COMP_SWAP);
-		assert_int_equal(mine[1], i);
-	}
-	two_wait(self);
-	assert_int_equal(mine[2], 2);
-	meet_end(&m);
-}
-
 /* --- many at once */
 
 /* More than the ring has room for, both ways at the same time, in order. */
@@ -296,51 +262,7 @@ static void read_many(const struct two_process *self)
 	meet_end(&m);
 }
 
-/* A fenced request sends the data of the reads before. */
-static void send_fenced(const struct two_process *self)
-{
-	struct meet m = {0};
-
-	meet_begin(&m, self, &plain);
-	meet_fill(&m, 0, HALF, 9);
-	assert_int_equal(meet_recv(&m, 1, 0, 100000), 0);
-	two_wait(self);
-	if (self->number == SENDER) {
-		assert_int_equal(meet_post(&m, IBV_WR_RDMA_READ, 2, HALF,
-					   100000, 1000, 0),
-				 0);
-		assert_int_equal(meet_post(&m, IBV_WR_SEND, 3, HALF, 100000, 0,
-					   IBV_SEND_FENCE),
-				 0);
-		expect(&m, 2, IBV_WC_RDMA_READ);
-		expect(&m, 3, IBV_WC_SEND);
-	} else {
-		expect(&m, 1, IBV_WC_RECV);
-		meet_check(&m, 0, 99000, 1009);
-	}
-	two_wait(self);
-	meet_end(&m);
-}
-
 /* --- small ones */
-
-static void send_inline(const struct two_process *self)
-{
-	struct meet m = {0};
-
-	meet_begin(&m, self, &plain);
-	assert_int_equal(meet_recv(&m, 1, HALF, 64), 0);
-	two_wait(self);
-	meet_fill(&m, 0, 64, 3);
-	assert_int_equal(
-		meet_post(&m, IBV_WR_SEND, 2, 0, 64, 0, IBV_SEND_INLINE), 0);
-	memset(m.mem, 0, 64);
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(end_wait(&m.end).status, IBV_WC_SUCCESS);
-	meet_check(&m, HALF, 64, 3);
-	two_wait(self);
-	meet_end(&m);
-}
 
 #define TURNS 200
 
@@ -371,41 +293,6 @@ static void sleep_in_turns(const struct two_process *self)
 				meet_post(&m, IBV_WR_SEND, 2, 0, 8, 0, 0), 0);
 		}
 	}
-	two_wait(self);
-	meet_end(&m);
-}
-
-/* --- unreliable connections */
-
-#define UC_BYTES 100000u
-
-/* In parts or not: a message with a receive comes, and is whole. */
-static void send_unreliably(const struct two_process *self)
-{
-	const struct meet_opts uc = {.is_uc = 1};
-	struct meet m = {0};
-
-	meet_begin(&m, self, &uc);
-	for (uint32_t i = 0; i < DEPTH && self->number == RECEIVER; i++)
-		assert_int_equal(
-			meet_recv(&m, i, HALF + i * UC_BYTES, UC_BYTES), 0);
-	two_wait(self);
-	for (uint32_t i = 0; i < DEPTH; i++) {
-		if (self->number == RECEIVER) {
-			expect(&m, i, IBV_WC_RECV);
-			meet_check(&m, HALF + i * UC_BYTES, UC_BYTES, i);
-			continue;
-		}
-		meet_fill(&m, i * UC_BYTES, UC_BYTES, i);
-		assert_int_equal(meet_post(&m, IBV_WR_SEND, i, i * UC_BYTES,
-					   UC_BYTES, 0, 0),
-				 0);
-		expect(&m, i, IBV_WC_SEND);
-	}
-	two_wait(self);
-	/* no receive waits for the message, and nothing is reported */
-	assert_int_equal(meet_post(&m, IBV_WR_SEND, 77, 0, 8, 0, 0), 0);
-	expect(&m, 77, IBV_WC_SEND);
 	two_wait(self);
 	meet_end(&m);
 }
@@ -456,11 +343,6 @@ TEST(write__behind_a_stream_WITHOUT_THE_OTHER_PROGRAM)
 	run(stream_and_write);
 }
 
-TEST(atomics__FIND_WHAT_WAS_THERE)
-{
-	run(add_and_swap);
-}
-
 TEST(send__both_ways_without_room_IN_ORDER)
 {
 	run(send_both_ways);
@@ -471,24 +353,9 @@ TEST(read__many_at_once_IN_ORDER)
 	run(read_many);
 }
 
-TEST(send__fenced_SENDS_WHAT_WAS_READ)
-{
-	run(send_fenced);
-}
-
-TEST(send__inline_MEMORY_IS_FREE_AT_ONCE)
-{
-	run(send_inline);
-}
-
 TEST(event__WAKES_WHO_SLEEPS)
 {
 	run(sleep_in_turns);
-}
-
-TEST(uc__WHAT_FINDS_A_RECEIVE_IS_WHOLE)
-{
-	run(send_unreliably);
 }
 
 TEST_MAIN()
