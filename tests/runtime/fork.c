@@ -53,6 +53,7 @@ static void old_runtime(struct old *o)
 	FORKED(rpma_rt_poller_arm(o->manual, 0));
 	FORKED(rpma_rt_poller_get_fd(o->manual, 0, &value));
 	FORKED(rpma_rt_queue_new(rt, NULL, &queue));
+	FORKED(rpma_rt_dump(rt, 1, RPMA_RT_DUMP_HUMAN));
 	FORKED(rpma_rt_stop(rt));
 	FORKED(rpma_rt_stop(o->manual));
 	FORKED(rpma_rt_delete(&rt));

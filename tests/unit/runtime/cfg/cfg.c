@@ -173,26 +173,47 @@ static const struct number runtime_numbers[] = {
 	NUMBER(rpma_rt_cfg, async_feed, 0, 1),
 };
 
-TEST_WITH(read_runtime__ranges, setup, teardown)
-{
-	const struct number *n = runtime_numbers;
-	const struct number *end = n + sizeof(runtime_numbers) / sizeof(*n);
-	struct rpma_rt_cfg given;
-	struct rpma_rt_cfg cfg;
+/* Reads a configuration with the value; asserts the value in the copy, or that
+ * the value is refused. */
+typedef void range_fn(const struct number *n, uint32_t value, bool is_refused);
 
-	for (; n < end; n++) {
-		given = RUNTIME;
-		*at(&given, n) = n->min;
-		ok(rt_cfg_read_runtime(&given, &cfg));
-		assert_int_equal(*at(&cfg, n), n->min);
-		*at(&given, n) = n->max;
-		ok(rt_cfg_read_runtime(&given, &cfg));
-		assert_int_equal(*at(&cfg, n), n->max);
-		*at(&given, n) = n->max + 1;
-		refused_number(rt_cfg_read_runtime(&given, &cfg), "rpma_rt_cfg",
-			       n, n->max + 1);
+static void check_ranges(const struct number *n, size_t count, range_fn *read)
+{
+	for (; count > 0; count--, n++) {
+		read(n, n->min, false);
+		read(n, n->max, false);
+		read(n, n->max + 1, true);
 	}
 	assert_int_equal(fake_logged(), 0);
+}
+
+#define RANGES(numbers, read) \
+	check_ranges(numbers, sizeof(numbers) / sizeof(numbers[0]), read)
+
+/* Defines a range_fn for a type whose defaults are given; call reads given. */
+#define RANGE_FN(name, type, defaults, call)                     \
+	static void name(const struct number *n, uint32_t value, \
+			 bool is_refused)                        \
+	{                                                        \
+		struct type given = defaults;                    \
+		struct type cfg;                                 \
+		int ret;                                         \
+                                                                 \
+		*at(&given, n) = value;                          \
+		ret = call;                                      \
+		if (is_refused) {                                \
+			refused_number(ret, #type, n, value);    \
+			return;                                  \
+		}                                                \
+		ok(ret);                                         \
+		assert_int_equal(*at(&cfg, n), value);           \
+	}
+
+RANGE_FN(read_runtime, rpma_rt_cfg, RUNTIME, rt_cfg_read_runtime(&given, &cfg))
+
+TEST_WITH(read_runtime__ranges, setup, teardown)
+{
+	RANGES(runtime_numbers, read_runtime);
 }
 
 TEST_WITH(read_runtime__reserved_INVAL, setup, teardown)
@@ -238,25 +259,11 @@ static const struct number queue_numbers[] = {
 	NUMBER(rpma_rt_queue_cfg, shared, 0, 1),
 };
 
+RANGE_FN(read_queue, rpma_rt_queue_cfg, QUEUE, rt_cfg_read_queue(&given, &cfg))
+
 TEST_WITH(read_queue__ranges, setup, teardown)
 {
-	const struct number *n = queue_numbers;
-	const struct number *end = n + sizeof(queue_numbers) / sizeof(*n);
-	struct rpma_rt_queue_cfg given;
-	struct rpma_rt_queue_cfg cfg;
-
-	for (; n < end; n++) {
-		given = QUEUE;
-		*at(&given, n) = n->min;
-		ok(rt_cfg_read_queue(&given, &cfg));
-		assert_int_equal(*at(&cfg, n), n->min);
-		*at(&given, n) = n->max;
-		ok(rt_cfg_read_queue(&given, &cfg));
-		assert_int_equal(*at(&cfg, n), n->max);
-		*at(&given, n) = n->max + 1;
-		refused_number(rt_cfg_read_queue(&given, &cfg),
-			       "rpma_rt_queue_cfg", n, n->max + 1);
-	}
+	RANGES(queue_numbers, read_queue);
 }
 
 TEST_WITH(read_queue__lane_size, setup, teardown)
@@ -353,25 +360,12 @@ static struct rpma_rt_conn_cfg given_conn(void)
 	return given;
 }
 
+RANGE_FN(read_conn, rpma_rt_conn_cfg, given_conn(),
+	 rt_cfg_read_conn(&given, 1, &cfg))
+
 TEST_WITH(read_conn__ranges, setup, teardown)
 {
-	const struct number *n = conn_numbers;
-	const struct number *end = n + sizeof(conn_numbers) / sizeof(*n);
-	struct rpma_rt_conn_cfg given;
-	struct rpma_rt_conn_cfg cfg;
-
-	for (; n < end; n++) {
-		given = given_conn();
-		*at(&given, n) = n->min;
-		ok(rt_cfg_read_conn(&given, 1, &cfg));
-		assert_int_equal(*at(&cfg, n), n->min);
-		*at(&given, n) = n->max;
-		ok(rt_cfg_read_conn(&given, 1, &cfg));
-		assert_int_equal(*at(&cfg, n), n->max);
-		*at(&given, n) = n->max + 1;
-		refused_number(rt_cfg_read_conn(&given, 1, &cfg),
-			       "rpma_rt_conn_cfg", n, n->max + 1);
-	}
+	RANGES(conn_numbers, read_conn);
 }
 
 TEST_WITH(read_conn__codes_of_timers, setup, teardown)

@@ -151,6 +151,11 @@ void fake_may_log(void);
 void fake_watch_locks(struct rpma_rt *rt);
 /* Returns true if the last message has the words. */
 bool fake_said(const char *words);
+/* Returns a dump, valid until the next dump. */
+const char *fake_dump(struct rpma_rt *rt, enum rpma_rt_dump_format format);
+/* Asserts that a dump has the words. */
+void fake_dumped(struct rpma_rt *rt, enum rpma_rt_dump_format format,
+		 const char *words);
 /*
  * The calls that make, move or delete an object, in order, separated by a
  * space.

@@ -3,12 +3,14 @@
 
 /* A runtime without threads, and a connection's life by hand; see rt_fake.h. */
 
+#define _GNU_SOURCE
 #include "rt_fake.h"
 #include "conn/listener.h"
 
 #include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/wait.h"
@@ -469,6 +471,30 @@ void fake_markers(struct rpma_rt_conn *conn)
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
 	fake_wc(conn->cq, rt_wr_id_internal(RT_RQ_MARKER, conn->slot),
 		IBV_WC_WR_FLUSH_ERR, IBV_WC_DRIVER1, conn->qp_num);
+}
+
+const char *fake_dump(struct rpma_rt *rt, enum rpma_rt_dump_format format)
+{
+	static char text[1 << 16];
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	ssize_t len;
+
+	assert_true(fd >= 0);
+	ok(rpma_rt_dump(rt, fd, format));
+	len = pread(fd, text, sizeof(text), 0);
+	assert_in_range(len, 1, sizeof(text) - 1);
+	text[len] = '\0';
+	close(fd);
+	return text;
+}
+
+void fake_dumped(struct rpma_rt *rt, enum rpma_rt_dump_format format,
+		 const char *words)
+{
+	const char *text = fake_dump(rt, format);
+
+	if (strstr(text, words) == NULL)
+		fail_msg("not there: %s\n%s", words, text);
 }
 
 void fake_thread_begin(struct fake_thread *thread, void *(*fn)(void *),

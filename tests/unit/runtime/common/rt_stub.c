@@ -186,8 +186,8 @@ void stub_rt_fini(struct rpma_rt *rt)
 	rt_queue_free_idle(rt);
 }
 
-struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
-				     uint32_t backlog_limit)
+static struct rpma_rt_queue *new_queue(struct rpma_rt *rt, uint32_t lane_size,
+				       uint32_t backlog_limit, bool shared)
 {
 	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
 	struct rpma_rt_queue *queue = NULL;
@@ -195,7 +195,14 @@ struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
 	cfg.lane_size = lane_size;
 	cfg.backlog_limit = backlog_limit;
 	cfg.spin_us = 0;
+	cfg.shared = shared;
 	return rpma_rt_queue_new(rt, &cfg, &queue) ? NULL : queue;
+}
+
+struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
+				     uint32_t backlog_limit)
+{
+	return new_queue(rt, lane_size, backlog_limit, false);
 }
 
 struct rpma_rt_completion stub_item(uint64_t context)
@@ -222,10 +229,41 @@ bool stub_is_readable(int fd)
 	return poll(&pollfd, 1, 0) == 1;
 }
 
-int stub_end(struct rpma_rt *rt, struct rpma_rt_queue **queue)
+int stub_open(void **state, int pollers, bool timed, bool shared)
 {
-	if (rpma_rt_queue_delete(queue) || rt->queues != 0)
+	struct stub_world *world = calloc(1, sizeof(*world));
+
+	if (world == NULL)
 		return -1;
-	stub_rt_fini(rt);
+	stub_rt_init(&world->rt, pollers);
+	world->rt.timed = timed;
+	world->queue = new_queue(&world->rt, STUB_LANE, STUB_LIMIT, shared);
+	if (world->queue != NULL && pollers == 1)
+		world->lane =
+			rt_queue_lane(world->queue, 0, &world->rt.bells[0]);
+	*state = world;
+	return world->queue == NULL || (pollers == 1 && world->lane == NULL);
+}
+
+int stub_close(void **state)
+{
+	struct stub_world *world = *state;
+
+	if (rpma_rt_queue_delete(&world->queue) || world->rt.queues != 0)
+		return -1;
+	stub_rt_fini(&world->rt);
+	free(world);
 	return 0;
+}
+
+int stub_poll(struct stub_world *world, int max)
+{
+	world->got = rpma_rt_queue_poll(world->queue, world->taken, max);
+	return world->got;
+}
+
+bool stub_ring(struct rt_lane *lane)
+{
+	rt_fence_dekker();
+	return rt_lane_bell_poller(lane);
 }

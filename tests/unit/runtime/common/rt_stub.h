@@ -35,6 +35,28 @@ void stub_rt_fini(struct rpma_rt *rt);
 struct rpma_rt_queue *stub_queue_new(struct rpma_rt *rt, uint32_t lane_size,
 				     uint32_t backlog_limit);
 
+#define STUB_LANE  64
+#define STUB_LIMIT 256 /* of the backlog */
+#define STUB_MAX   (2 * STUB_LANE)
+
+/* A runtime, its queue, and what was taken last. */
+struct stub_world {
+	struct rpma_rt rt;
+	struct rpma_rt_queue *queue;
+	struct rt_lane *lane; /* of the only poller; NULL: of several */
+	struct rpma_rt_completion taken[STUB_MAX];
+	int got;
+};
+
+/* Makes the world *state; stub_close() is the teardown. */
+int stub_open(void **state, int pollers, bool timed, bool shared);
+int stub_close(void **state);
+
+/* Polls the queue into taken. Returns the result, which is in got, too. */
+int stub_poll(struct stub_world *world, int max);
+/* Rings after a publish, as a poller does. */
+bool stub_ring(struct rt_lane *lane);
+
 /* A completion that is told apart by its context. */
 struct rpma_rt_completion stub_item(uint64_t context);
 
@@ -42,9 +64,5 @@ struct rpma_rt_completion stub_item(uint64_t context);
 void stub_publish(struct rt_lane *lane, uint64_t first, uint32_t count);
 
 bool stub_is_readable(int fd);
-
-/* Deletes the queue, which must be the only one, and ends the runtime. Returns
- * what a teardown returns. */
-int stub_end(struct rpma_rt *rt, struct rpma_rt_queue **queue);
 
 #endif /* RT_STUB_H */

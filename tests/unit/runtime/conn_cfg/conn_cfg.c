@@ -100,17 +100,6 @@ FAKE_TEST(rq_size__0_is_the_default)
 	ok(rpma_rt_pool_delete(&pool));
 }
 
-FAKE_TEST(verbs__with_the_cm_channel)
-{
-	struct rpma_conn_cfg *verbs;
-	struct rpma_cm_channel *cm;
-
-	ok(rt_conn_cfg_verbs(&f->listener.cfg, f->device->cm->channel, &verbs));
-	ok(rpma_conn_cfg_get_cm_channel(verbs, &cm));
-	assert_ptr_equal(cm, f->device->cm->channel);
-	ok(rpma_conn_cfg_delete(&verbs));
-}
-
 FAKE_TEST(read__what_only_the_runtime_knows)
 {
 	struct rt_conn_cfg cfg;

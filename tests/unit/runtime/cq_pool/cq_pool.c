@@ -39,6 +39,8 @@ static int forget_users(void **state)
 	return fake_setup(state);
 }
 
+#define CQ_TEST(name) TEST_OF(struct fake *f, name, forget_users, fake_teardown)
+
 /* The user is users[users_count - 1]. */
 static struct rt_cq *reserve_on(struct fake *f, struct ibv_context *ctx,
 				uint32_t room, int expected)
@@ -78,9 +80,8 @@ static int count_listed(const struct fake *f)
 
 /* ----------------------------------------------------------------- room --- */
 
-TEST_WITH(reserve__shared_while_there_is_room, forget_users, fake_teardown)
+CQ_TEST(reserve__shared_while_there_is_room)
 {
-	struct fake *f = *state;
 	struct rt_cq *first = reserve(f, 40, 0);
 	struct rt_cq *second;
 
@@ -99,10 +100,8 @@ TEST_WITH(reserve__shared_while_there_is_room, forget_users, fake_teardown)
 	assert_int_equal(fake_cq(first)->arms, 0);
 }
 
-TEST_WITH(reserve__larger_than_configured_made_to_measure, forget_users,
-	  fake_teardown)
+CQ_TEST(reserve__larger_than_configured_made_to_measure)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 100, 0);
 
 	assert_int_equal(cq->cqe, 100);
@@ -110,11 +109,8 @@ TEST_WITH(reserve__larger_than_configured_made_to_measure, forget_users,
 	fake_round(f);
 }
 
-TEST_WITH(reserve__device_has_less_clipped_or_NOMEM, forget_users,
-	  fake_teardown)
+CQ_TEST(reserve__device_has_less_clipped_or_NOMEM)
 {
-	struct fake *f = *state;
-
 	fake_attr.max_cqe = 10;
 	assert_null(reserve(f, 11, RPMA_E_NOMEM));
 	assert_int_equal(reserve(f, 10, 0)->cqe, 10);
@@ -123,10 +119,8 @@ TEST_WITH(reserve__device_has_less_clipped_or_NOMEM, forget_users,
 }
 
 /* So a poller has few CQs for many connections. */
-TEST_WITH(reserve__next_cq_TWICE_AS_LARGE, forget_users, fake_teardown)
+CQ_TEST(reserve__next_cq_TWICE_AS_LARGE)
 {
-	struct fake *f = *state;
-
 	fake_attr.max_cqe = 200;
 	assert_int_equal(reserve(f, 64, 0)->cqe, 64);
 	assert_int_equal(reserve(f, 128, 0)->cqe, 128);
@@ -138,10 +132,9 @@ TEST_WITH(reserve__next_cq_TWICE_AS_LARGE, forget_users, fake_teardown)
 }
 
 /* Not larger than the connections with route numbers can fill. */
-TEST_WITH(reserve__next_cq_AS_ROUTE_NUMBERS, forget_users, fake_teardown)
+CQ_TEST(reserve__next_cq_AS_ROUTE_NUMBERS)
 {
 	const int most = (RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES) * 2;
-	struct fake *f = *state;
 
 	f->rt->cfg.cq_size = (uint32_t)most - 1;
 	assert_int_equal(reserve(f, (uint32_t)most - 1, 0)->cqe, most - 1);
@@ -150,10 +143,8 @@ TEST_WITH(reserve__next_cq_AS_ROUTE_NUMBERS, forget_users, fake_teardown)
 	fake_round(f);
 }
 
-TEST_WITH(reserve__size_refused_HALVED, forget_users, fake_teardown)
+CQ_TEST(reserve__size_refused_HALVED)
 {
-	struct fake *f = *state;
-
 	assert_int_equal(reserve(f, 64, 0)->cqe, 64);
 	fake_fail("cq_new", 1, RPMA_E_PROVIDER);
 	assert_int_equal(reserve(f, 10, 0)->cqe, 64);
@@ -164,10 +155,8 @@ TEST_WITH(reserve__size_refused_HALVED, forget_users, fake_teardown)
 	fake_round(f);
 }
 
-TEST_WITH(reserve__each_failure_out_parameter_untouched, forget_users,
-	  fake_teardown)
+CQ_TEST(reserve__each_failure_out_parameter_untouched)
 {
-	struct fake *f = *state;
 	int nth;
 
 	fake_fail("ibv_query_device", 1, 5);
@@ -198,9 +187,8 @@ TEST_WITH(reserve__each_failure_out_parameter_untouched, forget_users,
 	fake_round(f);
 }
 
-TEST_WITH(reserve__failed_cq_not_used, forget_users, fake_teardown)
+CQ_TEST(reserve__failed_cq_not_used)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 1, 0);
 
 	cq->failed = true;
@@ -211,9 +199,8 @@ TEST_WITH(reserve__failed_cq_not_used, forget_users, fake_teardown)
 /*
  * Pollers over completion vectors: no vector has two more pollers than another.
  */
-TEST_WITH(reserve__vectors_spread, forget_users, fake_teardown)
+CQ_TEST(reserve__vectors_spread)
 {
-	struct fake *f = *state;
 	int vectors;
 	int pollers;
 	int used[8];
@@ -244,9 +231,8 @@ TEST_WITH(reserve__vectors_spread, forget_users, fake_teardown)
 	fake_attr.max_cqe = MAX_CQE;
 }
 
-TEST_WITH(reserve__failed_channel_not_used, forget_users, fake_teardown)
+CQ_TEST(reserve__failed_channel_not_used)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 1, 0);
 	struct rt_cq *newer;
 
@@ -272,9 +258,8 @@ static void meanwhile(void *arg)
 	assert_null(f->poller->making->next); /* the maker's own */
 }
 
-TEST_WITH(make__others_go_on, forget_users, fake_teardown)
+CQ_TEST(make__others_go_on)
 {
-	struct fake *f = *state;
 	struct rt_cq *first = reserve(f, 60, 0);
 
 	another_ctx = fake_ctx;
@@ -324,10 +309,8 @@ static void begin_to_wait(void *arg)
 	}
 }
 
-TEST_WITH(make__who_would_make_one_too_waits_for_it, forget_users,
-	  fake_teardown)
+CQ_TEST(make__who_would_make_one_too_waits_for_it)
 {
-	struct fake *f = *state;
 	struct waiter waiter = {.f = f, .user = {.room = 24}};
 	struct rt_cq *cq;
 
@@ -340,9 +323,8 @@ TEST_WITH(make__who_would_make_one_too_waits_for_it, forget_users,
 	assert_int_equal(f->poller->cqs_count, 1);
 }
 
-TEST_WITH(make__it_fails_who_waits_makes_one, forget_users, fake_teardown)
+CQ_TEST(make__it_fails_who_waits_makes_one)
 {
-	struct fake *f = *state;
 	struct waiter waiter = {.f = f, .user = {.room = 24}};
 
 	fake_when_made(begin_to_wait, &waiter);
@@ -365,9 +347,8 @@ static void begin_to_stop(void *arg)
 	pthread_mutex_unlock(&f->rt->lock);
 }
 
-TEST_WITH(make__the_runtime_stops_meanwhile_CLOSED, forget_users, fake_teardown)
+CQ_TEST(make__the_runtime_stops_meanwhile_CLOSED)
 {
-	struct fake *f = *state;
 	struct rt_conn_spec spec = {
 		.rt = f->rt,
 		.device = f->device,
@@ -388,9 +369,8 @@ TEST_WITH(make__the_runtime_stops_meanwhile_CLOSED, forget_users, fake_teardown)
 
 /* -------------------------------------------------------------- leaving --- */
 
-TEST_WITH(unused__one_stays_as_a_spare, forget_users, fake_teardown)
+CQ_TEST(unused__one_stays_as_a_spare)
 {
-	struct fake *f = *state;
 	struct rt_cq *cqs[3];
 	int i;
 
@@ -415,9 +395,8 @@ TEST_WITH(unused__one_stays_as_a_spare, forget_users, fake_teardown)
 	assert_int_equal(count_listed(f), 2);
 }
 
-TEST_WITH(unused__spare_taken_last, forget_users, fake_teardown)
+CQ_TEST(unused__spare_taken_last)
 {
-	struct fake *f = *state;
 	struct rt_cq *first = reserve(f, 40, 0);
 	struct rt_cq *second = reserve(f, 40, 0);
 
@@ -429,10 +408,8 @@ TEST_WITH(unused__spare_taken_last, forget_users, fake_teardown)
 	fake_round(f);
 }
 
-TEST_WITH(unused__none_of_a_failed_one_or_channel_stays, forget_users,
-	  fake_teardown)
+CQ_TEST(unused__none_of_a_failed_one_or_channel_stays)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 64, 0);
 
 	unreserve(f, cq, 0);
@@ -475,10 +452,8 @@ static struct rt_cq *one_leaves(struct fake *f)
 	return second;
 }
 
-TEST_WITH(leave__events_read_acknowledged_later_ones_singly, forget_users,
-	  fake_teardown)
+CQ_TEST(leave__events_read_acknowledged_later_ones_singly)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
 
 	assert_ptr_not_equal(reserve(f, 64, 0), cq); /* the spare CQ */
@@ -498,9 +473,8 @@ TEST_WITH(leave__events_read_acknowledged_later_ones_singly, forget_users,
 }
 
 /* The inbox may be run while a batch of the CQ is routed. */
-TEST_WITH(leave__not_inside_a_batch, forget_users, fake_teardown)
+CQ_TEST(leave__not_inside_a_batch)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
 
 	rt_inbox_run_owner(&f->poller->inbox, f->poller);
@@ -512,9 +486,8 @@ TEST_WITH(leave__not_inside_a_batch, forget_users, fake_teardown)
 }
 
 /* FAIL is in the inbox when the CQ leaves: the record lives until then. */
-TEST_WITH(leave__failed_meanwhile, forget_users, fake_teardown)
+CQ_TEST(leave__failed_meanwhile)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
 
 	assert_false(cq->async.owned);
@@ -527,10 +500,8 @@ TEST_WITH(leave__failed_meanwhile, forget_users, fake_teardown)
 	assert_int_equal(told_count, 0);
 }
 
-TEST_WITH(leave__device_would_not_destroy_it_again_at_the_end, forget_users,
-	  fake_teardown)
+CQ_TEST(leave__device_would_not_destroy_it_again_at_the_end)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = one_leaves(f);
 
 	fake_fail("cq_delete", 1, RPMA_E_AGAIN);
@@ -542,11 +513,8 @@ TEST_WITH(leave__device_would_not_destroy_it_again_at_the_end, forget_users,
 }
 
 /* The poller ended before releasing the CQ. */
-TEST_WITH(leave__stop_meanwhile_destroyed_all_the_same, forget_users,
-	  fake_teardown)
+CQ_TEST(leave__stop_meanwhile_destroyed_all_the_same)
 {
-	struct fake *f = *state;
-
 	one_leaves(f);
 	fake_forget_trace();
 	ok(rt_cq_pool_fini(f->poller));
@@ -554,9 +522,8 @@ TEST_WITH(leave__stop_meanwhile_destroyed_all_the_same, forget_users,
 }
 
 /* Also the poller's array. */
-TEST_WITH(leave__many_nothing_grows, forget_users, fake_teardown)
+CQ_TEST(leave__many_nothing_grows)
 {
-	struct fake *f = *state;
 	struct rt_cq_user many[200];
 	struct rt_cq *cqs[200];
 	int i;
@@ -588,10 +555,8 @@ TEST_WITH(leave__many_nothing_grows, forget_users, fake_teardown)
 
 /* -------------------------------------------------------------- the end --- */
 
-TEST_WITH(fini__acknowledges_then_destroys_first_error, forget_users,
-	  fake_teardown)
+CQ_TEST(fini__acknowledges_then_destroys_first_error)
 {
-	struct fake *f = *state;
 	struct rt_cq *cq = reserve(f, 64, 0);
 
 	reserve(f, 64, 0);
@@ -643,9 +608,8 @@ static void expect_dead(struct fake *f, struct rpma_rt_conn **conn,
 	ok(rpma_rt_conn_unref(conn));
 }
 
-TEST_WITH(async__of_a_queue_pair_only_that, forget_users, fake_teardown)
+CQ_TEST(async__of_a_queue_pair_only_that)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conns[2];
 
 	two(f, conns);
@@ -661,10 +625,8 @@ TEST_WITH(async__of_a_queue_pair_only_that, forget_users, fake_teardown)
 
 /* Before the queue pair is destroyed, the queue pair has no owner: the next
  * queue pair may get the same address and number. */
-TEST_WITH(async__queue_pair_given_up_before_it_goes, forget_users,
-	  fake_teardown)
+CQ_TEST(async__queue_pair_given_up_before_it_goes)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conn = fake_established(f);
 	struct rpma_rt_conn *hold = conn;
 
@@ -674,10 +636,8 @@ TEST_WITH(async__queue_pair_given_up_before_it_goes, forget_users,
 	ok(rpma_rt_conn_unref(&hold));
 }
 
-TEST_WITH(async__of_a_cq_its_connections_no_new_ones, forget_users,
-	  fake_teardown)
+CQ_TEST(async__of_a_cq_its_connections_no_new_ones)
 {
-	struct fake *f = *state;
 	struct rpma_rt_conn *conns[2];
 
 	two(f, conns);
@@ -691,9 +651,8 @@ TEST_WITH(async__of_a_cq_its_connections_no_new_ones, forget_users,
 	fake_bury(f, &conns[1]);
 }
 
-TEST_WITH(async__device_fatal_all, forget_users, fake_teardown)
+CQ_TEST(async__device_fatal_all)
 {
-	struct fake *f = *state;
 	struct rt_async_device *device;
 	struct rpma_rt_conn *conns[2];
 	int i;

@@ -80,29 +80,6 @@ static void left(struct fake *f, uint64_t context)
 
 /* ------------------------------------------------------------- results --- */
 
-FAKE_TEST(poll__result_after_the_batch)
-{
-	struct rpma_rt_conn *conn = established(f, FUTURES);
-	struct rpma_rt_completion cmpl;
-	struct rpma_rt_future futures[2];
-
-	ok(post_send(conn, 1, &futures[0]));
-	ok(post_recv(conn, 2, &futures[1]));
-	pending(&futures[0]);
-	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	fake_received(conn, 0, IBV_WC_SUCCESS);
-	pending(&futures[0]);
-	run(f);
-	cmpl = completed(&futures[0], 1, IBV_WC_SUCCESS);
-	assert_ptr_equal(cmpl.user, f);
-	assert_int_equal(cmpl.qp_num, conn->qp_num);
-	completed(&futures[1], 2, IBV_WC_SUCCESS);
-	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_int_equal(rpma_rt_future_drop(&futures[0]), 0);
-	assert_int_equal(rpma_rt_future_drop(&futures[1]), 0);
-	fake_bury(f, &conn);
-}
-
 /* More than a batch of the poller's has room for. */
 FAKE_TEST(poll__many_at_once)
 {
@@ -190,22 +167,6 @@ FAKE_TEST(cancel__message_to_the_queue)
 	cancel_beside_a_message(f, false);
 }
 
-FAKE_TEST(cancel__of_a_send_nothing_in_the_queue)
-{
-	struct rpma_rt_conn *conn = established(f, FUTURES);
-	struct rpma_rt_future future;
-
-	ok(post_send(conn, 3, &future));
-	cancel(&future, RPMA_RT_CANCELLED_DETACHED);
-	run(f);
-	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	run(f);
-	completed(&future, 3, IBV_WC_GENERAL_ERR);
-	assert_int_equal(fake_take(f, f->queue), 0);
-	assert_int_equal(rpma_rt_future_drop(&future), 0);
-	fake_bury(f, &conn);
-}
-
 /* The message comes to the queue, whenever the drop happens. */
 FAKE_TEST(drop__message_to_the_queue)
 {
@@ -228,17 +189,6 @@ FAKE_TEST(drop__message_to_the_queue)
 		left(f, i);
 	}
 	fake_bury(f, &conn);
-}
-
-/* A flushed receive is no message. */
-FAKE_TEST(drop__of_a_failure_nothing_in_the_queue)
-{
-	struct rpma_rt_conn *conn = established(f, FUTURES);
-	struct rpma_rt_future future;
-
-	ok(post_recv(conn, 1, &future));
-	assert_int_equal(rpma_rt_future_drop(&future), 0);
-	fake_bury(f, &conn); /* CLOSED alone */
 }
 
 /* ----------------------------------------------------------- functions --- */
@@ -326,21 +276,6 @@ FAKE_TEST(then__cancelled_never)
 	fake_bury(f, &conn);
 }
 
-FAKE_TEST(then__to_the_queue_also_a_failure)
-{
-	struct rpma_rt_conn *conn = established(f, FUTURES);
-	struct rpma_rt_future future;
-
-	ok(post_send(conn, 5, &future));
-	ok(rpma_rt_future_deliver(&future, NULL));
-	fake_sent(conn, 0, IBV_WC_SUCCESS);
-	run(f);
-	left(f, 5);
-	completed(&future, 5, IBV_WC_GENERAL_ERR);
-	assert_int_equal(rpma_rt_future_drop(&future), 1);
-	fake_bury(f, &conn);
-}
-
 /* A result led to the queue is not taken back: the result comes there. */
 FAKE_TEST(then__to_the_queue_then_cancelled_DONE)
 {
@@ -367,32 +302,6 @@ FAKE_TEST(then__to_the_queue_then_cancelled_DONE)
 }
 
 /* ---------------------------------------------------------------- ends --- */
-
-/* Results without a completion are made up, and CLOSED comes afterwards. */
-FAKE_TEST(death__completes_all)
-{
-	struct rpma_rt_conn *conn = established(f, FUTURES);
-	struct rpma_rt_future futures[3];
-	struct rpma_rt_completion cmpl;
-
-	calls = 0;
-	ok(post_send(conn, 1, &futures[0]));
-	ok(post_recv(conn, 2, &futures[1]));
-	ok(post_recv(conn, 3, &futures[2]));
-	cancel(&futures[1], RPMA_RT_CANCELLED_DETACHED);
-	ok(rpma_rt_future_then(&futures[2], hear, NULL));
-	fake_bury(f, &conn);
-	cmpl = completed(&futures[0], 1, IBV_WC_GENERAL_ERR);
-	assert_int_equal(cmpl.flags, RPMA_RT_C_SYNTHESIZED);
-	cmpl = completed(&futures[1], 2, IBV_WC_GENERAL_ERR);
-	assert_int_equal(cmpl.flags, RPMA_RT_C_DETACHED);
-	assert_int_equal(calls, 1);
-	assert_int_equal(heard.context, 3);
-	/* the connection is gone, the futures are not */
-	assert_int_equal(rpma_rt_future_drop(&futures[0]), 0);
-	assert_int_equal(rpma_rt_future_drop(&futures[1]), 0);
-	assert_int_equal(rpma_rt_future_drop(&futures[2]), 1);
-}
 
 /* A message in a slot whose connection has closed stays there. */
 FAKE_TEST(death__a_result_stays)
@@ -567,52 +476,11 @@ FAKE_TEST(post__refused_by_the_device_NOT_POSTED)
 	assert_int_equal(rpma_rt_future_drop(&future), 0);
 }
 
-/* The poller frees a slot: a refused poster gets WRITABLE. */
-FAKE_TEST(post__WRITABLE_for_a_slot_of_the_poller)
-{
-	struct rpma_rt_conn *conn = established(f, 1);
-	struct rpma_rt_future future;
-
-	ok(post_recv(conn, 1, &future));
-	fake_received(conn, 0, IBV_WC_SUCCESS);
-	run(f);
-	assert_int_equal(rpma_rt_future_drop(&future), 0); /* asked */
-	assert_int_equal(post_recv(conn, 2, &future), RPMA_E_AGAIN);
-	assert_int_equal(rpma_rt_again_reason(), RPMA_RT_AGAIN_FUTURES);
-	run(f);
-	assert_int_equal(fake_take(f, f->queue), 2);
-	assert_int_equal(f->items[0].context, 1);
-	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
-	ok(post_recv(conn, 2, &future));
-	assert_int_equal(rpma_rt_future_drop(&future), 0);
-	fake_bury(f, &conn);
-}
-
 /* As when another connection ends. */
 static void run_free(struct fake *f)
 {
 	run(f);
 	rt_conn_free_left(f->rt);
-}
-
-/* Blocks of past connections serve other connections. */
-FAKE_TEST(block__used_again)
-{
-	struct rpma_rt_conn *conn;
-	struct rpma_rt_future future;
-	int memory = 0;
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		conn = established(f, FUTURES);
-		ok(post_send(conn, 1, &future));
-		fake_bury(f, &conn);
-		assert_int_equal(rpma_rt_future_drop(&future), 0);
-		run_free(f);
-		if (i == 0)
-			memory = fake_memory();
-	}
-	assert_int_equal(fake_memory(), memory);
 }
 
 /* A connection has as many futures as its configuration says, also in the slots

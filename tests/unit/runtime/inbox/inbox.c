@@ -64,17 +64,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-TEST_WITH(run__empty_NONE, setup, teardown)
-{
-	struct owner *owner = *state;
+#define INBOX_TEST(name) TEST_OF(struct owner *owner, name, setup, teardown)
 
-	assert_true(rt_inbox_is_empty(&owner->inbox));
-	assert_int_equal(rt_inbox_run_owner(&owner->inbox, owner), 0);
-}
-
-TEST_WITH(run__several_IN_ORDER, setup, teardown)
+INBOX_TEST(run__several_IN_ORDER)
 {
-	struct owner *owner = *state;
 	struct numbered messages[3];
 	int i;
 
@@ -89,9 +82,8 @@ TEST_WITH(run__several_IN_ORDER, setup, teardown)
 	assert_true(rt_inbox_is_empty(&owner->inbox));
 }
 
-TEST_WITH(run__message_frees_itself_FINE, setup, teardown)
+INBOX_TEST(run__message_frees_itself_FINE)
 {
-	struct owner *owner = *state;
 	struct numbered *message;
 	int i;
 
@@ -107,9 +99,8 @@ TEST_WITH(run__message_frees_itself_FINE, setup, teardown)
 }
 
 /* one that always comes back does not keep its owner for ever */
-TEST_WITH(run__message_pushes_itself_NEXT_CALL, setup, teardown)
+INBOX_TEST(run__message_pushes_itself_NEXT_CALL)
 {
-	struct owner *owner = *state;
 	struct numbered again = {.msg.fn = note_and_push_again, .id = 1};
 	struct numbered other = {.msg.fn = note, .id = 2};
 
@@ -124,9 +115,8 @@ TEST_WITH(run__message_pushes_itself_NEXT_CALL, setup, teardown)
 	assert_int_equal(owner->log[2], 1);
 }
 
-TEST_WITH(push__owner_asleep_RINGS, setup, teardown)
+INBOX_TEST(push__owner_asleep_RINGS)
 {
-	struct owner *owner = *state;
 	struct numbered message = {.msg.fn = note};
 
 	rt_bell_prepare(&owner->bell);

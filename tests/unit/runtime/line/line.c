@@ -68,31 +68,6 @@ static void expect(const struct fake *f, int i, uint64_t context, uint8_t flags)
 
 /* ----------------------------------------------------------------- room --- */
 
-FAKE_TEST(line__full_CREDIT_then_one_WRITABLE)
-{
-	struct rpma_rt_conn *conn = established(f);
-	int i;
-
-	send_many(conn, 0, FAKE_SQ + WAITING);
-	assert_int_equal(fake_qp(conn)->sq_count, FAKE_SQ);
-	for (i = 0; i < 3; i++)
-		expect_full(conn);
-	succeed(f, conn, 0, 1);
-	expect_posted(conn, FAKE_SQ, FAKE_SQ);
-	assert_int_equal(fake_take(f, f->queue), 2);
-	expect(f, 0, 0, 0);
-	assert_int_equal(f->items[1].kind, RPMA_RT_WRITABLE);
-	assert_int_equal(f->items[1].opcode, RPMA_RT_SEND_SIDE);
-	send_many(conn, FAKE_SQ + WAITING, 1); /* the return value was right */
-	expect_full(conn);
-	succeed(f, conn, 1, FAKE_SQ);
-	for (i = 0; i < FAKE_SQ + WAITING + 1; i++)
-		expect_posted(conn, (uint32_t)i, (uint64_t)i);
-	assert_int_equal(fake_take(f, f->queue), FAKE_SQ + 1);
-	assert_int_equal(f->items[FAKE_SQ].kind, RPMA_RT_WRITABLE);
-	fake_bury(f, &conn);
-}
-
 /* The default is as many as the queue holds; NO_WAITING is the queue alone. */
 FAKE_TEST(line__so_many_as_were_asked_for)
 {
@@ -134,27 +109,6 @@ FAKE_TEST(line__a_part_of_a_call)
 	fake_bury(f, &conn);
 }
 
-/* Receives likewise. */
-FAKE_TEST(line__of_receives)
-{
-	struct rpma_rt_conn *conn = established(f);
-	uint32_t i;
-
-	for (i = 0; i < FAKE_RQ + WAITING; i++)
-		ok(fake_recv(conn, i));
-	assert_int_equal(fake_recv(conn, i), RPMA_E_AGAIN);
-	fake_received(conn, 0, IBV_WC_SUCCESS);
-	fake_received(conn, 1, IBV_WC_SUCCESS);
-	fake_round(f);
-	assert_int_equal(fake_qp(conn)->rq_count, FAKE_RQ + 2);
-	assert_int_equal(rt_wr_id_cookie(fake_rq_id(conn, FAKE_RQ + 1)),
-			 FAKE_RQ + 1);
-	assert_int_equal(fake_take(f, f->queue), 3);
-	assert_int_equal(f->items[2].kind, RPMA_RT_WRITABLE);
-	assert_int_equal(f->items[2].opcode, RPMA_RT_RECV_SIDE);
-	fake_bury(f, &conn);
-}
-
 /* Enough silent work requests complete for the line to go on, where no thread
  * posts any more. */
 FAKE_TEST(line__of_silent_ones_goes_on)
@@ -189,28 +143,6 @@ static void fill_link(struct rpma_rt_wr *wrs, uint64_t context)
 			.op = RPMA_RT_OP_SEND,
 			.flags = i < 2 ? RPMA_RT_F_LINKED | RPMA_RT_F_PART : 0,
 			.context = i < 2 ? 0 : context};
-}
-
-/* Room for a part of a link is no room, and later posts stay behind the link,
- * though there is room for the later posts. */
-FAKE_TEST(line__link_waits_whole_nothing_overtakes)
-{
-	struct rpma_rt_conn *conn = established(f);
-	struct rpma_rt_wr wrs[3];
-
-	send_many(conn, 0, FAKE_SQ - 1);
-	fill_link(wrs, 50);
-	assert_int_equal(rpma_rt_post_send(conn, wrs, 3), 3);
-	ok(fake_send(conn, 60, ALWAYS));
-	assert_int_equal(fake_qp(conn)->sq_count, FAKE_SQ - 1);
-	succeed(f, conn, 0, 1);
-	assert_int_equal(fake_qp(conn)->sq_count, FAKE_SQ - 1);
-	succeed(f, conn, 1, 1);
-	assert_int_equal(fake_qp(conn)->sq_count, FAKE_SQ + 2);
-	expect_posted(conn, FAKE_SQ + 1, 50);
-	succeed(f, conn, 2, 1);
-	expect_posted(conn, FAKE_SQ + 2, 60);
-	fake_bury(f, &conn);
 }
 
 /* The longest allowed link finds room behind silent work requests. */

@@ -591,31 +591,6 @@ FAKE_TEST(spill__order_kept_backlog_refuses_one_writable)
 	narrow_delete(f, &n);
 }
 
-/* A consumer behind by more than its limit gets no new connection. */
-FAKE_TEST(spill__over_the_limit_BUSY)
-{
-	struct rpma_rt_route *route = NULL;
-	struct rpma_rt_conn_cfg cfg = f->rt_cfg;
-	struct rpma_rt_conn *conn = NULL;
-	struct narrow n;
-
-	narrow_new(f, &n);
-	narrow_fill(f, &n, 64 + 4);
-	cfg.queue = n.queue;
-	assert_int_equal(rpma_rt_conn_new(f->rt, "::1", "1", &cfg, &conn),
-			 RPMA_RT_E_BUSY);
-	assert_null(conn);
-	assert_int_equal(
-		rpma_rt_route_open(n.conn, RPMA_RT_SEND_SIDE, n.queue, &route),
-		RPMA_RT_E_BUSY);
-	assert_null(route);
-	assert_int_equal(fake_take(f, n.queue), 64);
-	fake_round(f);
-	assert_int_equal(fake_take(f, n.queue), 4);
-	ok(rpma_rt_route_open(n.conn, RPMA_RT_SEND_SIDE, n.queue, &route));
-	narrow_delete(f, &n);
-}
-
 struct look {
 	struct fake *f;
 	struct narrow *narrow;
@@ -688,21 +663,6 @@ FAKE_TEST(spill__announced_before_its_last_item)
 	narrow_delete(f, &n);
 }
 
-FAKE_TEST(spill__sleeps_on_it_and_the_consumer_rings)
-{
-	struct narrow n;
-
-	narrow_new(f, &n);
-	narrow_fill(f, &n, 64 + 2);
-	assert_true(rt_arm_poller(f->poller)); /* full: nothing to do */
-	assert_int_equal(fake_take(f, n.queue), 64);
-	assert_false(rt_bell_is_asleep(&f->poller->bell)); /* rung */
-	rt_channel_wake(f->poller);
-	fake_round(f);
-	assert_int_equal(fake_take(f, n.queue), 2);
-	narrow_delete(f, &n);
-}
-
 /* ----------------------------------------------------- making, entering --- */
 
 FAKE_TEST(init__each_failure_nothing_left)
@@ -737,15 +697,6 @@ FAKE_TEST(start__no_thread_PROVIDER)
 {
 	fake_fail("pthread_create", 1, EAGAIN);
 	assert_int_equal(rt_poller_start(f->poller), RPMA_E_PROVIDER);
-}
-
-FAKE_TEST(enter__the_caller_is_the_poller)
-{
-	assert_null(rt_self_poller());
-	ok(rt_poller_enter(f->poller));
-	assert_ptr_equal(rt_self_poller(), f->poller);
-	rt_poller_leave(f->poller);
-	assert_null(rt_self_poller());
 }
 
 TEST_MAIN()

@@ -23,11 +23,16 @@ struct scene {
 	struct rpma_rt_conn *other;
 };
 
-static void begin(struct scene *s, struct fake *f)
+static int begin(void **state)
 {
 	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	static struct scene scene;
+	struct scene *s = &scene;
+	int ret = fake_setup(state);
 
-	s->f = f;
+	if (ret)
+		return ret;
+	s->f = *state;
 	cfg.peer = &fake_peer;
 	cfg.count = 1;
 	cfg.slot_size = SLOT_SIZE;
@@ -35,6 +40,8 @@ static void begin(struct scene *s, struct fake *f)
 	ok(rpma_rt_pool_take(s->pool, &s->lease));
 	s->conn = fake_established(s->f);
 	s->other = fake_established(s->f);
+	*state = s;
+	return 0;
 }
 
 static bool is_free(const struct scene *s)
@@ -47,8 +54,11 @@ static bool is_free(const struct scene *s)
 	return true;
 }
 
-static void end(struct scene *s)
+static int end(void **state)
 {
+	struct scene *s = *state;
+	void *f = s->f;
+
 	assert_true(is_free(s));
 	if (s->conn != NULL)
 		fake_bury(s->f, &s->conn);
@@ -56,7 +66,10 @@ static void end(struct scene *s)
 	assert_true(is_free(s));
 	ok(rpma_rt_pool_delete(&s->pool));
 	fake_logged();
+	return fake_teardown(&f);
 }
+
+#define LEASE_TEST(name) TEST_OF(struct scene *s, name, begin, end)
 
 /* Posts a send that takes the lease: 0 or an error. */
 static int give(const struct scene *s, struct rpma_rt_conn *conn,
@@ -77,207 +90,130 @@ static void complete(const struct scene *s, struct rpma_rt_conn *conn,
 	assert_int_equal(fake_take(s->f, s->f->queue), 0);
 }
 
-FAKE_TEST(send__slot_is_free_when_it_completes)
+LEASE_TEST(send__slot_is_free_when_it_completes)
 {
-	struct scene s;
-
-	begin(&s, f);
-	ok(give(&s, s.conn, 0));
-	assert_false(is_free(&s));
+	ok(give(s, s->conn, 0));
+	assert_false(is_free(s));
 	/* the lease is the send's */
-	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
+	assert_int_equal(rpma_rt_lease_release(&s->lease), RPMA_E_INVAL);
 	assert_true(fake_said("given away with a work request"));
-	assert_int_equal(give(&s, s.conn, 0), RPMA_E_INVAL);
+	assert_int_equal(give(s, s->conn, 0), RPMA_E_INVAL);
 	assert_true(fake_said("was given back or away before"));
-	assert_int_equal(rpma_rt_pool_delete(&s.pool), RPMA_RT_E_BUSY);
-	complete(&s, s.conn, 0);
-	end(&s);
-}
-
-/* The completion brings the room of the send queue back, too. */
-FAKE_TEST(send__more_than_the_queue_holds)
-{
-	struct scene s;
-	uint32_t i;
-
-	begin(&s, f);
-	for (i = 0; i < 3 * FAKE_SQ; i++) {
-		ok(give(&s, s.conn, 0));
-		complete(&s, s.conn, i);
-		ok(rpma_rt_pool_take(s.pool, &s.lease));
-	}
-	ok(rpma_rt_lease_release(&s.lease));
-	end(&s);
+	assert_int_equal(rpma_rt_pool_delete(&s->pool), RPMA_RT_E_BUSY);
+	complete(s, s->conn, 0);
 }
 
 /* In every order in which the caller and two sends let go, the last frees the
  * slot. */
-FAKE_TEST(keep__free_after_the_last)
+LEASE_TEST(keep__free_after_the_last)
 {
 	static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 					{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-	struct scene s;
 	uint32_t n;
 	int i;
 
-	begin(&s, f);
 	for (n = 0; n < 6; n++) {
-		ok(give(&s, s.conn, RPMA_RT_F_KEEP));
-		ok(give(&s, s.other, RPMA_RT_F_KEEP));
+		ok(give(s, s->conn, RPMA_RT_F_KEEP));
+		ok(give(s, s->other, RPMA_RT_F_KEEP));
 		for (i = 0; i < 3; i++) {
-			assert_false(is_free(&s));
+			assert_false(is_free(s));
 			if (orders[n][i] == 0)
-				ok(rpma_rt_lease_release(&s.lease));
+				ok(rpma_rt_lease_release(&s->lease));
 			else
-				complete(&s,
-					 orders[n][i] == 1 ? s.conn : s.other,
+				complete(s,
+					 orders[n][i] == 1 ? s->conn : s->other,
 					 n);
 		}
-		assert_true(is_free(&s));
-		ok(rpma_rt_pool_take(s.pool, &s.lease));
+		assert_true(is_free(s));
+		ok(rpma_rt_pool_take(s->pool, &s->lease));
 	}
-	ok(rpma_rt_lease_release(&s.lease));
-	end(&s);
+	ok(rpma_rt_lease_release(&s->lease));
+}
+
+/* A slot that a send holds, too, is free after the send. */
+LEASE_TEST(keep__released_with_others)
+{
+	const struct rpma_rt_lease *const leases[] = {&s->lease};
+
+	ok(give(s, s->conn, RPMA_RT_F_KEEP));
+	ok(rpma_rt_leases_release(leases, 1));
+	assert_false(is_free(s));
+	assert_int_equal(rpma_rt_leases_release(leases, 1), RPMA_E_INVAL);
+	complete(s, s->conn, 0);
 }
 
 /* The last send has the lease; earlier sends keep the slot as well. */
-/* A slot that a send holds, too, is free after the send. */
-FAKE_TEST(keep__released_with_others)
+LEASE_TEST(keep__given_away_with_the_last)
 {
-	struct scene s;
-	const struct rpma_rt_lease *const leases[] = {&s.lease};
-
-	begin(&s, f);
-	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
-	ok(rpma_rt_leases_release(leases, 1));
-	assert_false(is_free(&s));
-	assert_int_equal(rpma_rt_leases_release(leases, 1), RPMA_E_INVAL);
-	complete(&s, s.conn, 0);
-	end(&s);
+	ok(give(s, s->conn, RPMA_RT_F_KEEP));
+	ok(give(s, s->other, 0));
+	assert_int_equal(rpma_rt_lease_release(&s->lease), RPMA_E_INVAL);
+	complete(s, s->other, 0);
+	assert_false(is_free(s));
+	complete(s, s->conn, 0);
 }
 
-FAKE_TEST(keep__given_away_with_the_last)
-{
-	struct scene s;
-
-	begin(&s, f);
-	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
-	ok(give(&s, s.other, 0));
-	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
-	complete(&s, s.other, 0);
-	assert_false(is_free(&s));
-	complete(&s, s.conn, 0);
-	end(&s);
-}
-
-/* The lease may be posted again, or given back. */
-FAKE_TEST(refused__lease_stays)
-{
-	struct rpma_rt_wr wrs[FAKE_SQ + 1];
-	struct scene s;
-	int i;
-
-	begin(&s, f);
-	/* no room for the last */
-	for (i = 0; i < FAKE_SQ + 1; i++)
-		rpma_rt_prep_send_lease(&wrs[i], &s.lease, 1,
-					i < FAKE_SQ ? RPMA_RT_F_KEEP : 0);
-	assert_int_equal(rpma_rt_post_send(s.conn, wrs, FAKE_SQ + 1), FAKE_SQ);
-	assert_int_equal(rpma_rt_post_send(s.conn, &wrs[FAKE_SQ], 1),
-			 RPMA_E_AGAIN);
-	/* a later work request of the call is wrong */
-	wrs[1].op = 0;
-	assert_int_equal(rpma_rt_post_send(s.other, wrs, 2), RPMA_E_INVAL);
-	/* given away twice in a call */
-	wrs[0].flags = 0;
-	wrs[1] = wrs[0];
-	assert_int_equal(rpma_rt_post_send(s.other, wrs, 2), RPMA_E_INVAL);
-	assert_true(fake_said("away before"));
-	/* a closed connection */
-	ok(rpma_rt_conn_close(s.other));
-	assert_int_equal(give(&s, s.other, 0), RPMA_RT_E_CLOSED);
-	for (i = 0; i < FAKE_SQ; i++)
-		fake_sent(s.conn, (uint32_t)i, IBV_WC_SUCCESS);
-	fake_round(s.f);
-	assert_false(is_free(&s));
-	ok(rpma_rt_lease_release(&s.lease));
-	assert_int_equal(rpma_rt_lease_release(&s.lease), RPMA_E_INVAL);
-	fake_take(s.f, s.f->queue); /* WRITABLE */
-	end(&s);
-}
-
-FAKE_TEST(inval__whatever_a_completion_is_for)
+LEASE_TEST(inval__whatever_a_completion_is_for)
 {
 	struct rpma_rt_future future;
 	struct rpma_rt_wr wr;
 	struct rpma_rt_lease none = {.pool = NULL};
-	struct scene s;
 
-	begin(&s, f);
-#define WRONG(field, value)                                                  \
-	do {                                                                 \
-		rpma_rt_prep_send_lease(&wr, &s.lease, 1, 0);                \
-		wr.field = (value);                                          \
-		assert_int_equal(fake_post_send(s.conn, &wr), RPMA_E_INVAL); \
+#define WRONG(field, value)                                                   \
+	do {                                                                  \
+		rpma_rt_prep_send_lease(&wr, &s->lease, 1, 0);                \
+		wr.field = (value);                                           \
+		assert_int_equal(fake_post_send(s->conn, &wr), RPMA_E_INVAL); \
 	} while (0)
 	WRONG(context, 1);
-	WRONG(route, &s.conn->own[0]);
+	WRONG(route, &s->conn->own[0]);
 	WRONG(future, &future);
 	WRONG(flags, RPMA_F_COMPLETION_ALWAYS);
 	WRONG(flags, RPMA_F_COMPLETION_ON_ERROR);
 	WRONG(op, RPMA_RT_OP_READ);
 	WRONG(lease, &none);
-	rpma_rt_prep_send_lease(&wr, &s.lease, 1, RPMA_RT_F_KEEP);
+	rpma_rt_prep_send_lease(&wr, &s->lease, 1, RPMA_RT_F_KEEP);
 	wr.lease = NULL;
-	assert_int_equal(fake_post_send(s.conn, &wr), RPMA_E_INVAL);
-	none = s.lease;
+	assert_int_equal(fake_post_send(s->conn, &wr), RPMA_E_INVAL);
+	none = s->lease;
 	none.generation += 2;
 	WRONG(lease, &none);
 	none.slot = 1;
 	WRONG(lease, &none);
-	ok(rpma_rt_lease_release(&s.lease));
-	end(&s);
+	ok(rpma_rt_lease_release(&s->lease));
 }
 
 /* The send fails, a later send is flushed, the outcome of another is never
  * known: all slots are free before CLOSED, and no completion comes. */
-FAKE_TEST(dies__free_before_CLOSED)
+LEASE_TEST(dies__free_before_CLOSED)
 {
-	struct scene s;
-
-	begin(&s, f);
-	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
-	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
-	ok(give(&s, s.conn, 0));
-	fake_sent(s.conn, 0, IBV_WC_RETRY_EXC_ERR);
-	fake_sent(s.conn, 1, IBV_WC_WR_FLUSH_ERR);
-	fake_finish_down(s.f);
-	assert_false(is_free(&s));
-	fake_drain_time_over(s.f, s.conn);
-	fake_finish_down(s.f);
-	assert_int_equal(fake_take(s.f, s.f->queue), 1);
-	assert_int_equal(s.f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
-	assert_true(is_free(&s));
-	ok(rpma_rt_conn_unref(&s.conn));
-	end(&s);
+	ok(give(s, s->conn, RPMA_RT_F_KEEP));
+	ok(give(s, s->conn, RPMA_RT_F_KEEP));
+	ok(give(s, s->conn, 0));
+	fake_sent(s->conn, 0, IBV_WC_RETRY_EXC_ERR);
+	fake_sent(s->conn, 1, IBV_WC_WR_FLUSH_ERR);
+	fake_finish_down(s->f);
+	assert_false(is_free(s));
+	fake_drain_time_over(s->f, s->conn);
+	fake_finish_down(s->f);
+	assert_int_equal(fake_take(s->f, s->f->queue), 1);
+	assert_int_equal(s->f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_true(is_free(s));
+	ok(rpma_rt_conn_unref(&s->conn));
 }
 
 /* The device refuses the last send of a lease: the connection closes, and the
  * slot is free before CLOSED. */
-FAKE_TEST(not_posted__free_before_CLOSED)
+LEASE_TEST(not_posted__free_before_CLOSED)
 {
-	struct scene s;
-
-	begin(&s, f);
-	ok(give(&s, s.conn, RPMA_RT_F_KEEP));
+	ok(give(s, s->conn, RPMA_RT_F_KEEP));
 	fake_fail("post_send", 1, ENOMEM);
-	ok(give(&s, s.conn, 0));
-	assert_int_equal(give(&s, s.conn, 0), RPMA_RT_E_CLOSED);
-	assert_false(is_free(&s));
-	fake_bury(s.f, &s.conn);
-	assert_int_equal(s.f->got, 1);
-	assert_true(is_free(&s));
-	end(&s);
+	ok(give(s, s->conn, 0));
+	assert_int_equal(give(s, s->conn, 0), RPMA_RT_E_CLOSED);
+	assert_false(is_free(s));
+	fake_bury(s->f, &s->conn);
+	assert_int_equal(s->f->got, 1);
+	assert_true(is_free(s));
 }
 
 TEST_MAIN()

@@ -306,39 +306,6 @@ FAKE_TEST(conn__filled_before_the_program_hears)
 	pool_close(f, &pool);
 }
 
-/* Fewer than a quarter, and no slot: a single line in the log; the next lease
- * is posted at once, without a completion. */
-FAKE_TEST(dry__next_lease_is_posted)
-{
-	struct rpma_rt_pool *pool = pool_open(f, 2);
-	struct rpma_rt_conn *conn = fake_request(f);
-	struct rpma_rt_lease leases[2];
-
-	assert_int_equal(fake_qp(conn)->rq_count, 2);
-	assert_true(fake_said("has 2 slots for receives, and the"));
-	assert_int_equal(fake_logged(), 1);
-	receive(f, conn, 0, &leases[0]);
-	assert_int_equal(fake_logged(), 1);
-	assert_true(fake_said("has no free slot"));
-	receive(f, conn, 1, &leases[1]);
-	assert_int_equal(fake_logged(), 0);
-	ok(rpma_rt_lease_release(&leases[1]));
-	assert_int_equal(fake_qp(conn)->rq_count, 2);
-	fake_round(f);
-	assert_int_equal(fake_qp(conn)->rq_count, 3);
-	/* low still: two at once are one message */
-	receive(f, conn, 2, &leases[1]);
-	ok(rpma_rt_lease_release(&leases[0]));
-	ok(rpma_rt_lease_release(&leases[1]));
-	fake_round(f);
-	assert_int_equal(fake_qp(conn)->rq_count, 5);
-	assert_int_equal(pool->lows, 0);
-	assert_int_equal(pool->times_low, 1);
-	assert_int_equal(pool->asking, 0);
-	bury(f, &conn, 3);
-	pool_close(f, &pool);
-}
-
 /* A connection dies while waiting for slots, and is no longer told. */
 FAKE_TEST(dry__dies)
 {

@@ -10,65 +10,28 @@
 #include "queue/impl.h"
 #include "rt_stub.h"
 
-#define SIZE  64
-#define LIMIT 256
-#define MAX   (2 * SIZE)
-
-struct world {
-	struct rpma_rt rt;
-	struct rpma_rt_queue *queue;
-	struct rt_lane *lane;
-	struct rpma_rt_completion taken[MAX];
-	struct rpma_rt_queue_stats stats;
-	int got;
-};
-
-static int begin(void **state, bool timed)
-{
-	struct world *world = calloc(1, sizeof(*world));
-
-	if (world == NULL)
-		return -1;
-	stub_rt_init(&world->rt, 1);
-	world->rt.timed = timed;
-	world->queue = stub_queue_new(&world->rt, SIZE, LIMIT);
-	world->lane = rt_queue_lane(world->queue, 0, &world->rt.bells[0]);
-	*state = world;
-	return world->lane == NULL ? -1 : 0;
-}
+static struct rpma_rt_queue_stats last; /* as stats() has read them */
 
 static int setup(void **state)
 {
-	return begin(state, false);
+	return stub_open(state, 1, false, false);
 }
 
 static int setup_timed(void **state)
 {
-	return begin(state, true);
+	return stub_open(state, 1, true, false);
 }
 
-static int teardown(void **state)
-{
-	struct world *world = *state;
-	int ret = stub_end(&world->rt, &world->queue);
+#define ON_WORLD(name) \
+	TEST_OF(struct stub_world *world, name, setup, stub_close)
+#define TIMED(name) \
+	TEST_OF(struct stub_world *world, name, setup_timed, stub_close)
 
-	if (ret == 0)
-		free(world);
-	return ret;
-}
-
-static int poll_up_to(struct world *world, int max)
+static const struct rpma_rt_queue_stats *stats(struct stub_world *world)
 {
-	world->got = rpma_rt_queue_poll(world->queue, world->taken, max);
-	return world->got;
-}
-
-static const struct rpma_rt_queue_stats *stats(struct world *world)
-{
-	assert_int_equal(rpma_rt_queue_get_stats(world->queue, &world->stats,
-						 sizeof(world->stats)),
-			 0);
-	return &world->stats;
+	assert_int_equal(
+		rpma_rt_queue_get_stats(world->queue, &last, sizeof(last)), 0);
+	return &last;
 }
 
 static uint64_t counted(const struct rpma_rt_histogram *histogram)
@@ -81,57 +44,37 @@ static uint64_t counted(const struct rpma_rt_histogram *histogram)
 	return count;
 }
 
-static void ring(struct world *world)
+ON_WORLD(calls__counted_by_what_they_found)
 {
-	rt_fence_dekker();
-	rt_lane_bell_poller(world->lane);
-}
-
-TEST_WITH(get__null_INVAL, setup, teardown)
-{
-	struct world *world = *state;
-
-	assert_int_equal(rpma_rt_queue_get_stats(NULL, &world->stats,
-						 sizeof(world->stats)),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_queue_get_stats(world->queue, NULL, 8),
-			 RPMA_E_INVAL);
-}
-
-TEST_WITH(calls__counted_by_what_they_found, setup, teardown)
-{
-	struct world *world = *state;
-
-	poll_up_to(world, MAX);
+	stub_poll(world, STUB_MAX);
 	stub_publish(world->lane, 1, 3);
 	rpma_rt_queue_push(world->queue,
 			   &(struct rpma_rt_completion){.context = 4});
-	poll_up_to(world, MAX);
-	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, MAX, 1),
-			 0);
+	stub_poll(world, STUB_MAX);
+	assert_int_equal(
+		rpma_rt_queue_wait(world->queue, world->taken, STUB_MAX, 1), 0);
 
 	assert_int_equal(stats(world)->polls, 2);
-	assert_int_equal(world->stats.waits, 1);
-	assert_int_equal(world->stats.empty, 2);
-	assert_int_equal(world->stats.batches, 1);
-	assert_int_equal(world->stats.taken, 4);
-	assert_int_equal(world->stats.messages, 1);
-	assert_true(world->stats.sleeps >= 1);
-	assert_int_equal(world->stats.wakes, 0);
-	assert_int_equal(world->stats.busy, 0);
+	assert_int_equal(last.waits, 1);
+	assert_int_equal(last.empty, 2);
+	assert_int_equal(last.batches, 1);
+	assert_int_equal(last.taken, 4);
+	assert_int_equal(last.messages, 1);
+	assert_true(last.sleeps >= 1);
+	assert_int_equal(last.wakes, 0);
+	assert_int_equal(last.busy, 0);
 }
 
 /* A program of an earlier release, and one of a later: as much is written as
  * its struct has, zeros where this library counts nothing. */
-TEST_WITH(stats__of_another_size, setup, teardown)
+ON_WORLD(stats__of_another_size)
 {
-	struct world *world = *state;
 	struct {
 		struct rpma_rt_queue_stats known;
 		uint64_t later;
 	} stats;
 
-	poll_up_to(world, 1);
+	stub_poll(world, 1);
 	memset(&stats, 0xff, sizeof(stats));
 	assert_int_equal(rpma_rt_queue_get_stats(world->queue, &stats.known, 8),
 			 0);
@@ -144,55 +87,50 @@ TEST_WITH(stats__of_another_size, setup, teardown)
 	assert_int_equal(stats.later, 0);
 }
 
-TEST_WITH(backlog__ring_spill_and_messages, setup, teardown)
+ON_WORLD(backlog__ring_spill_and_messages)
 {
-	struct world *world = *state;
-
-	stub_publish(world->lane, 1, SIZE + 5);
+	stub_publish(world->lane, 1, STUB_LANE + 5);
 	rpma_rt_queue_push(world->queue, &(struct rpma_rt_completion){0});
-	assert_int_equal(stats(world)->backlog, SIZE + 6);
-	poll_up_to(world, 2);
-	assert_int_equal(stats(world)->backlog, SIZE + 4);
-	while (poll_up_to(world, MAX) > 0)
+	assert_int_equal(stats(world)->backlog, STUB_LANE + 6);
+	stub_poll(world, 2);
+	assert_int_equal(stats(world)->backlog, STUB_LANE + 4);
+	while (stub_poll(world, STUB_MAX) > 0)
 		rt_lane_retry_poller(world->lane);
-	ring(world); /* the spill is over */
+	stub_ring(world->lane); /* the spill is over */
 	assert_int_equal(stats(world)->backlog, 0);
 }
 
-TEST_WITH(wakes__one_for_each_sleep, setup, teardown)
+ON_WORLD(wakes__one_for_each_sleep)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	stub_publish(world->lane, 1, 1);
-	ring(world);
-	ring(world);
+	stub_ring(world->lane);
+	stub_ring(world->lane);
 	assert_int_equal(stats(world)->wakes, 1);
 	/* not timed: no clock was read */
-	poll_up_to(world, MAX);
+	stub_poll(world, STUB_MAX);
 	assert_int_equal(counted(&stats(world)->wakeup), 0);
 }
 
-TEST_WITH(timing__wakeup_measured_once, setup_timed, teardown)
+TIMED(timing__wakeup_measured_once)
 {
-	struct world *world = *state;
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	stub_publish(world->lane, 1, 1);
-	ring(world);
-	poll_up_to(world, MAX);
-	poll_up_to(world, MAX);
+	stub_ring(world->lane);
+	stub_poll(world, STUB_MAX);
+	stub_poll(world, STUB_MAX);
 	assert_int_equal(counted(&stats(world)->wakeup), 1);
-	assert_true(world->stats.wakeup.sum_ns > 0);
+	assert_true(last.wakeup.sum_ns > 0);
 }
 
-TEST_WITH(timing__dispatch_until_the_last_item, setup_timed, teardown)
+TIMED(timing__dispatch_until_the_last_item)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
 	int i;
 
@@ -200,37 +138,36 @@ TEST_WITH(timing__dispatch_until_the_last_item, setup_timed, teardown)
 		rt_lane_write_poller(world->lane, &item);
 	rt_lane_stamp_poller(world->lane, rt_now_ns() - 5000);
 	rt_lane_publish_poller(world->lane);
-	poll_up_to(world, 2);
+	stub_poll(world, 2);
 	assert_int_equal(counted(&stats(world)->dispatch), 0);
 	/* one at a time: the second is not timed */
 	stub_publish(world->lane, 1, 1);
 	rt_lane_stamp_poller(world->lane, rt_now_ns());
-	poll_up_to(world, 1);
+	stub_poll(world, 1);
 	assert_int_equal(counted(&stats(world)->dispatch), 1);
-	assert_true(world->stats.dispatch.sum_ns >= 5000);
+	assert_true(last.dispatch.sum_ns >= 5000);
 	/* 2^12 = 4096: nothing that short */
 	for (i = 0; i < 12; i++)
-		assert_int_equal(world->stats.dispatch.buckets[i], 0);
-	poll_up_to(world, 1);
+		assert_int_equal(last.dispatch.buckets[i], 0);
+	stub_poll(world, 1);
 	assert_int_equal(counted(&stats(world)->dispatch), 1);
 }
 
-TEST_WITH(timing__through_the_spill, setup_timed, teardown)
+TIMED(timing__through_the_spill)
 {
-	struct world *world = *state;
 	struct rpma_rt_completion item = stub_item(1);
 
-	stub_publish(world->lane, 1, SIZE + 3);
+	stub_publish(world->lane, 1, STUB_LANE + 3);
 	rt_lane_write_poller(world->lane, &item);
 	rt_lane_stamp_poller(world->lane, rt_now_ns());
 	rt_lane_publish_poller(world->lane);
-	poll_up_to(world, SIZE);
+	stub_poll(world, STUB_LANE);
 	rt_lane_retry_poller(world->lane);
-	poll_up_to(world, 3);
+	stub_poll(world, 3);
 	assert_int_equal(counted(&stats(world)->dispatch), 0);
-	poll_up_to(world, 1);
+	stub_poll(world, 1);
 	assert_int_equal(counted(&stats(world)->dispatch), 1);
-	ring(world);
+	stub_ring(world->lane);
 }
 
 TEST(histogram__edges)
@@ -250,10 +187,4 @@ TEST(histogram__edges)
 	assert_int_equal(out.sum_ns, 6 + (UINT64_C(1) << 40));
 }
 
-int main(void)
-{
-#undef TEST
-#undef TIMED
-
-	return tests_run(NULL, NULL);
-}
+TEST_MAIN()

@@ -18,6 +18,7 @@
 #include "poller/poller.h"
 
 static struct rpma_rt_cfg cfg;
+static struct rpma_rt *rt; /* of the case; NULL: none, or deleted */
 
 static int setup(void **state)
 {
@@ -33,6 +34,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	ok(rpma_rt_delete(&rt));
+	fake_forget_trace();
 	close(fake_ctx.async_fd);
 	fake_ctx.async_fd = -1;
 	assert_int_equal(fake_objects(), 0);
@@ -40,10 +43,11 @@ static int teardown(void **state)
 	return fake_failed() ? 0 : -1;
 }
 
+#define RT_TEST(name) TEST_WITH(name, setup, teardown)
+
 /* Makes the nth call of the name fail, for every possible n. */
 static int fail_each(const char *call, int value, int expected)
 {
-	struct rpma_rt *rt = NULL;
 	int nth;
 	int ret;
 
@@ -62,7 +66,7 @@ static int fail_each(const char *call, int value, int expected)
 	return nth - 1;
 }
 
-TEST_WITH(new__each_failure_nothing_left, setup, teardown)
+RT_TEST(new__each_failure_nothing_left)
 {
 	/* runtime, pollers, of each slots and the table of connections */
 	assert_int_equal(fail_each("malloc", 1, RPMA_E_NOMEM), 4);
@@ -75,9 +79,8 @@ TEST_WITH(new__each_failure_nothing_left, setup, teardown)
 			 3);
 }
 
-TEST_WITH(new__epoll_refuses_PROVIDER, setup, teardown)
+RT_TEST(new__epoll_refuses_PROVIDER)
 {
-	struct rpma_rt *rt = NULL;
 	int nth;
 
 	/* the bells of the event thread and of two pollers; later removals may
@@ -93,7 +96,7 @@ TEST_WITH(new__epoll_refuses_PROVIDER, setup, teardown)
 }
 
 /* The first use of a device makes everything needed, or nothing. */
-TEST_WITH(device__each_failure_nothing_left, setup, teardown)
+RT_TEST(device__each_failure_nothing_left)
 {
 	static const struct {
 		const char *call;
@@ -114,7 +117,6 @@ TEST_WITH(device__each_failure_nothing_left, setup, teardown)
 		{"epoll_ctl", ENOSPC, 4, RPMA_E_PROVIDER},
 	};
 	struct rt_device *device = NULL;
-	struct rpma_rt *rt;
 	int objects;
 	int memory;
 	size_t i;
@@ -134,15 +136,12 @@ TEST_WITH(device__each_failure_nothing_left, setup, teardown)
 			assert_int_equal(fake_memory(), memory);
 		}
 	}
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
-TEST_WITH(device__made_once, setup, teardown)
+RT_TEST(device__made_once)
 {
 	struct ibv_context other = fake_ctx;
 	struct rt_device *devices[3];
-	struct rpma_rt *rt;
 
 	other.async_fd = eventfd(0, EFD_CLOEXEC);
 	ok(rpma_rt_new(&cfg, &rt));
@@ -154,45 +153,13 @@ TEST_WITH(device__made_once, setup, teardown)
 	assert_ptr_equal(rt_device_find(rt, &other), devices[1]);
 	ok(rpma_rt_delete(&rt));
 	close(other.async_fd);
-	fake_forget_trace();
 }
 
-TEST_WITH(new__invalid_INVAL, setup, teardown)
-{
-	struct rpma_rt *rt = NULL;
-	int cpus[3] = {RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY, RPMA_RT_CPU_ANY};
-
-	assert_int_equal(rpma_rt_new(&cfg, NULL), RPMA_E_INVAL);
-	/* three CPUs for two pollers; an invalid CPU */
-	cfg.cpus = cpus;
-	cfg.cpu_count = 3;
-	assert_int_equal(rpma_rt_new(&cfg, &rt), RPMA_E_INVAL);
-	cpus[1] = CPU_SETSIZE;
-	cfg.cpu_count = 2;
-	assert_int_equal(rpma_rt_new(&cfg, &rt), RPMA_E_INVAL);
-	assert_null(rt);
-	assert_string_equal(fake_trace(), ""); /* nothing was begun */
-}
-
-TEST_WITH(new__defaults_and_the_event_thread_shared, setup, teardown)
-{
-	struct rpma_rt *first;
-	struct rpma_rt *second;
-
-	ok(rpma_rt_new(NULL, &first));
-	ok(rpma_rt_new(&cfg, &second));
-	ok(rpma_rt_delete(&first));
-	ok(rpma_rt_delete(&second));
-	assert_null(first);
-	fake_forget_trace();
-}
-
-TEST_WITH(delete__queues_held_BUSY, setup, teardown)
+RT_TEST(delete__queues_held_BUSY)
 {
 	struct rpma_rt_completion item;
 	struct rpma_rt_queue *queue;
 	struct rpma_rt_queue *late = NULL;
-	struct rpma_rt *rt;
 
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
@@ -213,19 +180,6 @@ TEST_WITH(delete__queues_held_BUSY, setup, teardown)
 	assert_null(rt);
 	ok(rpma_rt_delete(&rt));
 	assert_int_equal(rpma_rt_delete(NULL), RPMA_E_INVAL);
-	fake_forget_trace();
-}
-
-TEST_WITH(stop__again_and_invalid, setup, teardown)
-{
-	struct rpma_rt *rt;
-
-	assert_int_equal(rpma_rt_stop(NULL), RPMA_E_INVAL);
-	ok(rpma_rt_new(&cfg, &rt));
-	ok(rpma_rt_stop(rt));
-	ok(rpma_rt_stop(rt));
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
 static void *stop(void *arg)
@@ -235,12 +189,11 @@ static void *stop(void *arg)
 }
 
 /* Both calls return after the stop, not before. */
-TEST_WITH(stop__two_at_once, setup, teardown)
+RT_TEST(stop__two_at_once)
 {
 	struct rpma_rt_completion item;
 	struct rpma_rt_queue *queue;
 	pthread_t thread;
-	struct rpma_rt *rt;
 
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rpma_rt_queue_new(rt, NULL, &queue));
@@ -249,8 +202,6 @@ TEST_WITH(stop__two_at_once, setup, teardown)
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), RPMA_RT_E_CLOSED);
 	pthread_join(thread, NULL);
 	ok(rpma_rt_queue_delete(&queue));
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
 /*
@@ -284,11 +235,10 @@ static void not_told(struct rt_cq_user *user)
 
 /* The last message of the control thread sends the poller of the CQ a message
  * that lies in the CQ: the message is run before the CQ is freed. */
-TEST_WITH(stop__cq_fails_LAST_MESSAGE_RUN, setup, teardown)
+RT_TEST(stop__cq_fails_LAST_MESSAGE_RUN)
 {
 	struct rt_cq_user user = {.failed = not_told, .room = 1};
 	struct late late = {.msg.fn = fail_late};
-	struct rpma_rt *rt;
 
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rt_device_get(rt, &fake_ctx, &late.device));
@@ -299,28 +249,10 @@ TEST_WITH(stop__cq_fails_LAST_MESSAGE_RUN, setup, teardown)
 	rt_inbox_push_mt(&late.device->control.inbox, &late.msg);
 	ok(rpma_rt_stop(rt));
 	assert_true(rt_inbox_is_empty(&rt->pollers[0].inbox));
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
-TEST_WITH(any__of_before_a_fork_FORKED, setup, teardown)
+RT_TEST(manual__only_in_that_mode_NOSUPP)
 {
-	struct rpma_rt *rt;
-
-	ok(rpma_rt_new(&cfg, &rt));
-	rt->fork_generation++;
-	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_FORKED);
-	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_FORKED);
-	assert_int_equal(rpma_rt_poller_arm(rt, 0), RPMA_RT_E_FORKED);
-	assert_int_equal(rpma_rt_poller_attach(rt, 0), RPMA_RT_E_FORKED);
-	rt->fork_generation--;
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
-}
-
-TEST_WITH(manual__only_in_that_mode_NOSUPP, setup, teardown)
-{
-	struct rpma_rt *rt;
 	int value = 7;
 
 	ok(rpma_rt_new(&cfg, &rt));
@@ -329,14 +261,11 @@ TEST_WITH(manual__only_in_that_mode_NOSUPP, setup, teardown)
 	assert_int_equal(rpma_rt_poller_attach(rt, 0), RPMA_E_NOSUPP);
 	assert_int_equal(rpma_rt_poller_get_fd(rt, 0, &value), RPMA_E_NOSUPP);
 	assert_int_equal(value, 7);
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
-TEST_WITH(manual__run_by_its_owner_only, setup, teardown)
+RT_TEST(manual__run_by_its_owner_only)
 {
 	static struct rt_owner other = {.tid = 4711, .name = "shard-1"};
-	struct rpma_rt *rt;
 	int fd;
 
 	cfg.mode = RPMA_RT_MODE_MANUAL;
@@ -364,47 +293,21 @@ TEST_WITH(manual__run_by_its_owner_only, setup, teardown)
 			      memory_order_relaxed);
 	ok(rpma_rt_stop(rt));
 	assert_int_equal(rpma_rt_poller_run(rt, 0, 1), RPMA_RT_E_CLOSED);
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
 /* A stop from a round would wait for itself. */
-TEST_WITH(stop__from_a_poller_THREAD, setup, teardown)
+RT_TEST(stop__from_a_poller_THREAD)
 {
-	struct rpma_rt *rt;
-
 	cfg.mode = RPMA_RT_MODE_MANUAL;
 	ok(rpma_rt_new(&cfg, &rt));
 	ok(rt_poller_enter(&rt->pollers[0]));
 	assert_int_equal(rpma_rt_stop(rt), RPMA_RT_E_THREAD);
 	assert_int_equal(rpma_rt_delete(&rt), RPMA_RT_E_THREAD);
 	rt_poller_leave(&rt->pollers[0]);
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
-TEST_WITH(stats__invalid_INVAL, setup, teardown)
+RT_TEST(place__round_robin_unless_named)
 {
-	struct rpma_rt_poller_stats stats;
-	struct rpma_rt *rt;
-
-	ok(rpma_rt_new(&cfg, &rt));
-	assert_int_equal(
-		rpma_rt_poller_get_stats(NULL, 0, &stats, sizeof(stats)),
-		RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_poller_get_stats(rt, 2, &stats, sizeof(stats)),
-			 RPMA_E_INVAL);
-	assert_int_equal(rpma_rt_poller_get_stats(rt, 0, NULL, 8),
-			 RPMA_E_INVAL);
-	ok(rpma_rt_poller_get_stats(rt, 1, &stats, sizeof(stats)));
-	assert_int_equal(stats.completions, 0);
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
-}
-
-TEST_WITH(place__round_robin_unless_named, setup, teardown)
-{
-	struct rpma_rt *rt;
 	int i;
 
 	ok(rpma_rt_new(&cfg, &rt));
@@ -413,13 +316,10 @@ TEST_WITH(place__round_robin_unless_named, setup, teardown)
 			rt_place_choose(rt, RPMA_RT_POLLER_ANY, 0)->index,
 			i % 2);
 	assert_int_equal(rt_place_choose(rt, 1, 0)->index, 1);
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
-TEST_WITH(place__least_loaded, setup, teardown)
+RT_TEST(place__least_loaded)
 {
-	struct rpma_rt *rt;
 	int i;
 
 	ok(rpma_rt_new(&cfg, &rt));
@@ -440,8 +340,6 @@ TEST_WITH(place__least_loaded, setup, teardown)
 			 0);
 	rt->pollers[0].conns = 0;
 	rt->pollers[1].conns = 0;
-	ok(rpma_rt_delete(&rt));
-	fake_forget_trace();
 }
 
 TEST_MAIN()

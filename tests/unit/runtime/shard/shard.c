@@ -7,7 +7,6 @@
  * stop.
  */
 
-#include <string.h>
 #include <unistd.h>
 
 #include "rt_fake.h"
@@ -155,6 +154,10 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Begin a case with lanes of LANE messages, and of WIDE. */
+#define SHARD_TEST(name) TEST_OF(struct test *test, name, setup, teardown)
+#define WIDE_TEST(name)	 TEST_OF(struct test *test, name, setup_wide, teardown)
+
 static int turn(struct test *test, uint32_t index)
 {
 	return rpma_rt_shard_run(test->ends[index].shard, 0);
@@ -205,44 +208,8 @@ static struct rpma_rt_shard_stats stats_of(struct test *test, uint32_t index)
 
 /* -------------------------------------------------------- messages --- */
 
-TEST_WITH(post__comes_ONCE_IN_ORDER, setup, teardown)
+SHARD_TEST(post__full_AGAIN_then_WRITABLE_once)
 {
-	struct test *test = *state;
-	struct end *end = &test->ends[1];
-	struct rpma_rt_shard_message first = message_of(10);
-
-	ok(post(test, 0, 1, 10));
-	ok(post(test, 2, 1, 20));
-	ok(post(test, 0, 1, 11));
-	assert_int_equal(turn(test, 1), 0); /* nothing was handed over */
-	assert_int_equal(turn(test, 0), 0);
-	assert_int_equal(turn(test, 1), 2);
-	came(end, 0, RPMA_RT_SHARD_POST, 0, 10);
-	came(end, 1, RPMA_RT_SHARD_POST, 0, 11);
-	assert_memory_equal(end->got[0].words, first.words,
-			    sizeof(first.words));
-	assert_int_equal(end->got[0].code, first.code);
-	turn_all(test, 2);
-	assert_int_equal(end->count, 3);
-	came(end, 2, RPMA_RT_SHARD_POST, 2, 20);
-}
-
-TEST_WITH(post__to_itself_COMES, setup, teardown)
-{
-	struct test *test = *state;
-
-	ok(post(test, 0, 0, 1));
-	ok(request(test, 0, 0, 2));
-	turn_all(test, 2);
-	assert_int_equal(test->ends[0].count, 3);
-	came(&test->ends[0], 0, RPMA_RT_SHARD_POST, 0, 1);
-	came(&test->ends[0], 1, RPMA_RT_SHARD_REQUEST, 0, 2);
-	came(&test->ends[0], 2, RPMA_RT_SHARD_ANSWER, 0, 2);
-}
-
-TEST_WITH(post__full_AGAIN_then_WRITABLE_once, setup, teardown)
-{
-	struct test *test = *state;
 	int i;
 
 	for (i = 0; i < LANE; i++)
@@ -262,27 +229,9 @@ TEST_WITH(post__full_AGAIN_then_WRITABLE_once, setup, teardown)
 	assert_int_equal(stats_of(test, 0).refused, 3);
 }
 
-TEST_WITH(post__more_than_a_lane_COMES_round_it, setup, teardown)
-{
-	struct test *test = *state;
-	struct end *end = &test->ends[1];
-	int i;
-
-	for (i = 0; i < MANY; i++) {
-		ok(post(test, 0, 1, (uint64_t)i));
-		if (i % 3 == 2)
-			turn_all(test, 1);
-	}
-	turn_all(test, 1);
-	assert_int_equal(end->count, MANY);
-	for (i = 0; i < MANY; i++)
-		came(end, i, RPMA_RT_SHARD_POST, 0, (uint64_t)i);
-}
-
 /* As many as are staged until the end of a turn; one more hands all over. */
-TEST_WITH(post__more_than_are_staged_COME_before_the_turn, setup_wide, teardown)
+WIDE_TEST(post__more_than_are_staged_COME_before_the_turn)
 {
-	struct test *test = *state;
 	struct end *end = &test->ends[1];
 	int i;
 
@@ -299,9 +248,8 @@ TEST_WITH(post__more_than_are_staged_COME_before_the_turn, setup_wide, teardown)
 }
 
 /* Staged or not, a lane has its size, also when the numbers wrap. */
-TEST_WITH(post__full_with_some_staged_AGAIN, setup_wide, teardown)
+WIDE_TEST(post__full_with_some_staged_AGAIN)
 {
-	struct test *test = *state;
 	int round;
 	int i;
 
@@ -323,40 +271,6 @@ TEST_WITH(post__full_with_some_staged_AGAIN, setup_wide, teardown)
 }
 
 /* -------------------------------------------------------- requests --- */
-
-TEST_WITH(request__is_ANSWERED, setup, teardown)
-{
-	struct test *test = *state;
-
-	ok(request(test, 0, 1, 42));
-	assert_int_equal(stats_of(test, 0).unanswered, 1);
-	turn_all(test, 1);
-	assert_int_equal(turn(test, 0), 1);
-	came(&test->ends[1], 0, RPMA_RT_SHARD_REQUEST, 0, 42);
-	came(&test->ends[0], 0, RPMA_RT_SHARD_ANSWER, 1, 42);
-	assert_int_equal(test->ends[0].got[0].code, message_of(7).code);
-	assert_int_equal(stats_of(test, 0).unanswered, 0);
-	assert_int_equal(stats_of(test, 1).owed, 0);
-}
-
-/* Both lanes are full of requests: neither shard waits for the other. */
-TEST_WITH(request__both_full_are_ANSWERED, setup, teardown)
-{
-	struct test *test = *state;
-	int i;
-
-	for (i = 0; i < LANE; i++) {
-		ok(request(test, 0, 1, 0));
-		ok(request(test, 1, 0, 0));
-	}
-	assert_int_equal(request(test, 0, 1, 0), RPMA_E_AGAIN);
-	assert_int_equal(request(test, 1, 0, 0), RPMA_E_AGAIN);
-	turn_all(test, 3);
-	assert_int_equal(test->ends[0].count, 2 * LANE);
-	assert_int_equal(test->ends[1].count, 2 * LANE);
-	assert_int_equal(stats_of(test, 0).unanswered, 0);
-	assert_int_equal(stats_of(test, 1).unanswered, 0);
-}
 
 /* The receiver fills the lane with posts before answering all at once. So many
  * turns bring the answers back. */
@@ -419,12 +333,11 @@ static void go_on(struct test *test, uint32_t from, uint32_t to,
 
 /* A shard that only sends answers: its numbers wrap, and its knowledge of the
  * room is from the beginning. */
-TEST_WITH(answer__very_many_the_lane_KEEPS_ITS_SIZE, setup, teardown)
+SHARD_TEST(answer__very_many_the_lane_KEEPS_ITS_SIZE)
 {
 	static const uint32_t numbers[] = {1000, INT32_MAX,
 					   (uint32_t)INT32_MAX + LANE + 100,
 					   UINT32_MAX - 1};
-	struct test *test = *state;
 	size_t i;
 	int k;
 
@@ -446,9 +359,8 @@ TEST_WITH(answer__very_many_the_lane_KEEPS_ITS_SIZE, setup, teardown)
 }
 
 /* Taken, but not answered: the lane is empty, the credits are out. */
-TEST_WITH(request__without_credit_AGAIN_then_WRITABLE, setup, teardown)
+SHARD_TEST(request__without_credit_AGAIN_then_WRITABLE)
 {
-	struct test *test = *state;
 	struct rpma_rt_shard_message answer = message_of(7);
 	struct end *end = &test->ends[1];
 	int i;
@@ -472,9 +384,8 @@ TEST_WITH(request__without_credit_AGAIN_then_WRITABLE, setup, teardown)
 
 /* A credit is back when the slot of its answer is back, not before: requests
  * sent in the functions of answers. */
-TEST_WITH(request__in_a_function_of_an_answer_HAS_ROOM, setup, teardown)
+SHARD_TEST(request__in_a_function_of_an_answer_HAS_ROOM)
 {
-	struct test *test = *state;
 	int i;
 
 	test->ends[0].to_send = 5 * LANE;
@@ -488,9 +399,8 @@ TEST_WITH(request__in_a_function_of_an_answer_HAS_ROOM, setup, teardown)
 	assert_int_equal(stats_of(test, 0).unanswered, 0);
 }
 
-TEST_WITH(answer__twice_or_to_none_INVAL, setup, teardown)
+SHARD_TEST(answer__twice_or_to_none_INVAL)
 {
-	struct test *test = *state;
 	struct rpma_rt_shard_message answer = message_of(7);
 	struct end *end = &test->ends[1];
 
@@ -508,22 +418,8 @@ TEST_WITH(answer__twice_or_to_none_INVAL, setup, teardown)
 
 /* ------------------------------------------------ queue and timers --- */
 
-TEST_WITH(item__of_the_queue_COMES, setup, teardown)
+SHARD_TEST(timer__is_called_when_DUE)
 {
-	struct test *test = *state;
-	struct rpma_rt_queue *queue;
-
-	ok(rpma_rt_shard_get_queue(test->ends[2].shard, &queue));
-	ok(rpma_rt_queue_push(queue,
-			      &(struct rpma_rt_completion){.context = 1}));
-	turn_all(test, 1);
-	assert_int_equal(test->ends[2].items, 1);
-	assert_int_equal(stats_of(test, 2).items, 1);
-}
-
-TEST_WITH(timer__is_called_when_DUE, setup, teardown)
-{
-	struct test *test = *state;
 	struct end *end = &test->ends[0];
 	struct rpma_rt_timer soon = {.fn = on_timer, .arg = end};
 	struct rpma_rt_timer late = {.fn = on_timer, .arg = end};
@@ -547,9 +443,8 @@ TEST_WITH(timer__is_called_when_DUE, setup, teardown)
 	assert_int_equal(end->timers, 2);
 }
 
-TEST_WITH(timer__cancelled_is_NOT_CALLED, setup, teardown)
+SHARD_TEST(timer__cancelled_is_NOT_CALLED)
 {
-	struct test *test = *state;
 	struct end *end = &test->ends[0];
 	struct rpma_rt_timer timers[11] = {0};
 	int i, called = 0;
@@ -572,9 +467,8 @@ TEST_WITH(timer__cancelled_is_NOT_CALLED, setup, teardown)
 }
 
 /* A timer that is always due does not keep the shard from other work. */
-TEST_WITH(timer__set_again_inside_is_BOUNDED, setup, teardown)
+SHARD_TEST(timer__set_again_inside_is_BOUNDED)
 {
-	struct test *test = *state;
 	struct end *end = &test->ends[0];
 	struct rpma_rt_timer timer = {.fn = on_timer, .arg = end};
 
@@ -588,9 +482,8 @@ TEST_WITH(timer__set_again_inside_is_BOUNDED, setup, teardown)
 	(void)rpma_rt_timer_cancel(end->shard, &timer);
 }
 
-TEST_WITH(timer__wrong_INVAL, setup, teardown)
+SHARD_TEST(timer__wrong_INVAL)
 {
-	struct test *test = *state;
 	struct rpma_rt_timer timer = {.fn = on_timer};
 
 	ok(rpma_rt_timer_start(test->ends[0].shard, &timer, 1000000));
@@ -603,10 +496,9 @@ TEST_WITH(timer__wrong_INVAL, setup, teardown)
 }
 
 /* A deleted set leaves its timers: a timer may be set on another shard. */
-TEST_WITH(delete__timers_SET_NOWHERE, setup, teardown)
+SHARD_TEST(delete__timers_SET_NOWHERE)
 {
 	struct rpma_rt_timer timers[3] = {0};
-	struct test *test = *state;
 	void *other_state;
 	struct test *other;
 	int i;
@@ -634,10 +526,8 @@ TEST_WITH(delete__timers_SET_NOWHERE, setup, teardown)
 
 /* An idle shard sleeps once, for the whole time of its run. On a busy machine
  * the time may be over before the shard sleeps. */
-TEST_WITH(run__idle_SLEEPS, setup, teardown)
+SHARD_TEST(run__idle_SLEEPS)
 {
-	struct test *test = *state;
-
 	do {
 		assert_int_equal(rpma_rt_shard_run(test->ends[0].shard, 20), 0);
 	} while (stats_of(test, 0).sleeps == 0);
@@ -645,9 +535,8 @@ TEST_WITH(run__idle_SLEEPS, setup, teardown)
 }
 
 /* A wake of the queue of the shard brings the run back, once. */
-TEST_WITH(run__queue_woken_RETURNS, setup, teardown)
+SHARD_TEST(run__queue_woken_RETURNS)
 {
-	struct test *test = *state;
 	struct rpma_rt_queue *queue;
 
 	ok(rpma_rt_shard_get_queue(test->ends[0].shard, &queue));
@@ -664,9 +553,8 @@ static void *run_of_another(void *arg)
 }
 
 /* The shard goes on to be that of the thread which runs it. */
-TEST_WITH(run__of_another_thread_REFUSED_and_nothing_else, setup, teardown)
+SHARD_TEST(run__of_another_thread_REFUSED_and_nothing_else)
 {
-	struct test *test = *state;
 	pthread_t thread;
 
 	assert_int_equal(turn(test, 0), 0);
@@ -680,9 +568,8 @@ TEST_WITH(run__of_another_thread_REFUSED_and_nothing_else, setup, teardown)
 }
 
 /* However long it may spin. The best of several: the machine may be busy. */
-TEST_WITH(run__woken_while_it_SPINS, setup, teardown)
+SHARD_TEST(run__woken_while_it_SPINS)
 {
-	struct test *test = *state;
 	struct rpma_rt_shard *shard = test->ends[0].shard;
 	uint64_t spin_ns = test->shards->spin_ns;
 	uint64_t least = UINT64_MAX;
@@ -704,9 +591,8 @@ TEST_WITH(run__woken_while_it_SPINS, setup, teardown)
 }
 
 /* The word says asleep, and the eventfd is written once per sleep. */
-TEST_WITH(ring__once_for_a_sleep, setup, teardown)
+SHARD_TEST(ring__once_for_a_sleep)
 {
-	struct test *test = *state;
 	struct rpma_rt_shard *sleeper = test->ends[1].shard;
 	uint64_t writes;
 	int i;
@@ -734,9 +620,8 @@ TEST_WITH(ring__once_for_a_sleep, setup, teardown)
 
 /* A function may wait for the receiver of a message that was sent before the
  * run. */
-TEST_WITH(ring__before_any_FUNCTION, setup, teardown)
+SHARD_TEST(ring__before_any_FUNCTION)
 {
-	struct test *test = *state;
 	struct rpma_rt_queue *queue;
 
 	/* relaxed: one thread */
@@ -755,9 +640,8 @@ TEST_WITH(ring__before_any_FUNCTION, setup, teardown)
 }
 
 /* A sleeping sender is rung for room only if the sender wants room. */
-TEST_WITH(ring__for_room_only_if_WANTED, setup, teardown)
+SHARD_TEST(ring__for_room_only_if_WANTED)
 {
-	struct test *test = *state;
 	struct rpma_rt_shard *sender = test->ends[0].shard;
 	int i;
 
@@ -784,29 +668,9 @@ TEST_WITH(ring__for_room_only_if_WANTED, setup, teardown)
 
 /* ------------------------------------------------------------ stop --- */
 
-TEST_WITH(stop__delivers_what_was_SENT, setup, teardown)
-{
-	struct test *test = *state;
-	int i;
-
-	for (i = 0; i < LANE; i++)
-		ok(post(test, 0, 1, (uint64_t)i));
-	ok(request(test, 2, 0, 9));
-	ok(rpma_rt_shards_stop(test->shards));
-	ok(post(test, 1, 2, 1)); /* shard 1 does not know yet */
-	for (i = 0; i < 3; i++)
-		turn_all(test, 1);
-	assert_int_equal(test->ends[1].count, LANE);
-	assert_int_equal(test->ends[0].count, 1);
-	assert_int_equal(test->ends[2].count, 2);
-	assert_int_equal(post(test, 0, 1, 0), RPMA_RT_E_CLOSED);
-	assert_int_equal(request(test, 0, 1, 0), RPMA_RT_E_CLOSED);
-}
-
 /* No shard ends before all are through; then all do. */
-TEST_WITH(stop__ends_TOGETHER, setup, teardown)
+SHARD_TEST(stop__ends_TOGETHER)
 {
-	struct test *test = *state;
 	uint32_t i;
 	int times;
 
@@ -829,9 +693,8 @@ TEST_WITH(stop__ends_TOGETHER, setup, teardown)
  * A request kept by the receiver is answered while possible, and counted
  * otherwise.
  */
-TEST_WITH(stop__a_request_that_was_KEPT, setup, teardown)
+SHARD_TEST(stop__a_request_that_was_KEPT)
 {
-	struct test *test = *state;
 	struct rpma_rt_shard_message answer = message_of(7);
 	struct end *end = &test->ends[1];
 	int times;
@@ -858,9 +721,8 @@ TEST_WITH(stop__a_request_that_was_KEPT, setup, teardown)
 }
 
 /* A stop of the runtime stops the shards. */
-TEST_WITH(stop__of_the_RUNTIME, setup, teardown)
+SHARD_TEST(stop__of_the_RUNTIME)
 {
-	struct test *test = *state;
 	uint32_t i;
 	int times;
 
@@ -879,28 +741,9 @@ TEST_WITH(stop__of_the_RUNTIME, setup, teardown)
 
 /* ------------------------------------------------------------ dump --- */
 
-static void dumped(struct test *test, enum rpma_rt_dump_format format,
-		   const char *expected)
-{
-	static char text[65536];
-	int fds[2];
-	ssize_t length;
-
-	assert_int_equal(pipe(fds), 0);
-	ok(rpma_rt_dump(test->rt, fds[1], format));
-	length = read(fds[0], text, sizeof(text) - 1);
-	assert_true(length > 0);
-	text[length] = '\0';
-	if (strstr(text, expected) == NULL)
-		fail_msg("no \"%s\" in %s", expected, text);
-	close(fds[0]);
-	close(fds[1]);
-}
-
 /* Shard 0 has filled the lane to shard 1, which sleeps, or seems to. */
-TEST_WITH(dump__says_what_WAITS, setup, teardown)
+SHARD_TEST(dump__says_what_WAITS)
 {
-	struct test *test = *state;
 	struct end *end = &test->ends[0];
 	struct rpma_rt_timer timer = {.fn = on_timer, .arg = end};
 	int i;
@@ -914,35 +757,37 @@ TEST_WITH(dump__says_what_WAITS, setup, teardown)
 	/* relaxed: a single thread */
 	atomic_store_explicit(&test->ends[1].shard->asleep, 1,
 			      memory_order_relaxed);
-	dumped(test, RPMA_RT_DUMP_HUMAN, "shard 1 of set 0: asleep, queue ");
-	dumped(test, RPMA_RT_DUMP_HUMAN,
-	       "    from shard 0: 4 messages wait, and it was refused\n");
-	dumped(test, RPMA_RT_DUMP_HUMAN,
-	       "0 messages wait, 1 timers, 1 requests without an answer, 0 to "
-	       "answer\n");
-	dumped(test, RPMA_RT_DUMP_JSON,
-	       "{\"from\":0,\"waiting\":4,\"wants_room\":true}]}");
-	dumped(test, RPMA_RT_DUMP_PROMETHEUS,
-	       "rpma_rt_shard_waiting{set=\"0\",shard=\"1\"} 4\n");
-	dumped(test, RPMA_RT_DUMP_PROMETHEUS,
-	       "rpma_rt_shard_asleep{set=\"0\",shard=\"1\"} 1\n");
+	fake_dumped(test->rt, RPMA_RT_DUMP_HUMAN,
+		    "shard 1 of set 0: asleep, queue ");
+	fake_dumped(test->rt, RPMA_RT_DUMP_HUMAN,
+		    "    from shard 0: 4 messages wait, and it was refused\n");
+	fake_dumped(
+		test->rt, RPMA_RT_DUMP_HUMAN,
+		"0 messages wait, 1 timers, 1 requests without an answer, 0 to "
+		"answer\n");
+	fake_dumped(test->rt, RPMA_RT_DUMP_JSON,
+		    "{\"from\":0,\"waiting\":4,\"wants_room\":true}]}");
+	fake_dumped(test->rt, RPMA_RT_DUMP_PROMETHEUS,
+		    "rpma_rt_shard_waiting{set=\"0\",shard=\"1\"} 4\n");
+	fake_dumped(test->rt, RPMA_RT_DUMP_PROMETHEUS,
+		    "rpma_rt_shard_asleep{set=\"0\",shard=\"1\"} 1\n");
 	assert_int_equal(rpma_rt_timer_cancel(end->shard, &timer), 1);
 	/* relaxed: as above */
 	atomic_store_explicit(&test->ends[1].shard->asleep, 2,
 			      memory_order_relaxed);
 	turn_all(test, 2);
-	dumped(test, RPMA_RT_DUMP_HUMAN,
-	       "0 messages wait, 0 timers, 0 requests without an answer, 0 to "
-	       "answer\n");
+	fake_dumped(
+		test->rt, RPMA_RT_DUMP_HUMAN,
+		"0 messages wait, 0 timers, 0 requests without an answer, 0 to "
+		"answer\n");
 	ok(rpma_rt_shards_stop(test->shards));
 	assert_int_equal(turn(test, 2), 0);
-	dumped(test, RPMA_RT_DUMP_HUMAN, "to answer, stopping: sends nothing");
+	fake_dumped(test->rt, RPMA_RT_DUMP_HUMAN,
+		    "to answer, stopping: sends nothing");
 }
 
-TEST_WITH(delete__says_what_was_NOT_DELIVERED, setup, teardown)
+SHARD_TEST(delete__says_what_was_NOT_DELIVERED)
 {
-	struct test *test = *state;
-
 	ok(post(test, 0, 1, 1));
 	assert_int_equal(turn(test, 0), 0);
 	ok(post(test, 0, 1, 2)); /* not handed over */

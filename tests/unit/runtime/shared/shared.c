@@ -20,8 +20,6 @@
 #include "queue/impl.h"
 #include "rt_stub.h"
 
-#define SIZE	64
-#define LIMIT	256
 #define MAX	8
 #define WORKERS 3
 
@@ -33,60 +31,24 @@ struct worker {
 	_Atomic bool back;
 };
 
-struct world {
-	struct rpma_rt rt;
-	struct rpma_rt_queue *queue;
-	struct rt_lane *lane;
-	struct worker workers[WORKERS];
-	struct rpma_rt_completion taken[MAX];
-	int got;
-};
-
-static struct rpma_rt_queue *new_queue(struct rpma_rt *rt, bool shared)
-{
-	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
-	struct rpma_rt_queue *queue = NULL;
-
-	cfg.shared = shared;
-	cfg.lane_size = SIZE;
-	cfg.spin_us = 0;
-	assert_int_equal(rpma_rt_queue_new(rt, &cfg, &queue), 0);
-	return queue;
-}
+static struct worker workers[WORKERS];
 
 static int setup(void **state)
 {
-	struct world *world = calloc(1, sizeof(*world));
-
-	if (world == NULL)
-		return -1;
-	stub_rt_init(&world->rt, 1);
-	world->queue = new_queue(&world->rt, true);
-	world->lane = rt_queue_lane(world->queue, 0, &world->rt.bells[0]);
-	*state = world;
-	return world->lane == NULL ? -1 : 0;
+	return stub_open(state, 1, false, true);
 }
 
-static int teardown(void **state)
-{
-	struct world *world = *state;
-	int ret = stub_end(&world->rt, &world->queue);
+#define ON_WORLD(name) \
+	TEST_OF(struct stub_world *world, name, setup, stub_close)
 
-	if (ret == 0)
-		free(world);
-	return ret;
-}
-
-#define ON_WORLD(name) TEST_OF(struct world *world, name, setup, teardown)
-
-static uint32_t consumers(struct world *world)
+static uint32_t consumers(struct stub_world *world)
 {
 	/* acquire: the actions of the workers before */
 	return atomic_load_explicit(&world->queue->consumers,
 				    memory_order_acquire);
 }
 
-static void set_shared(struct world *world, uint32_t word)
+static void set_shared(struct stub_world *world, uint32_t word)
 {
 	/* release: like a leaving worker */
 	atomic_store_explicit(&world->queue->consumers, word,
@@ -111,19 +73,18 @@ static bool is_back(struct worker *worker)
 }
 
 /* Returns when so many workers wait. */
-static void send_to_sleep(struct world *world, int count, int max)
+static void send_to_sleep(struct stub_world *world, int count, int max)
 {
 	int i;
 
 	for (i = 0; i < count; i++) {
-		world->workers[i].queue = world->queue;
-		world->workers[i].max = max;
+		workers[i].queue = world->queue;
+		workers[i].max = max;
 		/* relaxed: the thread does not run yet */
-		atomic_store_explicit(&world->workers[i].back, false,
+		atomic_store_explicit(&workers[i].back, false,
 				      memory_order_relaxed);
-		assert_int_equal(pthread_create(&world->workers[i].thread, NULL,
-						worker_main,
-						&world->workers[i]),
+		assert_int_equal(pthread_create(&workers[i].thread, NULL,
+						worker_main, &workers[i]),
 				 0);
 	}
 	while (consumers(world) != (uint32_t)count * RT_CONSUMER_WAITER)
@@ -131,7 +92,7 @@ static void send_to_sleep(struct world *world, int count, int max)
 }
 
 /* Waits for count workers; returns how many are back. */
-static int wait_until_back(struct world *world, int count, int of)
+static int wait_until_back(int count, int of)
 {
 	int back = 0;
 	int i;
@@ -139,48 +100,24 @@ static int wait_until_back(struct world *world, int count, int of)
 	while (back < count) {
 		sched_yield();
 		for (back = 0, i = 0; i < of; i++)
-			back += is_back(&world->workers[i]);
+			back += is_back(&workers[i]);
 	}
 	return back;
 }
 
-static void join_all(struct world *world, int count)
+static void join_all(int count)
 {
 	while (count-- > 0)
-		pthread_join(world->workers[count].thread, NULL);
+		pthread_join(workers[count].thread, NULL);
 }
 
-static void publish_and_ring(struct world *world, uint32_t count)
+static void publish_and_ring(struct stub_world *world, uint32_t count)
 {
 	stub_publish(world->lane, 1, count);
-	rt_fence_dekker();
-	rt_lane_bell_poller(world->lane);
-}
-
-static int poll_up_to(struct world *world, int max)
-{
-	world->got = rpma_rt_queue_poll(world->queue, world->taken, max);
-	return world->got;
+	stub_ring(world->lane);
 }
 
 /* ---------------------------------------------------------------- tests --- */
-
-ON_WORLD(poll__items_IN_ORDER_THEN_NONE)
-{
-	stub_publish(world->lane, 1, 3);
-	assert_int_equal(poll_up_to(world, MAX), 3);
-	assert_int_equal(world->taken[0].context, 1);
-	assert_int_equal(world->taken[2].context, 3);
-	assert_int_equal(poll_up_to(world, MAX), 0);
-	assert_int_equal(consumers(world), 0);
-}
-
-ON_WORLD(wait__item_there_AT_ONCE)
-{
-	stub_publish(world->lane, 1, 1);
-	assert_int_equal(
-		rpma_rt_queue_wait(world->queue, world->taken, MAX, -1), 1);
-}
 
 ON_WORLD(wait__nothing_comes_NONE)
 {
@@ -193,13 +130,13 @@ ON_WORLD(wait__one_published_ONE_WAKES)
 {
 	send_to_sleep(world, WORKERS, 1);
 	publish_and_ring(world, 1);
-	assert_int_equal(wait_until_back(world, 1, WORKERS), 1);
+	assert_int_equal(wait_until_back(1, WORKERS), 1);
 	/* the others are waited for again, and not woken */
 	while (consumers(world) != (WORKERS - 1) * RT_CONSUMER_WAITER)
 		sched_yield();
 	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_ON_FUTEX);
 	rpma_rt_queue_close(world->queue);
-	join_all(world, WORKERS);
+	join_all(WORKERS);
 }
 
 ON_WORLD(wait__more_left_than_taken_NEXT_WAKES)
@@ -208,10 +145,10 @@ ON_WORLD(wait__more_left_than_taken_NEXT_WAKES)
 
 	send_to_sleep(world, WORKERS, 1);
 	publish_and_ring(world, WORKERS);
-	wait_until_back(world, WORKERS, WORKERS);
-	join_all(world, WORKERS);
+	wait_until_back(WORKERS, WORKERS);
+	join_all(WORKERS);
 	for (i = 0; i < WORKERS; i++) {
-		assert_int_equal(world->workers[i].got, 1);
+		assert_int_equal(workers[i].got, 1);
 	}
 }
 
@@ -220,24 +157,11 @@ ON_WORLD(poll__leaves_some_while_one_waits_IT_WAKES)
 	send_to_sleep(world, 1, MAX);
 	/* published, and the ring is still to come */
 	stub_publish(world->lane, 1, 3);
-	assert_int_equal(poll_up_to(world, 1), 1);
-	rt_fence_dekker();
-	rt_lane_bell_poller(world->lane);
-	wait_until_back(world, 1, 1);
-	join_all(world, 1);
-	assert_int_equal(world->workers[0].got, 2);
-}
-
-ON_WORLD(close__several_wait_ALL_TOLD)
-{
-	int i;
-
-	send_to_sleep(world, WORKERS, 1);
-	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
-	join_all(world, WORKERS);
-	for (i = 0; i < WORKERS; i++)
-		assert_int_equal(world->workers[i].got, RPMA_RT_E_CLOSED);
-	assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+	assert_int_equal(stub_poll(world, 1), 1);
+	stub_ring(world->lane);
+	wait_until_back(1, 1);
+	join_all(1);
+	assert_int_equal(workers[0].got, 2);
 }
 
 ON_WORLD(finish__several_wait_ALL_TOLD)
@@ -246,20 +170,20 @@ ON_WORLD(finish__several_wait_ALL_TOLD)
 
 	send_to_sleep(world, WORKERS, 1);
 	rt_queue_finish(world->queue);
-	join_all(world, WORKERS);
+	join_all(WORKERS);
 	for (i = 0; i < WORKERS; i++)
-		assert_int_equal(world->workers[i].got, RPMA_RT_E_CLOSED);
+		assert_int_equal(workers[i].got, RPMA_RT_E_CLOSED);
 }
 
 ON_WORLD(poll__another_inside_NONE)
 {
 	stub_publish(world->lane, 1, 1);
 	set_shared(world, RT_CONSUMER_INSIDE);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(stub_poll(world, 1), 0);
 	/* nothing wakes the worker, so there is no mark */
 	assert_int_equal(consumers(world), RT_CONSUMER_INSIDE);
 	set_shared(world, 0);
-	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(stub_poll(world, 1), 1);
 }
 
 /* the worker inside may be off its CPU: the loop sleeps meanwhile, and the
@@ -273,7 +197,7 @@ ON_WORLD(arm__another_inside_MARKED)
 	publish_and_ring(world, 1);
 	assert_true(stub_is_readable(fd));
 	set_shared(world, RT_CONSUMER_INSIDE);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(stub_poll(world, 1), 0);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(consumers(world), RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
@@ -282,7 +206,7 @@ ON_WORLD(arm__another_inside_MARKED)
 			 RT_CONSUMER_INSIDE | RT_CONSUMER_AGAIN);
 	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_ON_FD);
 	set_shared(world, 0);
-	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(stub_poll(world, 1), 1);
 }
 
 /*
@@ -298,10 +222,10 @@ ON_WORLD(poll__marked_by_an_arm_READABLE)
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	/* the worker inside goes on from here: with the mark set */
 	set_shared(world, RT_CONSUMER_AGAIN);
-	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(stub_poll(world, 1), 1);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(consumers(world), 0);
-	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(stub_poll(world, 1), 1);
 }
 
 ON_WORLD(wait__another_inside_KEEPS_ITS_TIME)
@@ -327,15 +251,15 @@ ON_WORLD(fd__items_left_READABLE_UNTIL_ARMED)
 	for (i = 0; i < 3; i++) {
 		assert_true(stub_is_readable(fd));
 		assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
-		assert_int_equal(poll_up_to(world, 1), 1);
+		assert_int_equal(stub_poll(world, 1), 1);
 	}
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(stub_poll(world, 1), 0);
 	assert_true(stub_is_readable(fd));
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	publish_and_ring(world, 1);
 	assert_true(stub_is_readable(fd));
-	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(stub_poll(world, 1), 1);
 }
 
 /* workers that poll and never arm: no write, no read */
@@ -344,12 +268,12 @@ ON_WORLD(poll__never_armed_NO_RING)
 	int fd;
 
 	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(poll_up_to(world, 1), 0);
+	assert_int_equal(stub_poll(world, 1), 0);
 	publish_and_ring(world, 2);
-	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(stub_poll(world, 1), 1);
 	assert_false(stub_is_readable(fd));
 	assert_int_equal(rt_bell_ways(&world->queue->bell), RT_BELL_AWAKE);
-	assert_int_equal(poll_up_to(world, 1), 1);
+	assert_int_equal(stub_poll(world, 1), 1);
 }
 
 ON_WORLD(fd__closed_READABLE_FOR_THE_NEXT)
@@ -364,7 +288,7 @@ ON_WORLD(fd__closed_READABLE_FOR_THE_NEXT)
 		assert_true(stub_is_readable(fd));
 		assert_int_equal(rpma_rt_queue_arm(world->queue),
 				 RPMA_RT_E_CLOSED);
-		assert_int_equal(poll_up_to(world, 1), RPMA_RT_E_CLOSED);
+		assert_int_equal(stub_poll(world, 1), RPMA_RT_E_CLOSED);
 	}
 }
 
@@ -375,13 +299,13 @@ ON_WORLD(wake__several_wait_ONE_COMES_BACK)
 	send_to_sleep(world, WORKERS, 1);
 	for (i = 1; i <= WORKERS; i++) {
 		assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
-		assert_int_equal(wait_until_back(world, i, WORKERS), i);
+		assert_int_equal(wait_until_back(i, WORKERS), i);
 		assert_int_equal(consumers(world),
 				 (uint32_t)(WORKERS - i) * RT_CONSUMER_WAITER);
 	}
-	join_all(world, WORKERS);
+	join_all(WORKERS);
 	for (i = 0; i < WORKERS; i++)
-		assert_int_equal(world->workers[i].got, 0);
+		assert_int_equal(workers[i].got, 0);
 }
 
 /* woken and kept out: the worker inside rings again when leaving */
@@ -393,9 +317,9 @@ ON_WORLD(wake__another_inside_ONE_COMES_BACK)
 	atomic_fetch_or_explicit(&world->queue->woken, RT_QUEUE_WOKEN,
 				 memory_order_relaxed);
 	set_shared(world, consumers(world) | RT_CONSUMER_AGAIN);
-	assert_int_equal(poll_up_to(world, 1), 0);
-	join_all(world, 1);
-	assert_int_equal(world->workers[0].got, 0);
+	assert_int_equal(stub_poll(world, 1), 0);
+	join_all(1);
+	assert_int_equal(workers[0].got, 0);
 }
 
 ON_WORLD(fd__woken_READABLE_UNTIL_ARMED)
@@ -423,14 +347,15 @@ ON_WORLD(wait__on_a_poller_THREAD)
 	assert_int_equal(ret, RPMA_RT_E_THREAD);
 	/* to poll is no waiting */
 	stub_on_poller = true;
-	ret = poll_up_to(world, 1);
+	ret = stub_poll(world, 1);
 	stub_on_poller = false;
 	assert_int_equal(ret, 1);
 }
 
 ON_WORLD(new__not_shared_SECOND_CONSUMER_ASSERTS)
 {
-	struct rpma_rt_queue *alone = new_queue(&world->rt, false);
+	struct rpma_rt_queue *alone =
+		stub_queue_new(&world->rt, STUB_LANE, STUB_LIMIT);
 	struct rlimit no_core = {0, 0};
 	int status;
 	pid_t pid;
@@ -452,9 +377,4 @@ ON_WORLD(new__not_shared_SECOND_CONSUMER_ASSERTS)
 	assert_int_equal(rpma_rt_queue_delete(&alone), 0);
 }
 
-int main(void)
-{
-#undef ON_QUEUE
-
-	return tests_run(NULL, NULL);
-}
+TEST_MAIN()
