@@ -106,7 +106,7 @@ static struct ibv_wc wait_wc(struct ibv_cq *cq)
 }
 
 /* connect: devices reach each other, as on one network */
-TEST_WITH(connect__to_the_other_device_MESSAGE_ARRIVES, reset, reset)
+PAIR_TEST(connect__to_the_other_device_MESSAGE_ARRIVES)
 {
 	struct ibv_send_wr send = {
 		.opcode = IBV_WR_SEND_WITH_IMM,
@@ -117,19 +117,17 @@ TEST_WITH(connect__to_the_other_device_MESSAGE_ARRIVES, reset, reset)
 	struct ibv_send_wr *bad;
 	struct ibv_recv_wr *bad_recv;
 	struct ibv_wc wc;
-	struct pair p;
 
-	pair_setup(&p);
-	move_client(&p);
-	accept_client(&p);
-	assert_ptr_not_equal(p.client->verbs->device, p.server->verbs->device);
-	assert_int_equal(ibv_post_recv(p.server->qp, &recv, &bad_recv), 0);
-	assert_int_equal(ibv_post_send(p.client->qp, &send, &bad), 0);
-	assert_int_equal(wait_wc(p.ccq).status, IBV_WC_SUCCESS);
-	wc = wait_wc(p.scq);
+	move_client(p);
+	accept_client(p);
+	assert_ptr_not_equal(p->client->verbs->device,
+			     p->server->verbs->device);
+	assert_int_equal(ibv_post_recv(p->server->qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_send(p->client->qp, &send, &bad), 0);
+	assert_int_equal(wait_wc(p->ccq).status, IBV_WC_SUCCESS);
+	wc = wait_wc(p->scq);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.imm_data, 7);
-	pair_teardown(&p);
 }
 
 TEST_MAIN()

@@ -165,15 +165,12 @@ TEST_WITH(create_ep__port_taken_EADDRINUSE, reset, reset)
 }
 
 /* get_request: is for synchronous listeners */
-TEST_WITH(get_request__asynchronous_EINVAL, reset, reset)
+PAIR_TEST(get_request__asynchronous_EINVAL)
 {
 	struct rdma_cm_id *id = NULL;
-	struct pair p;
 
-	pair_setup(&p);
-	assert_fails(rdma_get_request(p.listener, &id), EINVAL);
+	assert_fails(rdma_get_request(p->listener, &id), EINVAL);
 	assert_fails(rdma_get_request(NULL, &id), EINVAL);
-	pair_teardown(&p);
 }
 
 TEST_MAIN()

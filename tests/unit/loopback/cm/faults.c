@@ -9,17 +9,14 @@
 #include <stdio.h>
 
 /* a call fails as the rule says, and changes nothing */
-TEST_WITH(call__rule_ERRNO, reset, reset)
+PAIR_TEST(call__rule_ERRNO)
 {
 	struct rdma_conn_param param = {.qp_num = 1};
-	struct pair p;
 
-	pair_setup(&p);
 	add_rule("call:verb=rdma_connect,errno=ENOMEM,count=1");
-	assert_fails(rdma_connect(p.client, &param), ENOMEM);
+	assert_fails(rdma_connect(p->client, &param), ENOMEM);
 	assert_int_equal(rpma_loopback_fault_count(), 1);
-	assert_int_equal(rdma_connect(p.client, &param), 0);
-	pair_teardown(&p);
+	assert_int_equal(rdma_connect(p->client, &param), 0);
 }
 
 /* the address or the route cannot be resolved, for the reason given */
@@ -44,57 +41,46 @@ TEST_WITH(resolve__rule_ERROR_event, reset, reset)
 }
 
 /* a lost request: no listener answers */
-TEST_WITH(request__lost_UNREACHABLE, reset, reset)
+PAIR_TEST(request__lost_UNREACHABLE)
 {
 	struct rdma_cm_id *id;
-	struct pair p;
 
-	pair_setup(&p);
 	add_rule("event:of=cm.msg_req,action=drop");
-	assert_int_equal(rdma_connect(p.client, NULL), 0);
-	take_status(p.cch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-	assert_quiet(p.lch);
-	drop_qp(p.client, p.ccq);
-	rdma_destroy_id(p.client);
+	assert_int_equal(rdma_connect(p->client, NULL), 0);
+	take_status(p->cch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	assert_quiet(p->lch);
+	drop_qp(p->client, p->ccq);
+	rdma_destroy_id(p->client);
 	/* and the synchronous way */
 	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
-	p.client = id;
+	p->client = id;
 	assert_int_equal(rdma_resolve_addr(id, NULL,
-					   &p.listener->route.addr.src_addr,
+					   &p->listener->route.addr.src_addr,
 					   TIMEOUT_MS),
 			 0);
 	assert_int_equal(rdma_resolve_route(id, TIMEOUT_MS), 0);
-	p.ccq = add_qp(id);
+	p->ccq = add_qp(id);
 	assert_fails(rdma_connect(id, NULL), ETIMEDOUT);
-	pair_teardown(&p);
 }
 
 /* a lost answer: the server cannot reach the client, which gets an event */
-TEST_WITH(answer__lost_UNREACHABLE, reset, reset)
+REQUEST_TEST(answer__lost_UNREACHABLE)
 {
-	struct pair p;
-
-	pair_request(&p);
 	add_rule("event:of=cm.msg_rep,action=drop");
-	assert_int_equal(rdma_accept(p.server, NULL), 0);
-	take_status(p.lch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-	take_status(p.cch, RDMA_CM_EVENT_REJECTED, 4);
-	pair_teardown(&p);
+	assert_int_equal(rdma_accept(p->server, NULL), 0);
+	take_status(p->lch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	take_status(p->cch, RDMA_CM_EVENT_REJECTED, 4);
 }
 
 /* a lost confirmation: the server never is ESTABLISHED, but disconnected */
-TEST_WITH(ready__lost_DISCONNECTED, reset, reset)
+REQUEST_TEST(ready__lost_DISCONNECTED)
 {
-	struct pair p;
-
-	pair_request(&p);
 	add_rule("event:of=cm.msg_rtu,action=drop");
-	assert_int_equal(rdma_accept(p.server, NULL), 0);
-	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
-	assert_quiet(p.lch);
-	assert_int_equal(rdma_disconnect(p.client), 0);
-	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
-	pair_teardown(&p);
+	assert_int_equal(rdma_accept(p->server, NULL), 0);
+	take_event(p->cch, RDMA_CM_EVENT_ESTABLISHED);
+	assert_quiet(p->lch);
+	assert_int_equal(rdma_disconnect(p->client), 0);
+	take_event(p->lch, RDMA_CM_EVENT_DISCONNECTED);
 }
 
 /* A server that has no confirmation yet, perhaps a message already, leaves:
@@ -117,19 +103,15 @@ TEST_WITH(ready__lost_and_server_destroyed_REJECTED, reset, reset)
 }
 
 /* a lost disconnect: the sender gets an event for the missing answer */
-TEST_WITH(disconnect__lost_ETIMEDOUT, reset, reset)
+CONNECTED_TEST(disconnect__lost_ETIMEDOUT)
 {
-	struct pair p;
-
-	pair_connect(&p);
 	add_rule("event:of=cm.msg_dreq,action=drop,count=1");
-	assert_int_equal(rdma_disconnect(p.client), 0);
-	take_status(p.cch, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
-	assert_quiet(p.lch);
+	assert_int_equal(rdma_disconnect(p->client), 0);
+	take_status(p->cch, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
+	assert_quiet(p->lch);
 	/* the other side notices without help */
-	assert_int_equal(rdma_disconnect(p.server), 0);
-	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
-	pair_teardown(&p);
+	assert_int_equal(rdma_disconnect(p->server), 0);
+	take_event(p->lch, RDMA_CM_EVENT_DISCONNECTED);
 }
 
 /* every message twice: no difference is visible */
@@ -159,35 +141,27 @@ TEST_WITH(messages__doubled_SAME, reset, reset)
 }
 
 /* ESTABLISHED twice: the QP stays unchanged */
-TEST_WITH(established__doubled_TWICE, reset, reset)
+REQUEST_TEST(established__doubled_TWICE)
 {
-	struct pair p;
-
-	pair_request(&p);
 	add_rule("event:of=cm.established,action=double");
-	assert_int_equal(rdma_accept(p.server, NULL), 0);
-	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
-	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
-	take_event(p.lch, RDMA_CM_EVENT_ESTABLISHED);
-	take_event(p.lch, RDMA_CM_EVENT_ESTABLISHED);
-	assert_int_equal(state_of(p.client), IBV_QPS_RTS);
-	assert_quiet(p.cch);
-	pair_teardown(&p);
+	assert_int_equal(rdma_accept(p->server, NULL), 0);
+	take_event(p->cch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p->cch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p->lch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p->lch, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(state_of(p->client), IBV_QPS_RTS);
+	assert_quiet(p->cch);
 }
 
 /* ESTABLISHED late: DISCONNECTED does not overtake ESTABLISHED */
-TEST_WITH(established__late_IN_ORDER, reset, reset)
+REQUEST_TEST(established__late_IN_ORDER)
 {
-	struct pair p;
-
-	pair_request(&p);
 	add_rule("event:of=cm.established,action=late,delay_us=20000,nth=2");
-	assert_int_equal(rdma_accept(p.server, NULL), 0);
-	take_event(p.cch, RDMA_CM_EVENT_ESTABLISHED);
-	assert_int_equal(rdma_disconnect(p.client), 0);
-	take_event(p.lch, RDMA_CM_EVENT_ESTABLISHED);
-	take_event(p.lch, RDMA_CM_EVENT_DISCONNECTED);
-	pair_teardown(&p);
+	assert_int_equal(rdma_accept(p->server, NULL), 0);
+	take_event(p->cch, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(rdma_disconnect(p->client), 0);
+	take_event(p->lch, RDMA_CM_EVENT_ESTABLISHED);
+	take_event(p->lch, RDMA_CM_EVENT_DISCONNECTED);
 }
 
 /* a late event of an identifier destroyed meanwhile never comes */
@@ -212,39 +186,32 @@ TEST_WITH(resolved__late_destroyed_QUIET, reset, reset)
 /* the QP cannot be moved on: CONNECT_ERROR; as with librdmacm the server is
  * refused only when the identifier is destroyed, and until then the handshake
  * goes on */
-TEST_WITH(response__qp_fails_CONNECT_ERROR, reset, reset)
+REQUEST_TEST(response__qp_fails_CONNECT_ERROR)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
-	struct pair p;
 	int mask;
 
-	pair_request(&p);
-	assert_int_equal(rdma_accept(p.server, NULL), 0);
+	assert_int_equal(rdma_accept(p->server, NULL), 0);
 	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
-	take_status(p.cch, RDMA_CM_EVENT_CONNECT_ERROR, -1);
-	assert_int_equal(state_of(p.client), IBV_QPS_ERR);
-	assert_quiet(p.lch);
-	assert_int_equal(rdma_init_qp_attr(p.client, &attr, &mask), 0);
-	assert_quiet(p.cch);
-	drop_qp(p.client, p.ccq);
-	assert_int_equal(rdma_destroy_id(p.client), 0);
-	p.client = NULL;
-	take_status(p.lch, RDMA_CM_EVENT_REJECTED, 28);
-	pair_teardown(&p);
+	take_status(p->cch, RDMA_CM_EVENT_CONNECT_ERROR, -1);
+	assert_int_equal(state_of(p->client), IBV_QPS_ERR);
+	assert_quiet(p->lch);
+	assert_int_equal(rdma_init_qp_attr(p->client, &attr, &mask), 0);
+	assert_quiet(p->cch);
+	drop_qp(p->client, p->ccq);
+	assert_int_equal(rdma_destroy_id(p->client), 0);
+	p->client = NULL;
+	take_status(p->lch, RDMA_CM_EVENT_REJECTED, 28);
 }
 
 /* accept: the QP cannot be moved on; the request can still be refused */
-TEST_WITH(accept__qp_fails_EIO, reset, reset)
+REQUEST_TEST(accept__qp_fails_EIO)
 {
-	struct pair p;
-
-	pair_request(&p);
 	add_rule("call:verb=ibv_modify_qp,errno=EIO,count=1");
-	assert_fails(rdma_accept(p.server, NULL), EIO);
-	assert_quiet(p.cch);
-	assert_int_equal(rdma_reject(p.server, NULL, 0), 0);
-	take_status(p.cch, RDMA_CM_EVENT_REJECTED, 28);
-	pair_teardown(&p);
+	assert_fails(rdma_accept(p->server, NULL), EIO);
+	assert_quiet(p->cch);
+	assert_int_equal(rdma_reject(p->server, NULL, 0), 0);
+	take_status(p->cch, RDMA_CM_EVENT_REJECTED, 28);
 }
 
 /* create_qp: the QP cannot be initialised, nothing of the QP is left */

@@ -224,3 +224,35 @@ int reset(void **state)
 	rpma_loopback_set_strict(RPMA_LOOPBACK_STRICT_WARN);
 	return 0;
 }
+
+static struct pair the_pair;
+
+static int pair_begin(void **state, void (*begin)(struct pair *p))
+{
+	int ret = reset(state);
+
+	begin(&the_pair);
+	*state = &the_pair;
+	return ret;
+}
+
+int pair_is_set_up(void **state)
+{
+	return pair_begin(state, pair_setup);
+}
+
+int pair_has_asked(void **state)
+{
+	return pair_begin(state, pair_request);
+}
+
+int pair_is_connected(void **state)
+{
+	return pair_begin(state, pair_connect);
+}
+
+int pair_goes(void **state)
+{
+	pair_teardown(*state);
+	return reset(state);
+}

@@ -86,4 +86,18 @@ void add_rule(const char *rule);
 /* Runs before and after each test: no rules, no hook. */
 int reset(void **state);
 
+/* Set-up and teardown of a case that begins with a pair. */
+int pair_is_set_up(void **state);
+int pair_has_asked(void **state);
+int pair_is_connected(void **state);
+int pair_goes(void **state);
+
+/* Begin a case with a pair that has sent nothing, whose client has asked, that
+ * is connected. */
+#define PAIR_TEST(name) TEST_OF(struct pair *p, name, pair_is_set_up, pair_goes)
+#define REQUEST_TEST(name) \
+	TEST_OF(struct pair *p, name, pair_has_asked, pair_goes)
+#define CONNECTED_TEST(name) \
+	TEST_OF(struct pair *p, name, pair_is_connected, pair_goes)
+
 #endif /* LOOPBACK_CM_FIXTURE_H */

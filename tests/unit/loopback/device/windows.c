@@ -190,28 +190,4 @@ FRESH(call__alloc_mw_FAILS)
 	view_close(&v);
 }
 
-FRESH(alloc_mw__one_too_many_ENOMEM)
-{
-	struct pair *p = pair_new(0);
-	struct ibv_device_attr attr;
-	struct ibv_mw **mw;
-
-	assert_int_equal(ibv_query_device(p->a.ctx, &attr), 0);
-	mw = calloc((size_t)attr.max_mw, sizeof(struct ibv_mw *));
-	assert_non_null(mw);
-	for (int round = 0; round < 2; round++) {
-		for (int i = 0; i < attr.max_mw; i++) {
-			mw[i] = ibv_alloc_mw(p->a.pd, IBV_MW_TYPE_2);
-			assert_non_null(mw[i]);
-		}
-		errno = 0;
-		assert_null(ibv_alloc_mw(p->a.pd, IBV_MW_TYPE_2));
-		assert_int_equal(errno, ENOMEM);
-		for (int i = 0; i < attr.max_mw; i++)
-			assert_int_equal(ibv_dealloc_mw(mw[i]), 0);
-	}
-	free(mw);
-	pair_delete(p);
-}
-
 TEST_MAIN()
