@@ -262,6 +262,13 @@ int stub_poll(struct stub_world *world, int max)
 	return world->got;
 }
 
+int stub_fd(struct stub_world *world)
+{
+	int fd;
+
+	return rpma_rt_queue_get_fd(world->queue, &fd) ? -1 : fd;
+}
+
 bool stub_ring(struct rt_lane *lane)
 {
 	rt_fence_dekker();

@@ -54,6 +54,8 @@ int stub_close(void **state);
 
 /* Polls the queue into taken. Returns the result, which is in got, too. */
 int stub_poll(struct stub_world *world, int max);
+/* Returns the descriptor of the queue, or -1. */
+int stub_fd(struct stub_world *world);
 /* Rings after a publish, as a poller does. */
 bool stub_ring(struct rt_lane *lane);
 

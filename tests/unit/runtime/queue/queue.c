@@ -139,17 +139,6 @@ ON_WORLD(delete__items_left_DROPPED)
 	assert_int_equal(world->rt.drops, 2);
 }
 
-/* a spill holds the queue until its last item was rung for */
-ON_WORLD(delete__a_spill_holds_it_BUSY)
-{
-	struct rt_lane *lane = lane_of(world, 0);
-
-	rt_queue_ref_spill_poller(lane);
-	assert_int_equal(rpma_rt_queue_delete(&world->queue), RPMA_RT_E_BUSY);
-	rt_queue_unref_spill_poller(lane);
-	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
-}
-
 static void *delete_main(void *arg)
 {
 	struct stub_world *world = arg;
@@ -238,25 +227,11 @@ ON_WORLD(finish__a_spill_holds_it_PUT)
 	assert_int_equal(rpma_rt_queue_delete(&world->queue), 0);
 }
 
-ON_WORLD(lane__same_poller_SAME_LANE)
-{
-	assert_ptr_equal(lane_of(world, 1), lane_of(world, 1));
-	assert_ptr_not_equal(lane_of(world, 0), lane_of(world, 1));
-}
-
 ON_WORLD(lane__no_memory_NULL)
 {
 	fail_next = 1;
 	assert_null(lane_of(world, 0));
 	assert_non_null(lane_of(world, 0));
-}
-
-ON_WORLD(poll__more_than_max_REST_LATER)
-{
-	stub_publish(lane_of(world, 0), 0, 10);
-	assert_int_equal(stub_poll(world, 6), 6);
-	assert_int_equal(stub_poll(world, 6), 4);
-	assert_int_equal(world->taken[3].context, 9);
 }
 
 /* a single poll collects from all lanes and the messages */
@@ -275,8 +250,7 @@ ON_WORLD(poll__several_sources_ALL)
 ON_WORLD(poll__one_lane_always_full_OTHERS_COME)
 {
 	uint64_t seen = 0;
-	int i;
-	int j;
+	int i, j;
 
 	for (i = 0; i < POLLERS; i++)
 		stub_publish(lane_of(world, i), (uint64_t)i * 1000, STUB_LANE);
@@ -294,8 +268,7 @@ ON_WORLD(poll__any_number_anywhere_in_the_ring_IN_ORDER)
 {
 	struct rt_lane *lane = lane_of(world, 0);
 	uint64_t next = 0;
-	int count;
-	int i;
+	int count, i;
 
 	for (count = 1; count <= STUB_LANE; count++) {
 		stub_publish(lane, next, (uint32_t)count);
@@ -467,23 +440,12 @@ ON_WORLD(finish__ring_and_spill_left_ALL_THEN_CLOSED)
 	rt_queue_unref(world->queue);
 }
 
-ON_WORLD(get_fd__twice_SAME)
-{
-	int fd = -1;
-	int same = -1;
-
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &same), 0);
-	assert_int_equal(fd, same);
-}
-
 /* polling announces no sleep: no write, and no read */
 ON_WORLD(poll__empty_NOT_ARMED)
 {
 	struct rt_lane *lane = lane_of(world, 0);
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(stub_poll(world, 1), 0);
 	stub_publish(lane, 0, 1);
 	assert_false(stub_ring(lane));
@@ -494,9 +456,8 @@ ON_WORLD(poll__empty_NOT_ARMED)
 ON_WORLD(arm__published_before_1)
 {
 	struct rt_lane *lane = lane_of(world, 0);
-	int fd;
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_true(stub_fd(world) >= 0);
 	stub_publish(lane, 0, 1);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
 	/* the consumer does not sleep: no wake is needed */
@@ -511,9 +472,8 @@ ON_WORLD(arm__published_before_1)
 /* later polls and waits leave the eventfd readable */
 ON_WORLD(arm__then_polled_and_waited_STILL_ARMED)
 {
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_int_equal(stub_poll(world, 1), 0);
 	assert_int_equal(rpma_rt_queue_wait(world->queue, world->taken, 1, 1),
@@ -528,9 +488,8 @@ ON_WORLD(arm__published_twice_ONE_WRITE)
 {
 	struct rt_lane *lane = lane_of(world, 0);
 	uint64_t writes = 0;
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	stub_publish(lane, 0, 1);
 	assert_true(stub_ring(lane));
@@ -543,10 +502,9 @@ ON_WORLD(arm__published_twice_ONE_WRITE)
 
 ON_WORLD(arm__last_user_left_READABLE)
 {
-	int fd;
+	int fd = stub_fd(world);
 
 	rt_queue_ref(world->queue);
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
@@ -558,9 +516,7 @@ ON_WORLD(arm__last_user_left_READABLE)
 /* closed, with a pusher inside: the message comes in a moment */
 ON_WORLD(arm__closed_with_pusher_inside_1)
 {
-	int fd;
-
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
+	assert_true(stub_fd(world) >= 0);
 	assert_int_equal(rpma_rt_queue_close(world->queue), 0);
 	/* relaxed, both: a single thread */
 	atomic_fetch_add_explicit(&world->queue->gate, RT_QUEUE_PUSHER,
@@ -576,9 +532,8 @@ ON_WORLD(arm__with_poller_asleep_on_spill_RINGS)
 {
 	struct rt_lane *lane = lane_of(world, 0);
 	struct rt_bell *poller = &world->rt.bells[0];
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	stub_publish(lane, 0, STUB_LANE + 1);
 	assert_int_equal(stub_poll(world, STUB_MAX), STUB_LANE);
 	assert_true(rt_lane_arm_spill_poller(lane));
@@ -740,7 +695,8 @@ static void *wait_main(void *arg)
 	return NULL;
 }
 
-ON_WORLD(wake__while_one_waits_IT_ANSWERS_0)
+/* Begins a wait in another thread, and returns when that thread sleeps. */
+static pthread_t begin_waiting(struct stub_world *world)
 {
 	pthread_t thread;
 
@@ -748,6 +704,13 @@ ON_WORLD(wake__while_one_waits_IT_ANSWERS_0)
 	assert_int_equal(pthread_create(&thread, NULL, wait_main, world), 0);
 	while (rt_bell_ways(&world->queue->bell) != RT_BELL_ON_FUTEX)
 		sched_yield();
+	return thread;
+}
+
+ON_WORLD(wake__while_one_waits_IT_ANSWERS_0)
+{
+	pthread_t thread = begin_waiting(world);
+
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(world->got, 0);
@@ -773,11 +736,8 @@ ON_WORLD(wake__in_a_handler_of_the_waiting_thread_ANSWERS_0)
 	skip();
 #endif
 	to_wake = world->queue;
-	world->got = -1;
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
-	assert_int_equal(pthread_create(&thread, NULL, wait_main, world), 0);
-	while (rt_bell_ways(&world->queue->bell) != RT_BELL_ON_FUTEX)
-		sched_yield();
+	thread = begin_waiting(world);
 	pthread_kill(thread, SIGUSR1);
 	pthread_join(thread, NULL);
 	assert_int_equal(world->got, 0);
@@ -800,9 +760,8 @@ ON_WORLD(wake__closed_with_users_ANSWERS_0_THEN_CLOSED)
 
 ON_WORLD(arm__woken_before_1_ONCE)
 {
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 1);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
@@ -811,9 +770,8 @@ ON_WORLD(arm__woken_before_1_ONCE)
 
 ON_WORLD(arm__then_woken_READABLE_UNTIL_ARMED)
 {
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 	assert_true(stub_is_readable(fd));

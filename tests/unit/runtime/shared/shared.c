@@ -190,9 +190,8 @@ ON_WORLD(poll__another_inside_NONE)
  * worker looks for the loop */
 ON_WORLD(arm__another_inside_MARKED)
 {
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	publish_and_ring(world, 1);
 	assert_true(stub_is_readable(fd));
@@ -214,9 +213,8 @@ ON_WORLD(arm__another_inside_MARKED)
  */
 ON_WORLD(poll__marked_by_an_arm_READABLE)
 {
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	stub_publish(world->lane, 1, 2);
 	set_shared(world, RT_CONSUMER_INSIDE);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
@@ -241,10 +239,9 @@ ON_WORLD(wait__another_inside_KEEPS_ITS_TIME)
 
 ON_WORLD(fd__items_left_READABLE_UNTIL_ARMED)
 {
-	int fd;
+	int fd = stub_fd(world);
 	int i;
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_false(stub_is_readable(fd));
 	publish_and_ring(world, 3);
@@ -265,9 +262,8 @@ ON_WORLD(fd__items_left_READABLE_UNTIL_ARMED)
 /* workers that poll and never arm: no write, no read */
 ON_WORLD(poll__never_armed_NO_RING)
 {
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(stub_poll(world, 1), 0);
 	publish_and_ring(world, 2);
 	assert_int_equal(stub_poll(world, 1), 1);
@@ -278,10 +274,9 @@ ON_WORLD(poll__never_armed_NO_RING)
 
 ON_WORLD(fd__closed_READABLE_FOR_THE_NEXT)
 {
-	int fd;
+	int fd = stub_fd(world);
 	int i;
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	rpma_rt_queue_close(world->queue);
 	for (i = 0; i < WORKERS; i++) {
@@ -324,9 +319,8 @@ ON_WORLD(wake__another_inside_ONE_COMES_BACK)
 
 ON_WORLD(fd__woken_READABLE_UNTIL_ARMED)
 {
-	int fd;
+	int fd = stub_fd(world);
 
-	assert_int_equal(rpma_rt_queue_get_fd(world->queue, &fd), 0);
 	assert_int_equal(rpma_rt_queue_arm(world->queue), 0);
 	assert_int_equal(rpma_rt_queue_wake(world->queue), 0);
 	assert_true(stub_is_readable(fd));
