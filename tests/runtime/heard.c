@@ -14,8 +14,7 @@ static struct {
 	pthread_cond_t more;
 	enum rpma_log_level most;
 	char text[1 << 16];
-} heard = {.lock = PTHREAD_MUTEX_INITIALIZER,
-	   .more = PTHREAD_COND_INITIALIZER};
+} heard = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
 
 static void heard_fn(enum rpma_log_level level, const char *file_name,
 		     const int line_no, const char *function_name,
@@ -33,8 +32,7 @@ static void heard_fn(enum rpma_log_level level, const char *file_name,
 	vsnprintf(heard.text + used, sizeof(heard.text) - used, message_format,
 		  args);
 	va_end(args);
-	strncat(heard.text, "\n",
-		sizeof(heard.text) - strlen(heard.text) - 1);
+	strncat(heard.text, "\n", sizeof(heard.text) - strlen(heard.text) - 1);
 	pthread_cond_broadcast(&heard.more);
 	pthread_mutex_unlock(&heard.lock);
 	errno = EOVERFLOW; /* as a function of a program may leave errno */

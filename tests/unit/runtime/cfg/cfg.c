@@ -32,7 +32,7 @@ static int teardown(void **state)
 	return fake_failed() && fake_memory() == 0 ? 0 : -1;
 }
 
-/* It is INVAL, which one line in the log explains. */
+/* The call answers INVAL, and a line in the log explains the answer. */
 static void refused(int ret, const char *words)
 {
 	assert_int_equal(ret, RPMA_E_INVAL);
@@ -120,7 +120,7 @@ TEST_WITH(read__none_given_the_defaults, setup, teardown)
 	assert_memory_equal(&cfg, &RUNTIME, sizeof(cfg));
 }
 
-/* A 0 means the default where the range does not contain it. */
+/* A 0 means the default where 0 is out of the range. */
 TEST_WITH(read__all_zero, setup, teardown)
 {
 	const struct rpma_rt_cfg given = {.size = sizeof(given)};
@@ -136,7 +136,7 @@ TEST_WITH(read__all_zero, setup, teardown)
 
 /* ------------------------------------------------------------ ranges --- */
 
-/* a field of 32 bits, and what it may be */
+/* a field of 32 bits, and its range */
 struct number {
 	const char *name;
 	size_t offset;
@@ -149,7 +149,7 @@ static uint32_t *at(void *cfg, const struct number *n)
 	return (uint32_t *)((char *)cfg + n->offset);
 }
 
-/* "type.field is VALUE, it may be MIN..MAX" */
+/* the words of the log: type.field, VALUE, MIN..MAX */
 static void refused_number(int ret, const char *type, const struct number *n,
 			   uint32_t value)
 {
@@ -398,7 +398,7 @@ TEST_WITH(read_conn__what_is_missing, setup, teardown)
 
 /* ------------------------------------------ older and newer programs --- */
 
-/* A struct as of a later release: two fields more than its first. */
+/* A struct as of a later release: two fields more than the first struct. */
 struct grown {
 	uint32_t size;
 	uint32_t old;
@@ -416,7 +416,7 @@ static const struct grown grown_init = {sizeof(grown_init), 5, 0, 16};
 static const struct rt_cfg_type grown = {"grown", grown_fields, &grown_init,
 					 sizeof(grown_init), 8};
 
-/* What lies behind it is the program's: no field. */
+/* The bytes behind the struct are the program's: no field. */
 TEST_WITH(read__shorter_what_is_missing_as_before, setup, teardown)
 {
 	const struct grown given = {8, 7, 77, 77};
@@ -426,7 +426,7 @@ TEST_WITH(read__shorter_what_is_missing_as_before, setup, teardown)
 	assert_int_equal(cfg.size, sizeof(cfg));
 	assert_int_equal(cfg.old, 7);
 	assert_int_equal(cfg.later, 0);
-	assert_int_equal(cfg.latest, 16); /* 0 is none of its values */
+	assert_int_equal(cfg.latest, 16); /* 0 is no value of the field */
 }
 
 TEST_WITH(read__shorter_than_the_first_INVAL, setup, teardown)
@@ -485,7 +485,7 @@ TEST_WITH(read__no_power_of_two_INVAL, setup, teardown)
 	refused(rt_cfg_read(&grown, &given, &cfg), "grown.latest is 128,");
 }
 
-/* A program that is newer than the library, and one that is older. */
+/* A program newer than the library, and a program older than the library. */
 TEST_WITH(init__writes_so_many_bytes, setup, teardown)
 {
 	struct {
