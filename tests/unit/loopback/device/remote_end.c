@@ -402,12 +402,15 @@ static void send_to_killed(const struct two_process *self)
 	if (self->number == RECEIVER) {
 		assert_int_equal(meet_recv(&m, 1, HALF, 8), 0);
 		end_expect(&m.end, 1, IBV_WC_SUCCESS);
+		/* the answer to the first send is on its way until then */
+		two_wait(self);
 		raise(SIGKILL);
 	}
 	post(&m, IBV_WR_SEND, 1, 8);
 	for (uint64_t i = 2; i < 10; i++)
 		post(&m, IBV_WR_SEND, i, 100000);
 	end_expect(&m.end, 1, IBV_WC_SUCCESS);
+	two_wait(self);
 	end_expect(&m.end, 2, IBV_WC_RETRY_EXC_ERR);
 	for (uint64_t i = 3; i < 10; i++)
 		end_expect(&m.end, i, IBV_WC_WR_FLUSH_ERR);
