@@ -34,7 +34,7 @@ struct reconnect {
 	bool is_ending;
 	uint32_t pause_ms;
 	uint64_t retry_ns; /* when to connect, RECONNECT_NEVER: not now */
-	/* of reconnect_poll(): for a sleep until the next event */
+	/* futures of reconnect_poll(), to wait for the next event */
 	struct rpma_rt_future step, closed;
 };
 

@@ -167,7 +167,7 @@ struct conn_core final : counted<conn_core>, member {
 	/* A given send, beside the lease. */
 	struct sent {
 		uint32_t flags;
-		/* of the first send of a chain: the length; 0: no end yet */
+		/* length of a chain, in its first send; 0: no end yet */
 		uint32_t count : 31;
 		/* of the first: some leases are not of the stock's pool, or are
 		 * shared */

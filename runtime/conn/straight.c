@@ -22,6 +22,13 @@
 
 /* ----------------------------------------------------- the straight way --- */
 
+/* Where the completion of a work request goes: named alike on both sides. */
+struct straight_target {
+	uint64_t context;
+	const struct rpma_rt_route *route;
+	struct rpma_rt_future *future;
+};
+
 /* The functions of a way. wrs: the caller's work requests, of the kind
  * of the side; chain: librpma's work requests, filled in for the verb only. */
 struct straight_way {
@@ -32,8 +39,12 @@ struct straight_way {
 		    void *chain);
 	/* returns, with the right to post, whether all work requests may be
 	 * posted now. Takes all futures, or no future */
-	bool (*is_ready)(const struct rpma_rt_conn *conn, const void *wrs,
+	bool (*is_ready)(const struct rpma_rt_conn *conn,
+			 const struct straight_way *way, const void *wrs,
 			 int count, int routes, void *chain);
+	struct straight_target (*target)(const void *wrs, int index);
+	uint64_t *(*wr_id)(void *chain, int index);
+	enum rpma_rt_side side;
 	void (*note)(struct rpma_rt_conn *conn, const void *wrs, int count,
 		     void *chain);
 	/* returns how many work requests the device took */
@@ -65,7 +76,7 @@ straight_post(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		return false;
 	}
 	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||
-		     !way->is_ready(conn, wrs, count, routes, chain))) {
+		     !way->is_ready(conn, way, wrs, count, routes, chain))) {
 		rt_hold_leave(conn, side, seen);
 		return false;
 	}
@@ -83,6 +94,60 @@ straight_post(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 
 /* functions of the straight ways */
 #define STRAIGHT __attribute__((always_inline)) static inline
+
+/* Returns whether no consumer is behind. */
+STRAIGHT bool straight_routes_ready(const struct rpma_rt_conn *conn,
+				    const struct straight_way *way,
+				    const void *wrs, int count, int routes,
+				    void *chain)
+{
+	int i;
+
+	(void)chain;
+	for (i = 0; i < count; i++) {
+		if (unlikely(rt_post_is_behind(rt_post_route(
+			    conn, way->target(wrs, i).route, way->side))))
+			return false;
+		if (likely(routes == 1))
+			break; /* all work requests have this route */
+	}
+	return true;
+}
+
+/* Takes the slots of the futures of the call, and puts the wr_ids into the
+ * chain. */
+STRAIGHT bool straight_futures_ready(const struct rpma_rt_conn *conn,
+				     const struct straight_way *way,
+				     const void *wrs, int count, int routes,
+				     void *chain)
+{
+	struct rt_futures *futures = conn->side[way->side].futures;
+	const uint64_t number = rt_wr_id(futures->number, 0);
+	struct straight_target to;
+	struct rt_future *row = NULL;
+	struct rt_future *slot;
+	uint32_t n = 1;
+	int end;
+	int i;
+
+	(void)routes;
+	if (unlikely(rt_post_is_behind(&conn->own[way->side])))
+		return false;
+	for (i = 0; i < count && n > 0;) {
+		n = rt_future_take_row(futures, (uint32_t)(count - i), &row);
+		slot = row;
+		for (end = i + (int)n; i < end; i++) {
+			to = way->target(wrs, i);
+			*way->wr_id(chain, i) = rt_post_name_future(
+				slot++, number, to.context, to.future);
+		}
+	}
+	if (likely(i == count))
+		return true;
+	while (i-- > 0)
+		rt_post_return_future(way->target(wrs, i).future);
+	return false;
+}
 
 /* ---------------------------------------------------------------- sends --- */
 
@@ -276,30 +341,26 @@ STRAIGHT int straight_sends_to_routes(const struct rpma_rt_conn *conn,
 	return straight_fill_sends(conn, wrs, count, false, sends);
 }
 
-/* Returns whether no consumer is behind. */
-STRAIGHT bool straight_send_routes_ready(const struct rpma_rt_conn *conn,
-					 const void *wrs, int count, int routes,
-					 void *sends)
+STRAIGHT struct straight_target straight_send_target(const void *wrs, int index)
 {
-	const struct rpma_rt_wr *wr = wrs;
-	int i;
+	const struct rpma_rt_wr *wr = (const struct rpma_rt_wr *)wrs + index;
 
-	(void)sends;
-	for (i = 0; i < count; i++) {
-		if (unlikely(rt_post_is_behind(rt_post_route(
-			    conn, wr[i].route, RPMA_RT_SEND_SIDE))))
-			return false;
-		if (likely(routes == 1))
-			break; /* all work requests have this route */
-	}
-	return true;
+	return (struct straight_target){wr->context, wr->route, wr->future};
+}
+
+STRAIGHT uint64_t *straight_send_wr_id(void *sends, int index)
+{
+	return &((struct rpma_send_wr *)sends)[index].wr.wr_id;
 }
 
 static const struct straight_way sends_to_routes = {
 	.fill = straight_sends_to_routes,
-	.is_ready = straight_send_routes_ready,
+	.is_ready = straight_routes_ready,
 	.note = straight_note_sends,
 	.give = straight_give_sends,
+	.target = straight_send_target,
+	.wr_id = straight_send_wr_id,
+	.side = RPMA_RT_SEND_SIDE,
 };
 
 STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn,
@@ -310,44 +371,14 @@ STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn,
 	return straight_fill_sends(conn, wrs, count, true, sends);
 }
 
-/* Takes the slots of the futures of the call, and puts the wr_ids into the
- * chain. */
-STRAIGHT bool straight_send_futures_ready(const struct rpma_rt_conn *conn,
-					  const void *wrs, int count,
-					  int routes, void *sends)
-{
-	const struct rpma_rt_wr *wr = wrs;
-	struct rpma_send_wr *chain = sends;
-	struct rt_futures *futures = conn->side[RPMA_RT_SEND_SIDE].futures;
-	const uint64_t number = rt_wr_id(futures->number, 0);
-	struct rt_future *row = NULL;
-	struct rt_future *slot;
-	uint32_t n = 1;
-	int end;
-	int i;
-
-	(void)routes;
-	if (unlikely(rt_post_is_behind(&conn->own[RPMA_RT_SEND_SIDE])))
-		return false;
-	for (i = 0; i < count && n > 0;) {
-		n = rt_future_take_row(futures, (uint32_t)(count - i), &row);
-		slot = row;
-		for (end = i + (int)n; i < end; i++)
-			chain[i].wr.wr_id = rt_post_name_future(
-				slot++, number, wr[i].context, wr[i].future);
-	}
-	if (likely(i == count))
-		return true;
-	while (i-- > 0)
-		rt_post_return_future(wr[i].future);
-	return false;
-}
-
 static const struct straight_way sends_to_futures = {
 	.fill = straight_sends_to_futures,
-	.is_ready = straight_send_futures_ready,
+	.is_ready = straight_futures_ready,
 	.note = straight_note_sends,
 	.give = straight_give_sends,
+	.target = straight_send_target,
+	.wr_id = straight_send_wr_id,
+	.side = RPMA_RT_SEND_SIDE,
 };
 
 static bool straight_post_send(struct rpma_rt_conn *conn,
@@ -522,30 +553,27 @@ STRAIGHT int straight_recvs_to_routes(const struct rpma_rt_conn *conn,
 	return straight_fill_recvs(conn, wrs, count, false, recvs);
 }
 
-/* Returns whether no consumer is behind. */
-STRAIGHT bool straight_recv_routes_ready(const struct rpma_rt_conn *conn,
-					 const void *wrs, int count, int routes,
-					 void *recvs)
+STRAIGHT struct straight_target straight_recv_target(const void *wrs, int index)
 {
-	const struct rpma_rt_recv_wr *wr = wrs;
-	int i;
+	const struct rpma_rt_recv_wr *wr =
+		(const struct rpma_rt_recv_wr *)wrs + index;
 
-	(void)recvs;
-	for (i = 0; i < count; i++) {
-		if (unlikely(rt_post_is_behind(rt_post_route(
-			    conn, wr[i].route, RPMA_RT_RECV_SIDE))))
-			return false;
-		if (likely(routes == 1))
-			break; /* all receives have this route */
-	}
-	return true;
+	return (struct straight_target){wr->context, wr->route, wr->future};
+}
+
+STRAIGHT uint64_t *straight_recv_wr_id(void *recvs, int index)
+{
+	return &((struct rpma_recv_wr *)recvs)[index].wr.wr_id;
 }
 
 static const struct straight_way recvs_to_routes = {
 	.fill = straight_recvs_to_routes,
-	.is_ready = straight_recv_routes_ready,
+	.is_ready = straight_routes_ready,
 	.note = straight_note_recvs,
 	.give = straight_give_recvs,
+	.target = straight_recv_target,
+	.wr_id = straight_recv_wr_id,
+	.side = RPMA_RT_RECV_SIDE,
 };
 
 STRAIGHT int straight_recvs_to_futures(const struct rpma_rt_conn *conn,
@@ -556,44 +584,14 @@ STRAIGHT int straight_recvs_to_futures(const struct rpma_rt_conn *conn,
 	return straight_fill_recvs(conn, wrs, count, true, recvs);
 }
 
-/* Takes the slots of the futures of the call, and puts the wr_ids into the
- * chain. */
-STRAIGHT bool straight_recv_futures_ready(const struct rpma_rt_conn *conn,
-					  const void *wrs, int count,
-					  int routes, void *recvs)
-{
-	const struct rpma_rt_recv_wr *wr = wrs;
-	struct rpma_recv_wr *chain = recvs;
-	struct rt_futures *futures = conn->side[RPMA_RT_RECV_SIDE].futures;
-	const uint64_t number = rt_wr_id(futures->number, 0);
-	struct rt_future *row = NULL;
-	struct rt_future *slot;
-	uint32_t n = 1;
-	int end;
-	int i;
-
-	(void)routes;
-	if (unlikely(rt_post_is_behind(&conn->own[RPMA_RT_RECV_SIDE])))
-		return false;
-	for (i = 0; i < count && n > 0;) {
-		n = rt_future_take_row(futures, (uint32_t)(count - i), &row);
-		slot = row;
-		for (end = i + (int)n; i < end; i++)
-			chain[i].wr.wr_id = rt_post_name_future(
-				slot++, number, wr[i].context, wr[i].future);
-	}
-	if (likely(i == count))
-		return true;
-	while (i-- > 0)
-		rt_post_return_future(wr[i].future);
-	return false;
-}
-
 static const struct straight_way recvs_to_futures = {
 	.fill = straight_recvs_to_futures,
-	.is_ready = straight_recv_futures_ready,
+	.is_ready = straight_futures_ready,
 	.note = straight_note_recvs,
 	.give = straight_give_recvs,
+	.target = straight_recv_target,
+	.wr_id = straight_recv_wr_id,
+	.side = RPMA_RT_RECV_SIDE,
 };
 
 static bool straight_post_recv(struct rpma_rt_conn *conn,
