@@ -234,6 +234,11 @@ static void log_nobody(const struct lb_link *link)
 
 static void end_nobody(struct lb_nic *nic, struct lb_link *link)
 {
+	/* relaxed: decides only about a line of the log */
+	if (!atomic_load_explicit(&link->is_named, memory_order_relaxed)) {
+		lb_contact_end(nic, link, 0);
+		return;
+	}
 	if (!nic->is_said[link->number])
 		log_nobody(link);
 	nic->is_said[link->number] = true;
@@ -444,7 +449,7 @@ static void on_hello(struct lb_nic *nic, struct lb_contact *guest,
 	}
 	guest->cookie = theirs->cookie;
 	lb_links_forget_nobody(nic, theirs->number);
-	link = lb_links_find(nic, theirs->number);
+	link = lb_links_find(nic, theirs->number, false);
 	if (!link || !may_have(nic, link)) {
 		refuse(nic, guest, LB_HELLO_COME_AGAIN, theirs);
 		lb_contact_drop(nic, guest);

@@ -60,6 +60,8 @@ void lb_link_reset(struct lb_link *link, unsigned number)
 	link->cookie = 0;
 	link->pid = 0;
 	link->is_reported = false;
+	/* relaxed: the state, below, publishes it */
+	atomic_store_explicit(&link->is_named, false, memory_order_relaxed);
 	link->wrong = NULL;
 	link->next_try = link->backoff = 0;
 	link->stuck_since = link->loses_at = 0;

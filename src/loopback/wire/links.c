@@ -110,7 +110,8 @@ static void forget(struct lb_nic *nic, unsigned number)
 		lb_link_put(link);
 }
 
-struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number)
+struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number,
+			      bool is_named)
 {
 	struct lb_link *link;
 
@@ -125,6 +126,10 @@ struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number)
 		link = renew(nic, number);
 	if (link)
 		lb_link_get(link);
+	if (link && is_named)
+		/* relaxed: decides only about a line of the log */
+		atomic_store_explicit(&link->is_named, true,
+				      memory_order_relaxed);
 	pthread_mutex_unlock(&nic->lock);
 	return link;
 }

@@ -13,9 +13,10 @@
 
 /*
  * The link to a process that has this number, with a reference; one in
- * contact if there was none. NULL: no memory, or too many are dead and in use.
+ * contact if there was none. is_named: the program named the process. NULL: no memory, or too many are dead and in use.
  */
-struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number);
+struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number,
+			      bool is_named);
 /*
  * It is dead, and not the one that lb_links_find() finds; until then it is.
  * The link thread.

@@ -60,7 +60,7 @@ static unsigned find(struct lb_nic *nic,
 		name_of(name, number);
 		if (number == nic->number || !lb_socket_is_held(probe, name))
 			continue;
-		found[n] = lb_nic_link(nic, number);
+		found[n] = lb_nic_link_found(nic, number);
 		n += found[n] != NULL;
 	}
 	lb_socket_close(&probe);

@@ -195,17 +195,28 @@ int lb_nic_serve(struct lb_nic *nic)
 	return err;
 }
 
-struct lb_link *lb_nic_link(struct lb_nic *nic, unsigned number)
+static struct lb_link *nic_link(struct lb_nic *nic, unsigned number,
+				bool is_named)
 {
 	struct lb_link *link;
 
 	if (!number || number > LB_PARTS_NUMBERS || number == nic->number ||
 	    lb_nic_serve(nic))
 		return NULL;
-	link = lb_links_find(nic, number);
+	link = lb_links_find(nic, number, is_named);
 	if (link && lb_parts_state(link) == LB_LINK_CONTACT)
 		lb_nic_thread_wake(nic);
 	return link;
+}
+
+struct lb_link *lb_nic_link(struct lb_nic *nic, unsigned number)
+{
+	return nic_link(nic, number, true);
+}
+
+struct lb_link *lb_nic_link_found(struct lb_nic *nic, unsigned number)
+{
+	return nic_link(nic, number, false);
 }
 
 /* Calls fn for each link that is up, with a reference meanwhile. */

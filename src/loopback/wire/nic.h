@@ -88,6 +88,11 @@ struct lb_nic *lb_nic_self(void); /* NULL: no number was drawn */
  */
 struct lb_link *lb_nic_link(struct lb_nic *nic, unsigned number);
 /*
+ * lb_nic_link() to a process that the program did not name: if the process has
+ * ended meanwhile, no line says so.
+ */
+struct lb_link *lb_nic_link_found(struct lb_nic *nic, unsigned number);
+/*
  * Allows other processes to begin: for a queue pair for datagrams, or a
  * listener. Returns 0, or an errno if no process can be met.
  */

@@ -22,6 +22,7 @@
 #include "base/process.h"
 #include "wire/hello.h"
 #include "wire/links.h"
+#include "wire/meet.h"
 #include "wire/segment.h"
 #include "wire/socket.h"
 
@@ -287,12 +288,12 @@ static unsigned keep_links(unsigned number)
 
 	end_init(&end);
 	for (i = 0; i <= LB_PARTS_LINKS; i++) {
-		link = lb_links_find(end.nic, number);
+		link = lb_links_find(end.nic, number, true);
 		if (!link)
 			break;
 		lb_links_leave(end.nic, link, 0);
 	}
-	return i != LB_PARTS_LINKS || lb_links_find(end.nic, number);
+	return i != LB_PARTS_LINKS || lb_links_find(end.nic, number, true);
 }
 
 TEST(links__to_ended_processes_A_LINE_with_what_to_do)
@@ -305,6 +306,69 @@ TEST(links__to_ended_processes_A_LINE_with_what_to_do)
 			 0);
 	if (!strstr(said, words) || !strstr(said, "Destroy them") ||
 	    strstr(strstr(said, words) + 1, words))
+		fail_msg("said: %s", said);
+}
+
+/* Simulates a member of groups that ends between the probe and the contact. */
+static void leave_a_name(void)
+{
+	char number[LB_PARTS_NAME], groups[64];
+
+	lb_socket_set_network((uint32_t)getpid());
+	lb_parts_name(number, A_NUMBER);
+	snprintf(groups, sizeof(groups), "rpma-loopback.%u.groups.%u", A_NUMBER,
+		 (unsigned)geteuid());
+	/* bound, so that this process is another number; nobody listens */
+	if (lb_socket_hold(number) < 0 || lb_socket_hold(groups) < 0)
+		_exit(98);
+}
+
+/* Returns 0 if the process that has ended was found. */
+static unsigned meet_who_is_gone(unsigned unused)
+{
+	struct lb_link *link;
+
+	(void)unused;
+	lb_nic_attach(&ops, &config);
+	lb_nic_number();
+	lb_meet_all();
+	link = atomic_load_explicit(&lb_nic_self()->links[0],
+				    memory_order_relaxed);
+	return !link || link->number != A_NUMBER ||
+	       lb_link_state(link) != LB_LINK_DEAD;
+}
+
+static unsigned meet_and_name_who_is_gone(unsigned unused)
+{
+	struct lb_link *link;
+
+	if (meet_who_is_gone(unused))
+		return 1;
+	link = lb_nic_link(lb_nic_self(), A_NUMBER);
+	while (link && lb_link_state(link) == LB_LINK_CONTACT)
+		poll(NULL, 0, 1);
+	return !link;
+}
+
+/* Only a process that the program named is missed. */
+TEST(groups__member_that_has_ended_NO_LINE)
+{
+	char said[4096];
+
+	assert_int_equal(in_child(leave_a_name, meet_who_is_gone, NULL, 0, said,
+				  sizeof(said)),
+			 0);
+	assert_string_equal(said, "");
+}
+
+TEST(groups__member_that_has_ended_and_is_named_A_LINE)
+{
+	char said[4096];
+
+	assert_int_equal(in_child(leave_a_name, meet_and_name_who_is_gone, NULL,
+				  0, said, sizeof(said)),
+			 0);
+	if (!strstr(said, "in this network namespace"))
 		fail_msg("said: %s", said);
 }
 
