@@ -109,6 +109,7 @@ void rt_owner_forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	CDS_INIT_LIST_HEAD(&rt_owner_self.pollers);
+	rt_owner_self.only = NULL;
 	is_owner = false;
 }
 
@@ -172,6 +173,18 @@ enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 	return owner == NULL ? RT_OWNER_NONE : RT_OWNER_KNOWN;
 }
 
+/* Finds out whether the calling thread has a single poller. REQUIRES: the
+ * lock */
+static void owner_find_only(void)
+{
+	struct cds_list_head *list = &rt_owner_self.pollers;
+
+	rt_owner_self.only = NULL;
+	if (!cds_list_empty(list) && list->next == list->prev)
+		rt_owner_self.only =
+			cds_list_first_entry(list, struct rt_owned, link);
+}
+
 int rt_owner_attach(struct rt_owned *owned)
 {
 	char name[RT_THREAD_NAME] = "?";
@@ -183,6 +196,7 @@ int rt_owner_attach(struct rt_owned *owned)
 	pthread_mutex_lock(&lock);
 	memcpy(rt_owner_self.name, name, sizeof(name));
 	cds_list_add_tail(&owned->link, &rt_owner_self.pollers);
+	owner_find_only();
 	/* relaxed: under the lock; published by the leave [MANUAL-1] */
 	atomic_store_explicit(&owned->owner, &rt_owner_self,
 			      memory_order_relaxed);
@@ -196,6 +210,7 @@ void rt_owner_release(struct rt_owned *owned)
 	if (rt_owner_is_self(owned)) {
 		(void)owner_leave_owned(owned);
 		owner_give_up(owned);
+		owner_find_only();
 	}
 	pthread_mutex_unlock(&lock);
 }

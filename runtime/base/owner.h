@@ -127,14 +127,26 @@ enum rt_inside {
 /* a thread with pollers */
 struct rt_owner {
 	struct cds_list_head pollers; /* under the lock of owner.c */
+	/* the only poller that the thread has attached; NULL: none, or several.
+	 * The poller may be gone: to be compared only. The thread's */
+	const struct rt_owned *only;
 	pid_t tid;
 	char name[RT_THREAD_NAME];
 };
+
+struct rt_lane;
+struct rpma_rt_completion;
 
 /* the part of a poller that names the owner; embedded in the poller */
 struct rt_owned {
 	/* immutable after init */
 	void (*run)(struct rt_owned *owned); /* a round, for a wait */
+	/* a round for the owner, who consumes from the empty lane: stores up to
+	 * max usual completions for the lane, and returns their number. Less
+	 * than 0: no round was run, because the round is an unusual one. Used
+	 * for pollers of manual mode */
+	int (*take)(struct rt_owned *owned, struct rt_lane *lane,
+		    struct rpma_rt_completion *cmpl, int max);
 	struct rt_inbox *inbox;
 	int index;
 	struct rt_owned *next; /* the runtime's next poller; NULL: the last */
@@ -220,6 +232,13 @@ static inline bool rt_owner_is_self(const struct rt_owned *owned)
 	       &rt_owner_self;
 }
 
+/* Returns whether the calling thread has attached the poller, and no other
+ * poller. */
+static inline bool rt_owner_is_only(const struct rt_owned *owned)
+{
+	return owned != NULL && rt_owner_self.only == owned;
+}
+
 /* Returns the state found; RT_INSIDE_NOBODY: the caller is inside now. */
 static inline uint32_t rt_owner_go_in(struct rt_owned *owned, enum rt_inside as)
 {
@@ -238,16 +257,22 @@ static inline uint32_t rt_owner_go_in(struct rt_owned *owned, enum rt_inside as)
  * rt_owner_go_in(). */
 void rt_owner_leave_first(struct rt_owned *owned);
 
+/* Leaves a poller that rt_owner_go_in_owned() has entered. */
+static inline void rt_owner_go_out_owned(struct rt_owned *owned)
+{
+	/* release [MANUAL-1]: pairs with the acquire in owner_end_owned().
+	 * Unseen: a stop hands the poller's memory over, and no data of the
+	 * program */
+	rt_store_unseen(&owned->by_owner, false, memory_order_release);
+}
+
 /* Leaves a poller of the calling thread: no thread waits for a turn there. */
 static inline void rt_owner_leave_own(struct rt_owned *owned)
 {
 	/* relaxed: written by this thread */
 	if (likely(atomic_load_explicit(&owned->by_owner,
 					memory_order_relaxed)))
-		/* release [MANUAL-1]: pairs with the acquire in
-		 * owner_end_owned(). Unseen: a stop hands the poller's memory
-		 * over, and no data of the program */
-		rt_store_unseen(&owned->by_owner, false, memory_order_release);
+		rt_owner_go_out_owned(owned);
 	else
 		rt_owner_leave_first(owned);
 }

@@ -212,16 +212,24 @@ static inline bool rt_turn_is_keeper(const struct rt_turn *turn)
 	       rt_self_known_number();
 }
 
-/* Returns whether the calling thread may take the right alone: the word says
- * that the side is open, nothing is published, the line is empty, and no thread
- * holds the right, or the right is kept for the calling thread. */
-static inline bool rt_turn_is_idle(const struct rt_turn *turn, uint64_t word)
+/* Returns whether the calling thread may enter a kept right alone: the word
+ * says that the side is open, nothing is published, the line is empty, and the
+ * right is kept for the calling thread. */
+static inline bool rt_turn_is_kept_idle(const struct rt_turn *turn,
+					uint64_t word)
 {
 	const uint64_t bits = word & (RT_TURN_TOP_MASK | 0xff);
 
-	if (likely(bits == (RT_TURN_OPEN | RT_TURN_HELD | RT_TURN_KEPT)))
-		return rt_turn_is_keeper(turn);
-	return bits == RT_TURN_OPEN;
+	return bits == (RT_TURN_OPEN | RT_TURN_HELD | RT_TURN_KEPT) &&
+	       rt_turn_is_keeper(turn);
+}
+
+/* Returns whether the calling thread may take the right alone: as above, or no
+ * thread holds the right. */
+static inline bool rt_turn_is_idle(const struct rt_turn *turn, uint64_t word)
+{
+	return (word & (RT_TURN_TOP_MASK | 0xff)) == RT_TURN_OPEN ||
+	       rt_turn_is_kept_idle(turn, word);
 }
 
 /*

@@ -108,11 +108,13 @@ static inline struct rt_ledger_pen rt_hold_begin_row(struct rpma_rt_conn *conn,
 static inline bool rt_hold_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 				  uint8_t opcode, uint32_t tick)
 {
-	bool signaled =
-		!(wr_id & RT_ON_ERROR_ONLY) || rt_ledger_must_signal(pen);
-
-	rt_ledger_append(pen, wr_id, opcode, signaled, tick);
-	return signaled;
+	/* two calls, because an append of a constant kind is shorter */
+	if ((wr_id & RT_ON_ERROR_ONLY) && likely(!rt_ledger_must_signal(pen))) {
+		rt_ledger_append(pen, wr_id, opcode, false, tick);
+		return false;
+	}
+	rt_ledger_append(pen, wr_id, opcode, true, tick);
+	return true;
 }
 
 static inline void rt_hold_end_row(struct rpma_rt_conn *conn,

@@ -157,6 +157,22 @@ static inline void rt_ledger_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 		pen->has_group = true;
 	}
 }
+/* Appends a signaled entry to a ledger whose entries are all signaled.
+ * REQUIRES: room */
+static inline void rt_ledger_append_signaled(struct rt_ledger *ledger,
+					     uint64_t wr_id, uint8_t opcode,
+					     uint32_t tick)
+{
+	assert(ledger->tail - ledger->head < ledger->depth);
+	assert(!ledger->in_group);
+	ledger->entries[ledger->tail++ & ledger->mask] =
+		(struct rt_ledger_entry){.wr_id = wr_id,
+					 .opcode = opcode,
+					 .signaled = true,
+					 .retires = 1,
+					 .tick = tick};
+}
+
 /* Marks the newest entry as a part of a link; link: bits of enum
  * rt_ledger_link. */
 void rt_ledger_link(struct rt_ledger *ledger, uint8_t link);

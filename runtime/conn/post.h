@@ -69,6 +69,18 @@ static inline int rt_post_check(struct rpma_rt_conn *conn,
 	return 0;
 }
 
+/* Returns whether rt_post_check() would find nothing to do. */
+static inline bool rt_post_is_checked(const struct rpma_rt_conn *conn,
+				      enum rpma_rt_side which)
+{
+	/* relaxed: as in rt_post_check() */
+	return !rt_context_check(conn->rt) &&
+	       (which != RPMA_RT_RECV_SIDE ||
+		conn->receives == RT_RECEIVES_OWN) &&
+	       (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
+		RT_REACHED_POST);
+}
+
 /* Ends a call that posts nothing: returns 0 for a count of 0; otherwise logs
  * what is wrong and returns the error. */
 static inline int rt_post_nothing(struct rpma_rt_conn *conn, const void *wr,

@@ -51,33 +51,45 @@ struct straight_way {
 	int (*give)(struct rpma_rt_conn *conn, void *chain, int count);
 };
 
-/* Posts the work requests of a call alone, as many as the chain holds. The code
- * is inlined into each caller, and so generated for the side, for everything
- * that is constant in the whole call, and for a count of 1. Returns false if
- * nothing is posted: the call has to be made in another way. */
-__attribute__((always_inline)) static inline bool
-straight_post(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-	      const void *wrs, int count, void *chain,
-	      const struct straight_way *way)
+/* functions of the straight ways */
+#define STRAIGHT __attribute__((always_inline)) static inline
+
+/* Gives back a right that was taken at the word `seen`. */
+STRAIGHT void straight_leave(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			     uint64_t seen, bool is_kept)
+{
+	if (!is_kept)
+		rt_hold_leave(conn, side, seen);
+	else if (unlikely(!rt_turn_go_out(&conn->gate[side].turn, seen)))
+		rt_hold_published(conn, side);
+}
+
+/* Posts the work requests of a call alone, as many as the chain holds. seen:
+ * the word of the turn, read before the routes are looked at. is_kept: the word
+ * is rt_turn_is_kept_idle(). The code is inlined into each caller, and so
+ * generated for the side, for everything that is constant in the whole call,
+ * for a kept right, and for a count of 1. Returns false if nothing is posted:
+ * the call has to be made in another way. */
+STRAIGHT bool straight_post_at(struct rpma_rt_conn *conn,
+			       enum rpma_rt_side side, const void *wrs,
+			       int count, void *chain,
+			       const struct straight_way *way, uint64_t seen,
+			       bool is_kept)
 {
 	struct rt_gate *gate = &conn->gate[side];
-	/* the word is read before the routes are looked at */
-	uint64_t seen = rt_turn_look(&gate->turn);
-	int routes;
+	int routes = way->fill(conn, wrs, count, chain);
 	int taken;
 
-	if (unlikely(!rt_turn_is_idle(&gate->turn, seen)))
-		return false;
-	routes = way->fill(conn, wrs, count, chain);
 	if (unlikely(routes == 0))
 		return false;
-	if (unlikely(!rt_turn_take_idle(&gate->turn, seen))) {
+	if (unlikely(!(is_kept ? rt_turn_go_in(&gate->turn, seen)
+			       : rt_turn_take_idle(&gate->turn, seen)))) {
 		rt_hold_answer_recall(conn, side, seen);
 		return false;
 	}
 	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||
 		     !way->is_ready(conn, way, wrs, count, routes, chain))) {
-		rt_hold_leave(conn, side, seen);
+		straight_leave(conn, side, seen, is_kept);
 		return false;
 	}
 	way->note(conn, wrs, count, chain);
@@ -88,12 +100,37 @@ straight_post(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 		return true;
 	}
 	rt_hold_show_posted(conn, side);
-	rt_hold_leave(conn, side, seen);
+	straight_leave(conn, side, seen, is_kept);
 	return true;
 }
 
-/* functions of the straight ways */
-#define STRAIGHT __attribute__((always_inline)) static inline
+STRAIGHT bool straight_post(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			    const void *wrs, int count, void *chain,
+			    const struct straight_way *way)
+{
+	struct rt_turn *turn = &conn->gate[side].turn;
+	uint64_t seen = rt_turn_look(turn);
+
+	return likely(rt_turn_is_idle(turn, seen)) &&
+	       straight_post_at(conn, side, wrs, count, chain, way, seen,
+				false);
+}
+
+/* Returns whether the connection has a queue that is not behind: what goes to
+ * the own route may be posted. */
+STRAIGHT bool straight_own_ready(const struct rpma_rt_conn *conn,
+				 const struct straight_way *way,
+				 const void *wrs, int count, int routes,
+				 void *chain)
+{
+	const struct rt_lane *lane = rt_route_lane(&conn->own[way->side]);
+
+	(void)wrs;
+	(void)count;
+	(void)routes;
+	(void)chain;
+	return likely(lane != NULL) && likely(!rt_lane_is_backlogged(lane));
+}
 
 /* Returns whether no consumer is behind. */
 STRAIGHT bool straight_routes_ready(const struct rpma_rt_conn *conn,
@@ -381,13 +418,106 @@ static const struct straight_way sends_to_futures = {
 	.side = RPMA_RT_SEND_SIDE,
 };
 
-static bool straight_post_send(struct rpma_rt_conn *conn,
-			       const struct rpma_rt_wr *wr)
+/* Returns the head of a message, a plain send. */
+STRAIGHT uint64_t straight_message_head(uint32_t flags)
+{
+	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND, .flags = flags};
+
+	return straight_send_head(&wr);
+}
+
+/* Returns whether the work request is a plain message to the connection's own
+ * route, but for straight_send_is_plain_rest(). */
+STRAIGHT bool straight_is_message(const struct rpma_rt_wr *wr)
+{
+	const uint64_t head = straight_send_head(wr);
+
+	return wr->route == NULL &&
+	       (head == straight_message_head(RPMA_F_COMPLETION_ON_ERROR) ||
+		head == straight_message_head(RPMA_F_COMPLETION_ALWAYS));
+}
+
+/* Fills in a single work request that straight_is_message(). */
+STRAIGHT int straight_fill_message(const struct rpma_rt_conn *conn,
+				   const void *wrs, int count, void *sends)
+{
+	const struct rpma_rt_wr *wr = wrs;
+	const struct rpma_mr_local_head *local =
+		(const struct rpma_mr_local_head *)wr->local;
+	struct rpma_send_wr *out = sends;
+	struct straight_send_kind kind = {.opcode = IBV_WR_SEND};
+
+	(void)count;
+	if (unlikely(local == NULL || !straight_send_is_plain_rest(wr, false)))
+		return 0;
+	kind.wr_id = rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
+	if (wr->flags == RPMA_F_COMPLETION_ON_ERROR)
+		kind.wr_id |= RT_ON_ERROR_ONLY;
+	kind.addr = local->addr;
+	kind.lkey = local->ibv_mr->lkey;
+	out->wr.next = NULL;
+	return straight_send_fill_plain(wr, &kind, out);
+}
+
+STRAIGHT void straight_note_message(struct rpma_rt_conn *conn, const void *wrs,
+				    int count, void *sends)
+{
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
+	struct rpma_send_wr *out = sends;
+
+	(void)wrs;
+	(void)count;
+	out->wr.send_flags = rt_hold_append(&pen, out->wr.wr_id, IBV_WC_SEND,
+					    rt_poller_date(conn->poller))
+				     ? IBV_SEND_SIGNALED
+				     : 0;
+	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
+}
+
+/* of a single message */
+static const struct straight_way message_to_own = {
+	.fill = straight_fill_message,
+	.is_ready = straight_own_ready,
+	.note = straight_note_message,
+	.give = straight_give_sends,
+	.side = RPMA_RT_SEND_SIDE,
+};
+
+/* Not inlined, so that a call saves only the registers of its way. */
+
+__attribute__((noinline)) static int
+straight_post_message(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      uint64_t seen)
 {
 	struct rpma_send_wr out;
 
-	return straight_post(conn, RPMA_RT_SEND_SIDE, wr, 1, &out,
-			     &sends_to_routes);
+	return likely(straight_post_at(conn, RPMA_RT_SEND_SIDE, wr, 1, &out,
+				       &message_to_own, seen, true))
+		       ? 1
+		       : rt_post_send_any(conn, wr, 1);
+}
+
+__attribute__((noinline)) static int
+straight_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
+{
+	struct rpma_send_wr out;
+
+	return likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr, 1, &out,
+				    &sends_to_routes))
+		       ? 1
+		       : rt_post_send_any(conn, wr, 1);
+}
+
+static int straight_post_one_send(struct rpma_rt_conn *conn,
+				  const struct rpma_rt_wr *wr)
+{
+	struct rt_turn *turn = &conn->gate[RPMA_RT_SEND_SIDE].turn;
+	uint64_t seen = rt_turn_look(turn);
+
+	return likely(rt_turn_is_kept_idle(turn, seen)) &&
+			       straight_is_message(wr)
+		       ? straight_post_message(conn, wr, seen)
+		       : straight_post_send(conn, wr);
 }
 
 /* Not inlined, because the chain is large. */
@@ -414,7 +544,9 @@ straight_post_send_futures(struct rpma_rt_conn *conn,
 			     &sends_to_futures);
 }
 
-int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+/* Posts in any way; checks the arguments. */
+__attribute__((noinline)) static int
+straight_send_checked(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count)
 {
 	int ret;
@@ -424,12 +556,26 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	ret = rt_post_check(conn, RPMA_RT_SEND_SIDE);
 	if (unlikely(ret))
 		return ret;
+	if (wr->future == NULL && count == 1)
+		return straight_post_one_send(conn, wr);
 	if (wr->future != NULL
 		    ? likely(straight_post_send_futures(conn, wr, count))
-	    : count == 1 ? likely(straight_post_send(conn, wr))
-			 : likely(straight_post_sends(conn, wr, count)))
+		    : likely(straight_post_sends(conn, wr, count)))
 		return count;
 	return rt_post_send_any(conn, wr, count);
+}
+
+int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		      int count)
+{
+	rt_want_none();
+	/* without a call besides the last, so that no register is saved */
+	return likely(conn != NULL && wr != NULL) && count == 1 &&
+			       likely(rt_post_is_checked(conn,
+							 RPMA_RT_SEND_SIDE)) &&
+			       wr->future == NULL
+		       ? straight_post_one_send(conn, wr)
+		       : straight_send_checked(conn, wr, count);
 }
 
 /* ------------------------------------------------------------- receives --- */
@@ -502,15 +648,15 @@ straight_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
 STRAIGHT void straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs,
 				  int count, void *recvs)
 {
-	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
+	struct rt_ledger *ledger = &conn->gate[RPMA_RT_RECV_SIDE].ledger;
 	uint32_t tick = rt_poller_date(conn->poller);
 	const struct rpma_recv_wr *chain = recvs;
 	int i;
 
 	(void)wrs;
 	for (i = 0; i < count; i++)
-		rt_hold_append(&pen, chain[i].wr.wr_id, IBV_WC_RECV, tick);
-	rt_hold_end_row(conn, RPMA_RT_RECV_SIDE, &pen);
+		rt_ledger_append_signaled(ledger, chain[i].wr.wr_id,
+					  IBV_WC_RECV, tick);
 }
 
 STRAIGHT int straight_give_recvs(struct rpma_rt_conn *conn, void *recvs,
@@ -594,13 +740,71 @@ static const struct straight_way recvs_to_futures = {
 	.side = RPMA_RT_RECV_SIDE,
 };
 
-static bool straight_post_recv(struct rpma_rt_conn *conn,
-			       const struct rpma_rt_recv_wr *wr)
+/* Fills in a single receive to the connection's own route. */
+STRAIGHT int straight_fill_recv(const struct rpma_rt_conn *conn,
+				const void *wrs, int count, void *recvs)
+{
+	const struct rpma_rt_recv_wr *wr = wrs;
+	const struct rpma_mr_local_head *dst =
+		(const struct rpma_mr_local_head *)wr->dst;
+	struct rpma_recv_wr *out = recvs;
+	struct straight_recv_kind kind;
+
+	(void)count;
+	/* first, because the pieces of a receive are no region */
+	if (unlikely(!straight_recv_is_plain_rest(wr, false) || dst == NULL))
+		return 0;
+	kind.wr_id = rt_wr_id(conn->own[RPMA_RT_RECV_SIDE].number, 0);
+	kind.addr = dst->addr;
+	kind.lkey = dst->ibv_mr->lkey;
+	straight_recv_fill_plain(wr, &kind, out);
+	out->wr.next = NULL;
+	return 1;
+}
+
+/* of a single receive */
+static const struct straight_way recv_to_own = {
+	.fill = straight_fill_recv,
+	.is_ready = straight_own_ready,
+	.note = straight_note_recvs,
+	.give = straight_give_recvs,
+	.side = RPMA_RT_RECV_SIDE,
+};
+
+/* Not inlined, so that a call saves only the registers of its way. */
+
+__attribute__((noinline)) static int
+straight_post_own_recv(struct rpma_rt_conn *conn,
+		       const struct rpma_rt_recv_wr *wr, uint64_t seen)
 {
 	struct rpma_recv_wr out;
 
-	return straight_post(conn, RPMA_RT_RECV_SIDE, wr, 1, &out,
-			     &recvs_to_routes);
+	return likely(straight_post_at(conn, RPMA_RT_RECV_SIDE, wr, 1, &out,
+				       &recv_to_own, seen, true))
+		       ? 1
+		       : rt_post_recv_any(conn, wr, 1);
+}
+
+__attribute__((noinline)) static int
+straight_post_recv(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr)
+{
+	struct rpma_recv_wr out;
+
+	return likely(straight_post(conn, RPMA_RT_RECV_SIDE, wr, 1, &out,
+				    &recvs_to_routes))
+		       ? 1
+		       : rt_post_recv_any(conn, wr, 1);
+}
+
+static int straight_post_one_recv(struct rpma_rt_conn *conn,
+				  const struct rpma_rt_recv_wr *wr)
+{
+	struct rt_turn *turn = &conn->gate[RPMA_RT_RECV_SIDE].turn;
+	uint64_t seen = rt_turn_look(turn);
+
+	return likely(rt_turn_is_kept_idle(turn, seen)) && wr->route == NULL
+		       ? straight_post_own_recv(conn, wr, seen)
+		       : straight_post_recv(conn, wr);
 }
 
 /* Not inlined, because the chain is large. */
@@ -627,7 +831,9 @@ straight_post_recv_futures(struct rpma_rt_conn *conn,
 			     &recvs_to_futures);
 }
 
-int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+/* Posts in any way; checks the arguments. */
+__attribute__((noinline)) static int
+straight_recv_checked(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr, int count)
 {
 	int ret;
@@ -637,10 +843,24 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 	ret = rt_post_check(conn, RPMA_RT_RECV_SIDE);
 	if (unlikely(ret))
 		return ret;
+	if (wr->future == NULL && count == 1)
+		return straight_post_one_recv(conn, wr);
 	if (wr->future != NULL
 		    ? likely(straight_post_recv_futures(conn, wr, count))
-	    : count == 1 ? likely(straight_post_recv(conn, wr))
-			 : likely(straight_post_recvs(conn, wr, count)))
+		    : likely(straight_post_recvs(conn, wr, count)))
 		return count;
 	return rt_post_recv_any(conn, wr, count);
+}
+
+int rpma_rt_post_recv(struct rpma_rt_conn *conn,
+		      const struct rpma_rt_recv_wr *wr, int count)
+{
+	rt_want_none();
+	/* without a call besides the last, so that no register is saved */
+	return likely(conn != NULL && wr != NULL) && count == 1 &&
+			       likely(rt_post_is_checked(conn,
+							 RPMA_RT_RECV_SIDE)) &&
+			       wr->future == NULL
+		       ? straight_post_one_recv(conn, wr)
+		       : straight_recv_checked(conn, wr, count);
 }

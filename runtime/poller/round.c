@@ -241,8 +241,47 @@ round_deliver_row(struct rt_poller *poller, const struct rt_route_entry *entry,
 	return wc;
 }
 
-static void round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq,
-				 int n)
+/* a consumer that runs the round, and takes from the lane */
+struct round_taker {
+	const struct rt_lane *lane;
+	struct rpma_rt_completion *to; /* where the next completion goes */
+};
+
+/* Hands the usual completions of a route to the consumer, from wc on, up to
+ * another completion or `end`; as round_deliver_row(), but for the lane. */
+__attribute__((noinline)) static const struct ibv_wc *
+round_take_row(struct rt_poller *poller, const struct rt_route_entry *entry,
+	       const struct ibv_wc *wc, const struct ibv_wc *end,
+	       struct round_taker *taker)
+{
+	const uint64_t of = wc->wr_id & ~RT_COOKIE_MASK;
+	const struct ibv_wc *first = wc;
+	struct rpma_rt_completion *to = taker->to;
+	struct rpma_rt_completion item = rt_round_item(entry, wc);
+
+	for (; wc < end; wc++) {
+		item.context = wc->wr_id ^ of;
+		if (item.context > RT_COOKIE_MASK ||
+		    wc->qp_num != item.qp_num || wc->status != IBV_WC_SUCCESS)
+			break;
+		item.byte_len = wc->byte_len;
+		item.imm = wc->imm_data;
+		item.opcode = (uint8_t)wc->opcode;
+		item.flags = rt_round_flags(entry, wc);
+		rt_lane_fill_slot(to++, &item);
+	}
+	taker->to = to;
+	entry->side->count += (uint32_t)(wc - first);
+	if (likely(wc != first))
+		rt_deliver_touch_side(poller, entry->side);
+	return wc;
+}
+
+/* Delivers a batch of completions. taker: NULL, or a consumer who takes what
+ * nothing in the lane goes before. */
+__attribute__((always_inline)) static inline void
+round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
+		     struct round_taker *taker)
 {
 	const struct ibv_wc *end = poller->wcs + n;
 	const struct ibv_wc *wc = poller->wcs;
@@ -255,7 +294,12 @@ static void round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq,
 		if (likely(rt_round_is_of(entry, wc)) &&
 		    likely(!(wc->wr_id & RT_ON_ERROR_ONLY)) &&
 		    round_is_usual(entry))
-			next = round_deliver_row(poller, entry, wc, end);
+			next = taker != NULL && entry->lane == taker->lane &&
+					       !entry->lane->touched
+				       ? round_take_row(poller, entry, wc, end,
+							taker)
+				       : round_deliver_row(poller, entry, wc,
+							   end);
 		if (unlikely(next == wc))
 			round_route(poller, cq, next++);
 		wc = next;
@@ -278,7 +322,7 @@ round_deliver_batch(struct rt_poller *poller, struct rt_cq *cq, int n)
 	if (unlikely(cq->raw != NULL))
 		round_deliver_raw(poller, cq->raw, n);
 	else
-		round_deliver_routes(poller, cq, n);
+		round_deliver_routes(poller, cq, n, NULL);
 	RT_STAT_ADD(poller, full_polls, 1);
 	RT_STAT_ADD(poller, completions, n);
 	return n;
@@ -380,24 +424,33 @@ static int round_poll_resting(struct rt_poller *poller, int budget)
 
 /*
  * Returns the route of a usual completion, or NULL: a success, of a route to a
- * lane with room, on a CQ with routes and without waiting tasks.
+ * lane, on a CQ with routes and without waiting tasks.
  */
 static inline const struct rt_route_entry *
-round_usual_route(const struct rt_poller *poller, const struct rt_cq *cq,
-		  const struct ibv_wc *wc)
+round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
 {
 	const struct rt_route_entry *entry;
 
-	if (unlikely(poller->rt->cfg.timing != 0 ||
-		     cq->sweeping.next != &cq->sweeping))
+	if (unlikely(cq->sweeping.next != &cq->sweeping))
 		return NULL;
 	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	if (!rt_round_is_of(entry, wc) || entry->is_callback ||
 	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
-	    !rt_side_is_healthy(entry->side) ||
-	    !rt_lane_has_place_poller(entry->lane))
+	    !rt_side_is_healthy(entry->side))
 		return NULL;
 	return entry;
+}
+
+/* Returns the route of a usual completion for whose item the lane has room, or
+ * NULL. */
+static inline const struct rt_route_entry *
+round_route_with_place(const struct rt_poller *poller, const struct rt_cq *cq,
+		       const struct ibv_wc *wc)
+{
+	const struct rt_route_entry *entry = round_usual_route(cq, wc);
+
+	return unlikely(poller->rt->cfg.timing != 0) ? NULL : entry != NULL && rt_lane_has_place_poller(entry->lane) ? entry
+								      : NULL;
 }
 
 /* Delivers a completion straight into the ring, with the steps of
@@ -513,7 +566,7 @@ __attribute__((noinline)) static int round_end_single(struct rt_poller *poller,
 	const struct rt_route_entry *entry = NULL;
 
 	if (n == 1)
-		entry = round_usual_route(poller, cq, &poller->wcs[0]);
+		entry = round_route_with_place(poller, cq, &poller->wcs[0]);
 	if (entry == NULL)
 		return round_deliver_all(poller, cq, n);
 	if (unlikely(!round_deliver_silent(poller, cq, entry)))
@@ -568,14 +621,19 @@ __attribute__((noinline)) static void round_read_clock(struct rt_poller *poller)
 	rt_poller_set_tick(poller, rt_now_ns());
 }
 
+static inline void round_begin(struct rt_poller *poller)
+{
+	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
+		     0))
+		round_read_clock(poller);
+}
+
 int rt_round_run(struct rt_poller *poller, int budget)
 {
 	struct rt_cq *cq;
 	int n;
 
-	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
-		     0))
-		round_read_clock(poller);
+	round_begin(poller);
 	if (!rt_round_has_single(poller))
 		return round_run_any(poller, budget);
 	cq = poller->cqs[0];
@@ -583,6 +641,166 @@ int rt_round_run(struct rt_poller *poller, int budget)
 	return n > 0 ? round_end_single(poller, cq, n)
 		     : round_end_empty(poller);
 }
+
+/* ------------------------------------------- straight to the consumer --- */
+
+/* Dates items that go to the consumer now, which the lane never has. */
+static inline void round_date_straight(struct rt_lane *lane, uint32_t ms)
+{
+	rt_lane_date_poller(lane, lane->tail_next - 1, ms);
+}
+
+/* Hands a completion to the consumer, and returns whether no poster waits: with
+ * the steps of round_deliver_one() but for the lane. */
+static inline bool round_take_one(struct rt_poller *poller, struct rt_cq *cq,
+				  const struct rt_route_entry *entry,
+				  struct rt_side *side,
+				  struct rpma_rt_completion *cmpl)
+{
+	struct rpma_rt_completion item;
+	uint32_t ms = rt_poller_tick(poller);
+
+	/* otherwise these would be published too late */
+	assert(!rt_deliver_is_due(poller));
+	rt_side_retire(side);
+	item = rt_round_item(entry, &poller->wcs[0]);
+	rt_lane_fill_slot(cmpl, &item);
+	round_date_straight(entry->lane, ms);
+	rt_side_publish(side, ms);
+	cq->taken++;
+	RT_STAT_ADD(poller, alone, 1);
+	/* as in deliver_fence() [LEDGER-2] */
+	rt_fence_light();
+	if (likely(rt_side_is_kept_here(side)))
+		rt_fence_light();
+	else
+		rt_fence_dekker();
+	return !rt_side_is_due(side);
+}
+
+/* Ends a round whose completion a consumer took. */
+__attribute__((noinline)) static int round_take_others(struct rt_poller *poller,
+						       struct rt_side *side)
+{
+	if (rt_side_is_due(side))
+		side->ops->answer(side, poller, RT_SIDE_ANSWERS);
+	round_end_batches(poller, 1);
+	return 1;
+}
+
+/* Delivers a batch, and returns how many completions the consumer got. */
+static int round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
+			    struct rt_lane *lane,
+			    struct rpma_rt_completion *cmpl, int n)
+{
+	struct round_taker taker = {.lane = lane, .to = cmpl};
+	int count;
+
+	/* as in round_deliver_batch() */
+	cq->taken += (uint64_t)n;
+	round_deliver_routes(poller, cq, n, &taker);
+	count = (int)(taker.to - cmpl);
+	round_date_straight(lane, rt_poller_tick(poller));
+	poller->written += (uint32_t)count;
+	RT_STAT_ADD(poller, full_polls, 1);
+	RT_STAT_ADD(poller, completions, n);
+	RT_STAT_ADD(poller, batches, count > 0);
+	return count;
+}
+
+/* Ends a round whose poll for up to max completions gave n: hands completions
+ * to the consumer. Polls again after a full poll, while the consumer has room
+ * and the lane has nothing: silent completions leave room. */
+__attribute__((noinline)) static int
+round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
+	       struct rpma_rt_completion *cmpl, int max, int n)
+{
+	int room = max;
+	int count = 0;
+	int done = 0;
+	bool is_full;
+
+	do {
+		is_full = n == (room < RT_BATCH ? room : RT_BATCH);
+		done += n;
+		count += round_take_batch(poller, cq, lane, cmpl + count, n);
+		room = max - count;
+		n = 0;
+		if (is_full && room > 0 && !lane->touched &&
+		    rt_round_has_single(poller))
+			n = round_poll_cq(poller, cq, room);
+	} while (n > 0);
+	round_end_batches(poller, done);
+	return count;
+}
+
+/* Returns whether the completions of a round may go to the caller, who consumes
+ * from the lane: nothing in the lane goes first, and the round has no unusual
+ * beginning. Inside. */
+static inline bool round_may_take(const struct rt_poller *poller,
+				  const struct rt_lane *lane)
+{
+	/* relaxed: the caller is the consumer, who alone writes the head. A
+	 * lane that spills has no place */
+	return rt_round_has_single(poller) && likely(!poller->armed) &&
+	       likely(lane->tail_next ==
+			      atomic_load_explicit(&lane->head,
+						   memory_order_relaxed) &&
+		      rt_lane_has_place_poller(lane));
+}
+
+/* Runs a round as rt_round_run() does. The usual completions of routes to the
+ * lane go to cmpl, and not into the lane, as long as the round has written
+ * nothing to the lane. Returns their number, at most max. */
+static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
+			     struct rpma_rt_completion *cmpl, int max)
+{
+	const struct rt_route_entry *entry = NULL;
+	struct rt_cq *cq = poller->cqs[0];
+	struct rt_side *side;
+	int n;
+
+	round_begin(poller);
+	n = round_poll_cq(poller, cq, max);
+	if (n == 0) {
+		round_end_empty(poller);
+		return 0;
+	}
+	if (n == 1)
+		entry = round_usual_route(cq, &poller->wcs[0]);
+	if (entry == NULL || entry->lane != lane)
+		return round_take_all(poller, cq, lane, cmpl, max, n);
+	side = entry->side;
+	if (unlikely(!round_take_one(poller, cq, entry, side, cmpl) ||
+		     !round_is_quiet(poller)))
+		return round_take_others(poller, side);
+	return 1;
+}
+
+int rt_poller_take(struct rt_owned *owned, struct rt_lane *lane,
+		   struct rpma_rt_completion *cmpl, int max)
+{
+	struct rt_poller *poller =
+		(struct rt_poller *)((char *)owned -
+				     offsetof(struct rt_poller, owned));
+	uint64_t runner = poller->runner;
+	int count = -1;
+
+	/* an owner that is inside already is in a function that a round calls */
+	if (unlikely(rt_self_is_poller() || !rt_owner_go_in_owned(owned)))
+		return -1;
+	rt_self_set_poller(poller);
+	/* rings are not left out: the caller may sleep next, on another queue */
+	poller->runner = 0;
+	if (likely(round_may_take(poller, lane)))
+		count = round_take(poller, lane, cmpl, max);
+	poller->runner = runner;
+	rt_self_set_poller(NULL);
+	rt_owner_go_out_owned(owned);
+	return count;
+}
+
+/* ------------------------------------------------------------- the rest --- */
 
 void rt_round_take_over(struct rt_poller *poller)
 {

@@ -73,6 +73,10 @@ struct rpma_rt_queue {
 	_Atomic uint32_t joints; /* joints whose tokens may be in lanes */
 	/* in the order in which the lanes were made */
 	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS];
+	/* the poller of manual mode that fills the queue's only lane, or NULL:
+	 * the owner may take from the poller without the lane. Changed under
+	 * lock */
+	_Atomic(struct rt_owned *) filler;
 
 	/* the consumer's own words */
 	alignas(RT_CACHE_LINE) uint32_t next_source;

@@ -407,6 +407,16 @@ static inline void poll_count_poll(struct rpma_rt_queue *queue, uint32_t count)
 	rt_stat_add(&queue->stats.taken, count);
 }
 
+/* Counts a wait whose items came without the lane. */
+static inline void poll_count_straight(struct rpma_rt_queue *queue,
+				       uint32_t count)
+{
+	rt_queue_date_at(&queue->stats.last_take,
+			 rt_lane_dated_mt(queue->lanes[0]));
+	rt_stat_add(&queue->stats.waits, 1);
+	rt_stat_add(&queue->stats.taken, count);
+}
+
 static inline void poll_owe_pollers(struct rpma_rt_queue *queue)
 {
 	/* relaxed: written and read by the consumer only */
@@ -626,8 +636,10 @@ static bool poll_has_manual(const struct rpma_rt_queue *queue)
 	return rt_context_owned(queue->rt) != NULL || rt_owner_has_any();
 }
 
-int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
-		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
+/* Waits in any way; checks the arguments. */
+__attribute__((noinline)) static int
+poll_wait(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl, int max,
+	  int timeout_ms)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
@@ -653,4 +665,46 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 		ret = poll_wait_once(queue, timeout_ns, true, cmpl,
 				     (uint32_t)max, &count, &why);
 	return ret ? ret : poll_answer(queue, count, why);
+}
+
+/*
+ * Runs a round of the poller that fills the queue alone, for a caller who has
+ * attached that poller and no other poller: the completions of the round go to
+ * the caller, without the lane. Returns their number; less than 0: no round was
+ * run, and the caller waits as any other thread does.
+ */
+static inline int poll_take_straight(struct rpma_rt_queue *queue,
+				     struct rpma_rt_completion *cmpl, int max)
+{
+	/* relaxed: see queue_set_filler_locked() */
+	struct rt_owned *filler =
+		atomic_load_explicit(&queue->filler, memory_order_relaxed);
+	int count;
+
+	/* another thread that consumes is refused, or the caller is: not here */
+	if (!rt_owner_is_only(filler) ||
+	    unlikely(rt_keep_is_taken(&queue->alone) ||
+		     !rt_mpsc_is_empty_owner(&queue->messages) ||
+		     rt_queue_has_tokens(queue)))
+		return -1;
+	count = filler->take(filler, queue->lanes[0], cmpl, max);
+	if (likely(count > 0))
+		poll_count_straight(queue, (uint32_t)count);
+	return count;
+}
+
+int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
+		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
+{
+	int count;
+
+	if (unlikely(queue == NULL || cmpl == NULL || max <= 0 ||
+		     timeout_ms < -1 || rt_context_check(queue->rt)))
+		return poll_wait(queue, cmpl, max, timeout_ms);
+	count = poll_take_straight(queue, cmpl, max);
+	if (likely(count > 0))
+		return count;
+	if (count == 0 && timeout_ms == 0)
+		return rpma_rt_queue_poll(queue, cmpl, max);
+	return poll_wait(queue, cmpl, max, timeout_ms);
 }

@@ -24,15 +24,20 @@
  * A consumer that runs rounds of lent pollers. doc/protocols/lend.md.
  */
 
+/* Returns the poller with this index; first: the runtime's first poller, or
+ * NULL. */
+static struct rt_owned *queue_find_poller(struct rt_owned *first, int index)
+{
+	for (; first != NULL && index > 0; index--)
+		first = first->next;
+	return first;
+}
+
 /* Returns the poller of a lane. REQUIRES: the runtime's pollers lend */
 static struct rt_owned *serve_owned_of(const struct rt_queue_lane *lane)
 {
-	struct rt_owned *owned = rt_context_lending(lane->queue->rt);
-	int i;
-
-	for (i = 0; i < lane->poller; i++)
-		owned = owned->next;
-	return owned;
+	return queue_find_poller(rt_context_lending(lane->queue->rt),
+				 lane->poller);
 }
 
 /* Returns the number of lanes whose pollers may be lent. */
@@ -182,6 +187,20 @@ void rt_queue_free_idle(struct rpma_rt *rt)
 
 /* ------------------------------------------------------------- lanes --- */
 
+/* Finds out which poller may hand completions to the consumer without a lane:
+ * of the queue's only lane, in manual mode. Called before the lane is shown. */
+static void queue_set_filler_locked(struct rpma_rt_queue *queue,
+				    uint32_t lanes, int poller)
+{
+	struct rt_owned *filler = NULL;
+
+	if (lanes == 1 && !queue->goes_in)
+		filler = queue_find_poller(rt_context_owned(queue->rt), poller);
+	/* relaxed: immutable words of the poller; the owner of the poller, who
+	 * alone follows the pointer, looks at the lanes afterwards */
+	atomic_store_explicit(&queue->filler, filler, memory_order_relaxed);
+}
+
 static struct rt_queue_lane *queue_new_lane_locked(struct rpma_rt_queue *queue,
 						   int poller,
 						   struct rt_bell *poller_bell)
@@ -208,6 +227,7 @@ static struct rt_queue_lane *queue_new_lane_locked(struct rpma_rt_queue *queue,
 	rt_serve_add(lane);
 	queue->of_poller[poller] = lane;
 	queue->lanes[count] = &lane->lane;
+	queue_set_filler_locked(queue, count + 1, poller);
 	/* release [LANE-6]: the lane is whole */
 	atomic_store_explicit(&queue->lane_count, count + 1,
 			      memory_order_release);

@@ -21,8 +21,7 @@ static void run_manual(struct e2e *e2e, struct e2e_thread *thread)
 	do {
 		e2e_post_all(thread, e2e_rt_post);
 		do {
-			got = e2e_rt_round(thread);
-			e2e_rt_poll(thread->form);
+			got = e2e_rt_wait(thread->form);
 		} while (e2e_polls_again(e2e, got));
 	} while (!e2e_is_over(e2e, thread));
 }

@@ -128,6 +128,21 @@ static inline void e2e_rt_poll(struct rpma_rt_queue *queue)
 		e2e_rt_item(&items[i]);
 }
 
+/* Runs a round of the thread's only poller, and takes the items of the queue of
+ * the thread, in manual mode. Returns the number of items. */
+static inline int e2e_rt_wait(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion items[E2E_BATCH];
+	int got = rpma_rt_queue_wait(queue, items, E2E_BATCH, 0);
+	int i;
+
+	if (got < 0)
+		bench_fail(rpma_rt_err_2str(got));
+	for (i = 0; i < got; i++)
+		e2e_rt_item(&items[i]);
+	return got;
+}
+
 /* Runs a round of the thread's own poller, in manual mode. Returns the number
  * of handled items. */
 static inline int e2e_rt_round(const struct e2e_thread *thread)

@@ -79,6 +79,8 @@ struct rt_owned *rt_context_owned(const struct rpma_rt *rt)
 }
 
 /* Nobody owns pollers here: a wait sleeps. */
+_Thread_local struct rt_owner rt_owner_self;
+
 bool rt_owner_has_any(void)
 {
 	return false;
