@@ -243,9 +243,19 @@ round_deliver_row(struct rt_poller *poller, const struct rt_route_entry *entry,
 
 /* a consumer that runs the round, and takes from the lane */
 struct round_taker {
-	const struct rt_lane *lane;
+	struct rt_lane *lane;
+	uint32_t tail;		       /* of the lane, which is empty */
 	struct rpma_rt_completion *to; /* where the next completion goes */
 };
+
+/* Returns whether completions of the route go to the consumer: the round has
+ * written nothing to the lane, not even a batch that was published since. */
+static inline bool round_may_hand(const struct round_taker *taker,
+				  const struct rt_route_entry *entry)
+{
+	return entry->lane == taker->lane &&
+	       likely(entry->lane->tail_next == taker->tail);
+}
 
 /* Hands the usual completions of a route to the consumer, from wc on, up to
  * another completion or `end`; as round_deliver_row(), but for the lane. */
@@ -294,8 +304,7 @@ round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
 		if (likely(rt_round_is_of(entry, wc)) &&
 		    likely(!(wc->wr_id & RT_ON_ERROR_ONLY)) &&
 		    round_is_usual(entry))
-			next = taker != NULL && entry->lane == taker->lane &&
-					       !entry->lane->touched
+			next = taker != NULL && round_may_hand(taker, entry)
 				       ? round_take_row(poller, entry, wc, end,
 							taker)
 				       : round_deliver_row(poller, entry, wc,
@@ -441,22 +450,11 @@ round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
 	return entry;
 }
 
-/* Returns the route of a usual completion for whose item the lane has room, or
- * NULL. */
-static inline const struct rt_route_entry *
-round_route_with_place(const struct rt_poller *poller, const struct rt_cq *cq,
-		       const struct ibv_wc *wc)
-{
-	const struct rt_route_entry *entry = round_usual_route(cq, wc);
-
-	return unlikely(poller->rt->cfg.timing != 0) ? NULL : entry != NULL && rt_lane_has_place_poller(entry->lane) ? entry
-								      : NULL;
-}
-
 /* Delivers a completion straight into the ring, with the steps of
  * deliver_flush_once() in their order, up to the fence. lane, side: of the
- * entry, which the stores may change for all that the compiler knows. */
-static inline void round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
+ * entry, which the stores may change for all that the compiler knows. Returns
+ * whether no consumer sleeps and no poster waits. */
+static inline bool round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 				     const struct rt_route_entry *entry,
 				     struct rt_lane *lane, struct rt_side *side)
 {
@@ -483,18 +481,6 @@ static inline void round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 		rt_fence_light();
 	else
 		rt_fence_dekker();
-}
-
-/* Delivers a completion, and returns whether no consumer sleeps and no poster
- * waits. */
-static inline bool round_deliver_silent(struct rt_poller *poller,
-					struct rt_cq *cq,
-					const struct rt_route_entry *entry)
-{
-	struct rt_lane *lane = entry->lane;
-	struct rt_side *side = entry->side;
-
-	round_deliver_one(poller, cq, entry, lane, side);
 	return !rt_bell_is_due(lane->consumer) && !rt_side_is_due(side);
 }
 
@@ -566,10 +552,12 @@ __attribute__((noinline)) static int round_end_single(struct rt_poller *poller,
 	const struct rt_route_entry *entry = NULL;
 
 	if (n == 1)
-		entry = round_route_with_place(poller, cq, &poller->wcs[0]);
-	if (entry == NULL)
+		entry = round_usual_route(cq, &poller->wcs[0]);
+	if (entry == NULL || unlikely(poller->rt->cfg.timing != 0) ||
+	    !rt_lane_has_place_poller(entry->lane))
 		return round_deliver_all(poller, cq, n);
-	if (unlikely(!round_deliver_silent(poller, cq, entry)))
+	if (unlikely(!round_deliver_one(poller, cq, entry, entry->lane,
+					entry->side)))
 		return round_ring_one(poller, entry);
 	return round_is_quiet(poller) ? 1 : round_do_others(poller, 1);
 }
@@ -642,13 +630,23 @@ int rt_round_run(struct rt_poller *poller, int budget)
 		     : round_end_empty(poller);
 }
 
-/* ------------------------------------------- straight to the consumer --- */
-
-/* Dates items that go to the consumer now, which the lane never has. */
-static inline void round_date_straight(struct rt_lane *lane, uint32_t ms)
+void rt_round_take_over(struct rt_poller *poller)
 {
-	rt_lane_date_poller(lane, lane->tail_next - 1, ms);
+	int left = poller->left;
+
+	poller->left = 0;
+	if (left > 0) {
+		memmove(poller->wcs, &poller->wcs[poller->left_at],
+			(size_t)left * sizeof(poller->wcs[0]));
+		round_end_batches(
+			poller,
+			round_deliver_batch(poller, poller->cqs[0], left));
+	} else if (rt_deliver_is_due(poller)) {
+		rt_deliver_flush(poller);
+	}
 }
+
+/* ------------------------------------------- straight to the consumer --- */
 
 /* Hands a completion to the consumer, and returns whether no poster waits: with
  * the steps of round_deliver_one() but for the lane. */
@@ -665,7 +663,8 @@ static inline bool round_take_one(struct rt_poller *poller, struct rt_cq *cq,
 	rt_side_retire(side);
 	item = rt_round_item(entry, &poller->wcs[0]);
 	rt_lane_fill_slot(cmpl, &item);
-	round_date_straight(entry->lane, ms);
+	/* the lane never has the item */
+	rt_lane_date_poller(entry->lane, entry->lane->tail_next - 1, ms);
 	rt_side_publish(side, ms);
 	cq->taken++;
 	RT_STAT_ADD(poller, alone, 1);
@@ -688,24 +687,19 @@ __attribute__((noinline)) static int round_take_others(struct rt_poller *poller,
 	return 1;
 }
 
-/* Delivers a batch, and returns how many completions the consumer got. */
-static int round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
-			    struct rt_lane *lane,
-			    struct rpma_rt_completion *cmpl, int n)
+/* Delivers a batch, and hands completions to the consumer. */
+static void round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
+			     struct round_taker *taker, int n)
 {
-	struct round_taker taker = {.lane = lane, .to = cmpl};
-	int count;
+	struct rpma_rt_completion *first = taker->to;
 
 	/* as in round_deliver_batch() */
 	cq->taken += (uint64_t)n;
-	round_deliver_routes(poller, cq, n, &taker);
-	count = (int)(taker.to - cmpl);
-	round_date_straight(lane, rt_poller_tick(poller));
-	poller->written += (uint32_t)count;
+	round_deliver_routes(poller, cq, n, taker);
+	poller->written += (uint32_t)(taker->to - first);
 	RT_STAT_ADD(poller, full_polls, 1);
 	RT_STAT_ADD(poller, completions, n);
-	RT_STAT_ADD(poller, batches, count > 0);
-	return count;
+	RT_STAT_ADD(poller, batches, taker->to != first);
 }
 
 /* Ends a round whose poll for up to max completions gave n: hands completions
@@ -715,23 +709,25 @@ __attribute__((noinline)) static int
 round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 	       struct rpma_rt_completion *cmpl, int max, int n)
 {
+	struct round_taker taker = {lane, lane->tail_next, cmpl};
 	int room = max;
-	int count = 0;
 	int done = 0;
 	bool is_full;
 
 	do {
 		is_full = n == (room < RT_BATCH ? room : RT_BATCH);
 		done += n;
-		count += round_take_batch(poller, cq, lane, cmpl + count, n);
-		room = max - count;
+		round_take_batch(poller, cq, &taker, n);
+		room = max - (int)(taker.to - cmpl);
 		n = 0;
-		if (is_full && room > 0 && !lane->touched &&
+		if (is_full && room > 0 && lane->tail_next == taker.tail &&
 		    rt_round_has_single(poller))
 			n = round_poll_cq(poller, cq, room);
 	} while (n > 0);
+	/* the lane never has the items */
+	rt_lane_date_poller(lane, taker.tail - 1, rt_poller_tick(poller));
 	round_end_batches(poller, done);
-	return count;
+	return (int)(taker.to - cmpl);
 }
 
 /* Returns whether the completions of a round may go to the caller, who consumes
@@ -798,22 +794,4 @@ int rt_poller_take(struct rt_owned *owned, struct rt_lane *lane,
 	rt_self_set_poller(NULL);
 	rt_owner_go_out_owned(owned);
 	return count;
-}
-
-/* ------------------------------------------------------------- the rest --- */
-
-void rt_round_take_over(struct rt_poller *poller)
-{
-	int left = poller->left;
-
-	poller->left = 0;
-	if (left > 0) {
-		memmove(poller->wcs, &poller->wcs[poller->left_at],
-			(size_t)left * sizeof(poller->wcs[0]));
-		round_end_batches(
-			poller,
-			round_deliver_batch(poller, poller->cqs[0], left));
-	} else if (rt_deliver_is_due(poller)) {
-		rt_deliver_flush(poller);
-	}
 }

@@ -82,6 +82,9 @@ struct rpma_rt_queue {
 	alignas(RT_CACHE_LINE) uint32_t next_source;
 	/* the consumer took items, and has not looked at `spilled` since */
 	_Atomic bool owes_pollers;
+	/* the consumer has items of a straight take in hand, which go before
+	 * everything in the queue: functions of the round take nothing */
+	_Atomic bool in_hand;
 	/* messages stay in the queue until the consumer takes messages again */
 	_Atomic bool holds_messages;
 	/* messages that were copied and not yet shown to pushers, and their

@@ -380,6 +380,20 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	return count;
 }
 
+/* Returns whether the caller is a function of a round whose items go straight
+ * to the consumer: what is in the queue comes after these items. */
+static inline bool poll_is_in_hand(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: written by the consumer only, who calls the function */
+	return atomic_load_explicit(&queue->in_hand, memory_order_relaxed);
+}
+
+static inline void poll_set_in_hand(struct rpma_rt_queue *queue, bool in_hand)
+{
+	/* relaxed: as above */
+	atomic_store_explicit(&queue->in_hand, in_hand, memory_order_relaxed);
+}
+
 /* Polls inside the queue. Not inlined, so that an idle poll saves no registers
  * for this function. */
 __attribute__((noinline)) static int
@@ -390,6 +404,8 @@ poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	uint32_t count = 0;
 	int ret = 0;
 
+	if (unlikely(poll_is_in_hand(queue)))
+		return 0;
 	if (queue->params.shared)
 		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
 	else
@@ -513,12 +529,12 @@ static inline int poll_own(struct rpma_rt_queue *queue,
 }
 
 /* Returns whether everything to take is in the queue's only lane, and the
- * caller filled that lane. */
+ * caller filled that lane, in an earlier round. */
 static inline bool poll_is_own(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: if the queue is not finished, no words of the pollers are
 	 * touched */
-	return rt_lane_is_own(queue->lanes[0]) &&
+	return rt_lane_is_own(queue->lanes[0]) && !poll_is_in_hand(queue) &&
 	       rt_mpsc_is_empty_owner(&queue->messages) &&
 	       !atomic_load_explicit(&queue->finished, memory_order_relaxed);
 }
@@ -637,9 +653,9 @@ static bool poll_has_manual(const struct rpma_rt_queue *queue)
 }
 
 /* Waits in any way; checks the arguments. */
-__attribute__((noinline)) static int
-poll_wait(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl, int max,
-	  int timeout_ms)
+__attribute__((noinline)) static int poll_wait(struct rpma_rt_queue *queue,
+					       struct rpma_rt_completion *cmpl,
+					       int max, int timeout_ms)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
@@ -683,11 +699,13 @@ static inline int poll_take_straight(struct rpma_rt_queue *queue,
 
 	/* another thread that consumes is refused, or the caller is: not here */
 	if (!rt_owner_is_only(filler) ||
-	    unlikely(rt_keep_is_taken(&queue->alone) ||
+	    unlikely(!rt_keep_is_free(&queue->alone) ||
 		     !rt_mpsc_is_empty_owner(&queue->messages) ||
 		     rt_queue_has_tokens(queue)))
 		return -1;
+	poll_set_in_hand(queue, true);
 	count = filler->take(filler, queue->lanes[0], cmpl, max);
+	poll_set_in_hand(queue, false);
 	if (likely(count > 0))
 		poll_count_straight(queue, (uint32_t)count);
 	return count;

@@ -189,8 +189,8 @@ void rt_queue_free_idle(struct rpma_rt *rt)
 
 /* Finds out which poller may hand completions to the consumer without a lane:
  * of the queue's only lane, in manual mode. Called before the lane is shown. */
-static void queue_set_filler_locked(struct rpma_rt_queue *queue,
-				    uint32_t lanes, int poller)
+static void queue_set_filler_locked(struct rpma_rt_queue *queue, uint32_t lanes,
+				    int poller)
 {
 	struct rt_owned *filler = NULL;
 

@@ -99,11 +99,11 @@ struct lb_link {
 	unsigned index;	    /* in nic->links; constant */
 	unsigned number;    /* constant while there is a reference */
 	uint64_t cookie;
-	pid_t pid;		 /* from the kernel; 0: of another namespace */
-	bool is_reported;	 /* report.c */
+	pid_t pid;	  /* from the kernel; 0: of another namespace */
+	bool is_reported; /* report.c */
 	/* the program named the process; others were only found by meet.c */
 	_Atomic bool is_named;
-	struct lb_segment *mine; /* NULL: not up */
+	struct lb_segment *mine;	 /* NULL: not up */
 	const struct lb_segment *theirs; /* the same */
 	struct lb_watch socket;
 	struct lb_watch pidfd;
