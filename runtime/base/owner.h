@@ -134,7 +134,6 @@ struct rt_owner {
 	char name[RT_THREAD_NAME];
 };
 
-struct rt_lane;
 struct rpma_rt_completion;
 
 /* the part of a poller that names the owner; embedded in the poller */
@@ -143,9 +142,9 @@ struct rt_owned {
 	void (*run)(struct rt_owned *owned); /* a round, for a wait */
 	/* a round for the owner, who consumes from the empty lane: stores up to
 	 * max usual completions for the lane, and returns their number. Less
-	 * than 0: no round was run, because the round is an unusual one. Used
-	 * for pollers of manual mode */
-	int (*take)(struct rt_owned *owned, struct rt_lane *lane,
+	 * than 0: no round was run, because the round is an unusual one. Of
+	 * pollers of manual mode */
+	int (*take)(struct rt_owned *owned, void *lane,
 		    struct rpma_rt_completion *cmpl, int max);
 	struct rt_inbox *inbox;
 	int index;

@@ -304,7 +304,7 @@ static inline void rt_poller_leave_own(struct rt_poller *poller)
 }
 
 /* rt_owned.take of every poller. */
-int rt_poller_take(struct rt_owned *owned, struct rt_lane *lane,
+int rt_poller_take(struct rt_owned *owned, void *lane,
 		   struct rpma_rt_completion *cmpl, int max);
 
 /* Runs fn(arg) on the poller, waits, and returns the result. Not on a poller.

@@ -773,7 +773,7 @@ static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
 	return 1;
 }
 
-int rt_poller_take(struct rt_owned *owned, struct rt_lane *lane,
+int rt_poller_take(struct rt_owned *owned, void *lane,
 		   struct rpma_rt_completion *cmpl, int max)
 {
 	struct rt_poller *poller =
@@ -782,11 +782,11 @@ int rt_poller_take(struct rt_owned *owned, struct rt_lane *lane,
 	uint64_t runner = poller->runner;
 	int count = -1;
 
-	/* an owner that is inside already is in a function that a round calls */
+	/* an owner that is inside already is in a function of a round */
 	if (unlikely(rt_self_is_poller() || !rt_owner_go_in_owned(owned)))
 		return -1;
 	rt_self_set_poller(poller);
-	/* rings are not left out: the caller may sleep next, on another queue */
+	/* rings are not left out: the caller may sleep on another queue */
 	poller->runner = 0;
 	if (likely(round_may_take(poller, lane)))
 		count = round_take(poller, lane, cmpl, max);

@@ -697,7 +697,7 @@ static inline int poll_take_straight(struct rpma_rt_queue *queue,
 		atomic_load_explicit(&queue->filler, memory_order_relaxed);
 	int count;
 
-	/* another thread that consumes is refused, or the caller is: not here */
+	/* beside another consumer the call is refused, but not here */
 	if (!rt_owner_is_only(filler) ||
 	    unlikely(!rt_keep_is_free(&queue->alone) ||
 		     !rt_mpsc_is_empty_owner(&queue->messages) ||

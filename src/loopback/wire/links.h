@@ -13,7 +13,8 @@
 
 /*
  * The link to a process that has this number, with a reference; one in
- * contact if there was none. is_named: the program named the process. NULL: no memory, or too many are dead and in use.
+ * contact if there was none. is_named: the program named the process. NULL: no
+ * memory, or too many are dead and in use.
  */
 struct lb_link *lb_links_find(struct lb_nic *nic, unsigned number,
 			      bool is_named);
