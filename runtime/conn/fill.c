@@ -54,20 +54,23 @@ static struct rt_gate *fill_gate_of(struct rpma_rt_conn *conn)
 	return &conn->gate[RPMA_RT_RECV_SIDE];
 }
 
-/* Posts n receives with a single doorbell. Returns false if the device refused
+/* Posts n receives with a single doorbell, into slots that were taken from the
+ * list, with leases that begin here. Returns false if the device refused
  * a receive: the slots of refused receives come back at the connection's
  * end. */
-static bool fill_post(struct rpma_rt_conn *conn, const uint64_t *cookies,
+static bool fill_post(struct rpma_rt_conn *conn, const uint64_t *numbers,
 		      uint32_t n)
 {
 	uint32_t tick = rt_poller_date(conn->poller);
 	struct rt_ledger *ledger = &fill_gate_of(conn)->ledger;
-	uint32_t route = conn->own[RPMA_RT_RECV_SIDE].number;
 	const struct rpma_rt_pool *pool = conn->from.fed->pool;
+	const uint64_t of_pool = rt_wr_id(conn->own[RPMA_RT_RECV_SIDE].number,
+					  rt_pool_cookie(pool, 0, 0));
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
 	struct rpma_recv_wr chain[RT_FEED_CHUNK + 1];
 	/* read once: the stores below may not change these words */
 	const uint64_t stride = pool->stride;
+	_Atomic uint64_t *const leases = pool->leases;
 	struct ibv_sge first;
 	uint64_t wr_id;
 	uint32_t taken;
@@ -75,19 +78,19 @@ static bool fill_post(struct rpma_rt_conn *conn, const uint64_t *cookies,
 
 	rt_wr_fill_piece(pool->mr, 0, pool->slot_size, &first);
 	for (i = 0; i < n; i++) {
-		wr_id = rt_wr_id(route, cookies[i]);
+		wr_id = rt_pool_begin_lease(leases, of_pool, numbers[i]);
 		chain[i].wr.wr_id = wr_id;
 		chain[i].wr.next = &chain[i + 1].wr;
 		chain[i].wr.sg_list = &chain[i].sge;
 		chain[i].wr.num_sge = 1;
-		chain[i].sge.addr =
-			first.addr + rt_pool_at(cookies[i]) * stride;
+		chain[i].sge.addr = first.addr + (numbers[i] - 1) * stride;
 		chain[i].sge.length = first.length;
 		chain[i].sge.lkey = first.lkey;
-		rt_hold_append(&pen, wr_id, IBV_WC_RECV, tick);
+		/* each receive has a completion */
+		rt_ledger_append_signaled(&pen, wr_id, IBV_WC_RECV, tick);
 	}
 	chain[n - 1].wr.next = NULL;
-	rt_hold_end_row(conn, RPMA_RT_RECV_SIDE, &pen);
+	rt_ledger_end_signaled(&pen);
 	taken = (uint32_t)rt_hold_give_linked_recvs(conn, chain, (int)n);
 	if (taken == n)
 		return true;
@@ -114,16 +117,18 @@ static uint32_t fill_room_of(struct rpma_rt_conn *conn)
  * post. */
 static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 {
-	uint64_t cookies[RT_FEED_CHUNK];
+	struct rpma_rt_pool *pool = conn->from.fed->pool;
+	uint64_t numbers[RT_FEED_CHUNK];
 	uint32_t room;
 	uint32_t n;
 
 	while ((room = fill_room_of(conn)) > 0) {
-		n = rt_pool_take(conn->from.fed->pool, cookies,
-				 room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK);
+		n = rt_pool_list_take(
+			&pool->head, pool->next, numbers,
+			room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK, 0);
 		if (n == 0)
 			return FILL_EMPTY;
-		if (!fill_post(conn, cookies, n))
+		if (!fill_post(conn, numbers, n))
 			return FILL_REFUSED;
 	}
 	return FILL_DONE;

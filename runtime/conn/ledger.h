@@ -157,20 +157,21 @@ static inline void rt_ledger_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 		pen->has_group = true;
 	}
 }
-/* Appends a signaled entry to a ledger whose entries are all signaled.
- * REQUIRES: room */
-static inline void rt_ledger_append_signaled(struct rt_ledger *ledger,
+
+/* Appends a signaled entry by a pen that appends no other entries. REQUIRES:
+ * room, and the newest entry is signaled. rt_ledger_end_signaled() ends the
+ * row. */
+static inline void rt_ledger_append_signaled(struct rt_ledger_pen *pen,
 					     uint64_t wr_id, uint8_t opcode,
 					     uint32_t tick)
 {
-	assert(ledger->tail - ledger->head < ledger->depth);
-	assert(!ledger->in_group);
-	ledger->entries[ledger->tail++ & ledger->mask] =
-		(struct rt_ledger_entry){.wr_id = wr_id,
-					 .opcode = opcode,
-					 .signaled = true,
-					 .retires = 1,
-					 .tick = tick};
+	assert(!pen->in_group);
+	pen->in_group = false; /* known to the compiler */
+	rt_ledger_append(pen, wr_id, opcode, true, tick);
+}
+static inline void rt_ledger_end_signaled(const struct rt_ledger_pen *pen)
+{
+	pen->ledger->tail = pen->tail;
 }
 
 /* Marks the newest entry as a part of a link; link: bits of enum

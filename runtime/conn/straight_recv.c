@@ -81,15 +81,16 @@ straight_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
 STRAIGHT void straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs,
 				  int count, void *recvs)
 {
-	struct rt_ledger *ledger = &conn->gate[RPMA_RT_RECV_SIDE].ledger;
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
 	const struct rpma_recv_wr *chain = recvs;
 	int i;
 
 	(void)wrs;
 	for (i = 0; i < count; i++)
-		rt_ledger_append_signaled(ledger, chain[i].wr.wr_id,
-					  IBV_WC_RECV, tick);
+		rt_ledger_append_signaled(&pen, chain[i].wr.wr_id, IBV_WC_RECV,
+					  tick);
+	rt_ledger_end_signaled(&pen);
 }
 
 STRAIGHT int straight_give_recvs(struct rpma_rt_conn *conn, void *recvs,

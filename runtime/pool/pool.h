@@ -11,6 +11,7 @@
 #ifndef RT_POOL_POOL_H
 #define RT_POOL_POOL_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -61,13 +62,13 @@ rt_pool_list_take(_Atomic uint64_t *list, const _Atomic uint32_t *next,
 		  uint64_t *numbers, uint32_t max, uint64_t barred)
 {
 	uint64_t head;
-	uint32_t number;
+	size_t number; /* as wide as an address: no conversion in the walk */
 	uint32_t count;
 
 	/* acquire [POOL-1]: pairs with the exchange in rt_pool_list_push() */
 	head = atomic_load_explicit(list, memory_order_acquire);
 	do {
-		number = (uint32_t)(head & RT_POOL_FIRST_MASK);
+		number = head & RT_POOL_FIRST_MASK;
 		if (number == 0 || unlikely(head & barred))
 			return 0;
 		count = 0;
@@ -236,6 +237,34 @@ static inline bool rt_pool_is_empty(struct rpma_rt_pool *pool)
 	 * rt_pool_list_push() */
 	return (atomic_load_explicit(&pool->head, memory_order_seq_cst) &
 		RT_POOL_FIRST_MASK) == 0;
+}
+
+/* Returns the word of a slot that only the program holds. */
+static inline uint64_t rt_pool_word_of(uint32_t generation)
+{
+	return (uint64_t)generation << RT_POOL_LEASE_SHIFT | RT_POOL_PROGRAM;
+}
+
+/* Begins a lease with the next generation, and returns the cookie. The slot is
+ * out of the list, so only the caller uses the slot. of_pool: the cookie of
+ * slot 0, generation 0, or a word that has further bits. number: from
+ * rt_pool_list_take() */
+static inline uint64_t rt_pool_begin_lease(_Atomic uint64_t *leases,
+					   uint64_t of_pool, uint64_t number)
+{
+	const uint64_t at = number - 1;
+	/* relaxed: [POOL-1] ordered the former generation */
+	const uint64_t word =
+		atomic_load_explicit(&leases[at], memory_order_relaxed) +
+		rt_pool_word_of(1);
+
+	assert(word == rt_pool_word_of(
+			       (uint32_t)(word >> RT_POOL_LEASE_SHIFT)) &&
+	       (word >> RT_POOL_LEASE_SHIFT & 1));
+	/* relaxed: the hand-over of the lease orders this generation */
+	atomic_store_explicit(&leases[at], word, memory_order_relaxed);
+	return of_pool + (at << RT_POOL_GEN_BITS) +
+	       (word >> RT_POOL_LEASE_SHIFT);
 }
 
 /* Takes up to max slots for receives, which are out from here on, and stores

@@ -35,12 +35,6 @@ static uint32_t pool_generation_at(const _Atomic uint64_t *lease)
 			  RT_POOL_LEASE_SHIFT);
 }
 
-/* Returns the word of a slot that only the program holds. */
-static uint64_t pool_word_of(uint32_t generation)
-{
-	return (uint64_t)generation << RT_POOL_LEASE_SHIFT | RT_POOL_PROGRAM;
-}
-
 static bool pool_is_of(uint64_t word, uint32_t generation)
 {
 	return word >> RT_POOL_LEASE_SHIFT == generation;
@@ -58,23 +52,14 @@ static uint64_t pool_free_word(uint32_t generation)
 	       << RT_POOL_LEASE_SHIFT;
 }
 
-/* --------------------------------------------------------------- taking --- */
-
-/* Begins a lease with the next generation. The slot is out of the list, so only
- * the caller uses the slot. */
-static inline uint64_t pool_begin_lease(_Atomic uint64_t *leases,
-					uint64_t of_pool, uint32_t at)
+/* Returns pool_free_word() of a slot that only the program holds. */
+static uint64_t pool_freed_word(uint64_t word)
 {
-	_Atomic uint64_t *lease = &leases[at];
-	uint32_t generation = pool_generation_at(lease) + 1;
-
-	assert(generation & 1);
-	/* relaxed, as in pool_generation_at(): [POOL-1] ordered the former
-	 * generation, and the hand-over of the lease orders this generation */
-	atomic_store_explicit(lease, pool_word_of(generation),
-			      memory_order_relaxed);
-	return of_pool | (uint64_t)at << RT_POOL_GEN_BITS | generation;
+	return (word + (UINT64_C(1) << RT_POOL_LEASE_SHIFT)) &
+	       (uint64_t)RT_POOL_GEN_MASK << RT_POOL_LEASE_SHIFT;
 }
+
+/* --------------------------------------------------------------- taking --- */
 
 static inline __attribute__((always_inline)) uint32_t
 take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list, uint64_t *cookies,
@@ -88,8 +73,7 @@ take_from(struct rpma_rt_pool *pool, _Atomic uint64_t *list, uint64_t *cookies,
 	uint32_t i;
 
 	for (i = 0; i < count; i++)
-		cookies[i] = pool_begin_lease(leases, of_pool,
-					      (uint32_t)cookies[i] - 1);
+		cookies[i] = rt_pool_begin_lease(leases, of_pool, cookies[i]);
 	return count;
 }
 
@@ -474,7 +458,7 @@ bool rt_pool_is_held(const struct rpma_rt_lease *lease)
 bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
 {
 	const uint64_t change = keeps ? 1 : 1 - RT_POOL_PROGRAM;
-	uint64_t word = pool_word_of(lease->generation);
+	uint64_t word = rt_pool_word_of(lease->generation);
 
 	/* relaxed on failure: the word is checked again. release [POOL-3]: a
 	 * caller that gives the lease away has finished its accesses to the
@@ -565,43 +549,54 @@ static inline void pool_end_group(struct given_back *group)
 	group->first = 0;
 }
 
-/* Ends the program's hold on a lease that no other thread uses; the slot joins
- * the group. Returns false if the group is of another list, others hold the
- * slot, or the program does not. */
-static inline bool pool_join_group(struct given_back *group,
-				   const struct rpma_rt_lease *lease)
+/* Ends the program's hold on leases that no other thread uses; the slots join
+ * the group. Returns the number of leases in front of the first lease whose
+ * slot is in another list, has other holders, or is not held by the program. */
+__attribute__((noinline)) static uint32_t
+pool_join_group(struct given_back *group,
+		const struct rpma_rt_lease *const *leases, uint32_t count)
 {
-	struct rpma_rt_pool *pool = group->pool;
-	_Atomic uint64_t *word;
+	struct rpma_rt_pool *const pool = group->pool;
+	const uint32_t begin = group->begin;
+	const uint32_t size = group->size;
+	uint32_t first = group->first;
+	/* read once: the stores below may not change these words */
+	_Atomic uint64_t *const words = pool->leases;
+	_Atomic uint32_t *const next = pool->next;
+	const struct rpma_rt_lease *lease;
+	uint64_t word;
+	const struct rpma_rt_lease *const *at;
+	size_t slot;
 
-	/* without a list, size is 0 */
-	if (unlikely(lease == NULL || lease->pool != pool ||
-		     lease->slot - group->begin >= group->size))
-		return false;
-	word = &pool->leases[lease->slot];
-	/* acquire [POOL-3]: as in let_go(). Only the program holds the slot, so
-	 * no other thread changes the word */
-	if (unlikely(atomic_load_explicit(word, memory_order_acquire) !=
-		     pool_word_of(lease->generation)))
-		return false;
-	/* relaxed, both: published by the push [POOL-1] */
-	atomic_store_explicit(word, pool_free_word(lease->generation),
-			      memory_order_relaxed);
-	atomic_store_explicit(&pool->next[lease->slot], group->first,
-			      memory_order_relaxed);
-	group->first = lease->slot + 1;
-	return true;
+	for (at = leases; at != leases + count; at++) {
+		lease = *at;
+		if (unlikely(lease == NULL || lease->pool != pool))
+			break;
+		slot = lease->slot;
+		if (unlikely((uint32_t)slot - begin >= size))
+			break;
+		/* acquire [POOL-3]: as in let_go(). Only the program holds the
+		 * slot, so no other thread changes the word */
+		word = atomic_load_explicit(&words[slot], memory_order_acquire);
+		if (unlikely(word != rt_pool_word_of(lease->generation)))
+			break;
+		/* relaxed, both: published by the push [POOL-1] */
+		atomic_store_explicit(&words[slot], pool_freed_word(word),
+				      memory_order_relaxed);
+		atomic_store_explicit(&next[slot], first, memory_order_relaxed);
+		first = (uint32_t)slot + 1;
+	}
+	group->first = first;
+	return (uint32_t)(at - leases);
 }
 
-/* Ends the group, and begins the group of a lease. Returns false if the lease
- * cannot be looked at. */
+/* Begins the group of a lease. Returns false if the lease cannot be looked
+ * at. */
 static bool pool_begin_group(struct given_back *group,
 			     const struct rpma_rt_lease *lease)
 {
 	struct rpma_rt_pool *pool;
 
-	pool_end_group(group);
-	*group = (struct given_back){0};
 	if (lease == NULL || lease->pool == NULL ||
 	    rt_context_check(lease->pool->rt))
 		return false;
@@ -615,6 +610,7 @@ static bool pool_begin_group(struct given_back *group,
 		group->begin = 0;
 		group->size = pool->receives;
 	}
+	group->first = 0;
 	return true;
 }
 
@@ -624,22 +620,24 @@ int rpma_rt_leases_release(const struct rpma_rt_lease *const *leases,
 	struct given_back group = {0};
 	int ret = 0;
 	int error;
-	uint32_t i;
+	uint32_t joined;
+	uint32_t i = 0;
 
 	if (unlikely(leases == NULL && count > 0))
 		return RT_REFUSE_NULL(leases);
-	for (i = 0; i < count; i++) {
-		if (likely(pool_join_group(&group, leases[i])) ||
-		    (pool_begin_group(&group, leases[i]) &&
-		     pool_join_group(&group, leases[i])))
+	while (i < count) {
+		joined =
+			pool_begin_group(&group, leases[i])
+				? pool_join_group(&group, &leases[i], count - i)
+				: 0;
+		pool_end_group(&group);
+		i += joined;
+		if (likely(joined > 0))
 			continue;
 		/* held by others, too, or refused */
-		pool_end_group(&group);
-		group = (struct given_back){0};
-		error = rpma_rt_lease_release(leases[i]);
+		error = rpma_rt_lease_release(leases[i++]);
 		ret = error ? error : ret;
 	}
-	pool_end_group(&group);
 	return ret;
 }
 
