@@ -164,13 +164,11 @@ struct conn_core final : counted<conn_core>, member {
 		uint32_t count = 0;
 		uint16_t generation = 0;
 	};
-	/* A given send, beside the lease. */
+	/* A chain of given sends, at the place of the first send. */
 	struct sent {
-		uint32_t flags;
-		/* length of a chain, in its first send; 0: no end yet */
+		/* length of the chain; 0: no end yet */
 		uint32_t count : 31;
-		/* of the first: some leases are not of the stock's pool, or are
-		 * shared */
+		/* some leases are not of the stock's pool, or are shared */
 		uint32_t is_mixed : 1;
 	};
 	static constexpr uint32_t CHAIN = loop_core::CHAIN;
@@ -199,8 +197,10 @@ struct conn_core final : counted<conn_core>, member {
 	std::unique_ptr<slot[]> slots;
 	uint32_t slot_count = 0;
 	uint32_t free_first = 0;
-	/* Given sends, numbered: a ring, in which chains follow each other. */
-	std::unique_ptr<rpma_rt_lease *[]> given; /* nullptr: a chain's end */
+	/* Given sends, numbered: a ring, in which chains follow each other. A
+	 * send with flags has the flags in the low bits of the pointer, until
+	 * the send is posted; see lease_at(). nullptr: the end of a chain */
+	std::unique_ptr<rpma_rt_lease *[]> given;
 	std::unique_ptr<sent[]> sends;
 	uint32_t mask = 0;	  /* of the index of a number */
 	uint32_t given_back = 0;  /* the first that did not go back */
@@ -215,6 +215,8 @@ struct conn_core final : counted<conn_core>, member {
 	condition now;
 	bool has_messages = false; /* a loop may wait for messages */
 	bool chain_mixed = false;  /* becomes sent.is_mixed */
+	/* some sends that are not posted have flags, or end the chain */
+	bool chain_special = false;
 	link line; /* operations that wait until they can be posted */
 	link readers;
 	message_list unread;
@@ -419,13 +421,40 @@ struct conn_core final : counted<conn_core>, member {
 				       condition{.is = ESTABLISHED}) &&
 		       given_end != given_limit;
 	}
+	/* a slot is in a line of the cache, so the low bits are free */
+	static constexpr uintptr_t FLAG_BITS = alignof(slot_of_pool) - 1;
+	static constexpr int FLAG_SHIFT = 24;
+	static_assert((uint32_t(RPMA_RT_F_FENCE | RPMA_RT_F_SOLICITED) &
+		       ~(FLAG_BITS << FLAG_SHIFT)) == 0);
+
+	RPMA_RT_HOT static rpma_rt_lease *with_flags(rpma_rt_lease *buffer,
+						     uint32_t flags) noexcept
+	{
+		return reinterpret_cast<rpma_rt_lease *>(
+			reinterpret_cast<uintptr_t>(buffer) |
+			flags >> FLAG_SHIFT);
+	}
+	/* the flag of the end of a chain, without a lease */
+	static constexpr uint32_t END = 1u << 25;
+
+	static uint32_t flags_of(const rpma_rt_lease *given) noexcept
+	{
+		return uint32_t(reinterpret_cast<uintptr_t>(given) & FLAG_BITS)
+		       << FLAG_SHIFT;
+	}
+	/* Returns the lease of a given send, without the flags. */
+	rpma_rt_lease *lease_at(uint32_t number) const noexcept
+	{
+		return reinterpret_cast<rpma_rt_lease *>(
+			reinterpret_cast<uintptr_t>(given[number & mask]) &
+			~FLAG_BITS);
+	}
 	/* Takes the lease, but for nullptr: the write that ends a chain. */
 	RPMA_RT_HOT void chain(rpma_rt_lease *buffer, uint32_t flags) noexcept
 	{
 		const uint32_t number = given_end++;
 
-		given[number & mask] = buffer;
-		sends[number & mask].flags = flags;
+		given[number & mask] = with_flags(buffer, flags);
 		if (number == chain_turn) [[unlikely]]
 			on_turn_of(number);
 	}
@@ -499,19 +528,61 @@ struct conn_core final : counted<conn_core>, member {
 	}
 	pool_core &chain_pool() noexcept
 	{
-		return slot_of_pool::of(given[chain_first & mask])->pool();
+		return slot_of_pool::of(lease_at(chain_first))->pool();
 	}
-	/* Writes the fields in which sends differ. */
+	/* Copies fields that lie in a row, from one record to another. */
+	RPMA_RT_HOT static void copy(void *to, size_t at, const void *from,
+				     size_t offset, size_t size) noexcept
+	{
+		std::memcpy(static_cast<char *>(to) + at,
+			    static_cast<const char *>(from) + offset, size);
+	}
+	/* Writes the fields in which sends differ; begin: the fields in front
+	 * of the route. */
 	RPMA_RT_HOT static void prepare(const rpma_rt_lease &buffer,
-					uint32_t flags, uint64_t context,
+					const rpma_rt_wr &begin,
 					rpma_rt_wr &wr) noexcept
 	{
-		wr.op = RPMA_RT_OP_SEND;
-		wr.flags = flags | RPMA_F_COMPLETION_ON_ERROR;
-		wr.context = context;
-		wr.local = buffer.mr;
-		wr.local_offset = buffer.offset;
+		constexpr size_t where =
+			offsetof(rpma_rt_wr, len) - offsetof(rpma_rt_wr, local);
+
+		static_assert(where == offsetof(rpma_rt_lease, len) -
+					       offsetof(rpma_rt_lease, mr));
+		copy(&wr, 0, &begin, 0, offsetof(rpma_rt_wr, route));
+		copy(&wr, offsetof(rpma_rt_wr, local), &buffer,
+		     offsetof(rpma_rt_lease, mr), where);
 		wr.len = buffer.len;
+	}
+	/* Prepares a send with flags, or the end of a chain. Returns whether
+	 * the chain ends here. */
+	RPMA_RT_COLD bool prepare_special(uint32_t number, rpma_rt_wr begin,
+					  rpma_rt_wr &wr) noexcept
+	{
+		const uint32_t flags = flags_of(given[number & mask]);
+
+		chain_special = true;
+		if (flags == END) {
+			rpma_rt_prep_write(&wr, nullptr, 0, nullptr, 0, 0,
+					   begin.flags, begin.context);
+			return true;
+		}
+		begin.flags |= flags;
+		prepare(*lease_at(number), begin, wr);
+		return note_lease(number);
+	}
+	/* Notes a lease that is shared, or is not of the stock's pool. Returns
+	 * whether the chain ends here, because the lease is not of the pool of
+	 * the first. */
+	RPMA_RT_COLD bool note_lease(uint32_t number) noexcept
+	{
+		const auto *buffer = lease_at(number);
+
+		/* relaxed: while a slot has a single lease, no other thread
+		 * makes a second */
+		chain_mixed |= buffer->pool != stock.pool() ||
+			       slot_of_pool::of(buffer)->others.load(
+				       std::memory_order_relaxed) != 0;
+		return buffer->pool != lease_at(chain_first)->pool;
 	}
 	/* Prepares the new sends. Returns whether the chain ends here: by a
 	 * write, or because a lease is of another pool than the first. */
@@ -519,41 +590,38 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		rpma_rt_wr *wr = loop->sends;
 		rpma_rt_lease *const *const leases = given.get();
-		const sent *const all = sends.get();
-		const rpma_rt_pool *const pool =
-			leases[chain_first & mask]->pool;
-		const uint64_t context = GIVEN | chain_first;
+		const rpma_rt_pool *const pool = stock.pool();
 		const uint32_t end = given_end;
 		const uint32_t of = mask;
+		rpma_rt_wr begin{};
 		bool is_last = false;
-		bool is_other = false;
-		uint32_t others = pool != stock.pool();
 
+		begin.op = RPMA_RT_OP_SEND;
+		begin.flags = RPMA_F_COMPLETION_ON_ERROR;
+		begin.context = GIVEN | chain_first;
 		for (uint32_t i = end - left; i != end; i++, wr++) {
 			const auto *buffer = leases[i & of];
 
-			if (!buffer) [[unlikely]] {
-				rpma_rt_prep_write(
-					wr, nullptr, 0, nullptr, 0, 0,
-					RPMA_F_COMPLETION_ON_ERROR, context);
-				is_last = true;
+			if (flags_of(buffer) != 0) [[unlikely]] {
+				is_last |= prepare_special(i, begin, *wr);
 				continue;
 			}
-			prepare(*buffer, all[i & of].flags, context, *wr);
-			is_other |= buffer->pool != pool;
-			/* relaxed: while a slot has a single lease, no other
-			 * thread makes a second */
-			others |= slot_of_pool::of(buffer)->others.load(
-				std::memory_order_relaxed);
+			prepare(*buffer, begin, *wr);
+			/* relaxed: see note_lease() */
+			if (buffer->pool != pool ||
+			    slot_of_pool::of(buffer)->others.load(
+				    std::memory_order_relaxed) != 0)
+				[[unlikely]]
+				is_last |= note_lease(i);
 		}
-		chain_mixed |= others != 0 || is_other;
-		return is_last || is_other;
+		return is_last;
 	}
 	bool post_new() noexcept
 	{
 		rpma_rt_wr *const wrs = loop->sends;
 		const int left = static_cast<int>(given_end - chain_next);
 		const bool is_over = prepare_new(uint32_t(left)) || !may_stay();
+		const uint32_t posted = chain_next;
 		int taken;
 
 		sends[chain_first & mask].count = 0;
@@ -562,17 +630,27 @@ struct conn_core final : counted<conn_core>, member {
 				~uint32_t(RPMA_F_COMPLETION_ON_ERROR);
 		in_chained.unlink();
 		taken = rpma_rt_post_send(raw, wrs, left);
+		chain_next += uint32_t(std::max(taken, 0));
+		if (chain_special) [[unlikely]]
+			forget_flags(posted);
 		if (taken < left) {
 			now.is_refused = true;
-			chain_next += uint32_t(std::max(taken, 0));
 			return false;
 		}
-		chain_next = chain_turn = given_end;
+		chain_turn = given_end;
 		if (is_over)
 			over();
 		else
 			loop->unended.push_back(in_chained);
 		return true;
+	}
+	/* Clears the flags of the sends from `first` to before chain_next: the
+	 * sends are posted. */
+	RPMA_RT_COLD void forget_flags(uint32_t first) noexcept
+	{
+		for (uint32_t i = first; i != chain_next; i++)
+			given[i & mask] = lease_at(i);
+		chain_special = chain_next != given_end;
 	}
 	/* The chain is posted, with a completion. */
 	void over() noexcept
@@ -594,7 +672,7 @@ struct conn_core final : counted<conn_core>, member {
 				loop->unended.push_back(in_chained);
 			return;
 		}
-		chain(nullptr, 0);
+		chain(nullptr, END);
 		(void)post_chain();
 	}
 	/* A chain is complete, or a send of the chain has failed. */
@@ -640,7 +718,7 @@ struct conn_core final : counted<conn_core>, member {
 	void drop_given(uint32_t first, uint32_t count) noexcept
 	{
 		for (; count > 0; count--) {
-			if (auto *buffer = given[first++ & mask])
+			if (auto *buffer = lease_at(first++))
 				drop(*slot_of_pool::of(buffer));
 		}
 	}
@@ -744,13 +822,20 @@ struct conn_core final : counted<conn_core>, member {
 
 	/* ----------------------------------------------------- messages --- */
 
-	inline void
-	on_message(const rpma_rt_completion &item) noexcept override;
-	RPMA_RT_HOT inline void give_to_reader(slot_of_pool *message) noexcept;
-	__attribute__((noinline)) void keep(slot_of_pool *message) noexcept
+	inline const rpma_rt_completion *
+	on_messages(const rpma_rt_completion *item,
+		    const rpma_rt_completion *end) noexcept override;
+	/* Gives a message to the first reader, or to the list. */
+	void give(slot_of_pool *message) noexcept
 	{
-		unread.push_back(*from.pool, *message);
+		if (loop->goes_on_at_once())
+			give_to_reader(message);
+		else
+			give_to_reader_later(message);
 	}
+	RPMA_RT_HOT inline void give_to_reader(slot_of_pool *message) noexcept;
+	__attribute__((cold)) inline void
+	give_to_reader_later(slot_of_pool *message) noexcept;
 	inline void give_back(slot_of_pool &message) noexcept;
 
 	/* ------------------------------------------------------- events --- */
@@ -785,7 +870,7 @@ struct conn_core final : counted<conn_core>, member {
 	void on_item(const rpma_rt_completion &item) noexcept override
 	{
 		if (item.flags & RPMA_RT_C_LEASE) {
-			give_to_reader(access::slot_of(*from.pool, item));
+			give(access::slot_of(*from.pool, item));
 		} else if (item.kind == RPMA_RT_COMPLETION) {
 			on_completion(item);
 		} else if (item.kind == RPMA_RT_EVENT) {
@@ -1018,35 +1103,27 @@ private:
 	slot_of_pool *message_ = nullptr;
 };
 
-/* A send for the chain: complete once the chain has the send. */
-class giving : public awaitable<giving, op>
+/* A send that the chain did not take at once. */
+class giving_later : public awaitable<giving_later, op>
 {
 public:
-	RPMA_RT_HOT giving(const ref<conn_core> &conn, lease &&buffer,
-			   uint32_t flags) noexcept
+	/* Keeps what start() needs; without a loop posts the send. */
+	RPMA_RT_COLD giving_later(const ref<conn_core> &conn, lease &&buffer,
+				  uint32_t flags) noexcept
+	    : awaitable(conn), buffer_(std::move(buffer))
 	{
-		if (buffer && conn->may_chain_at_once() &&
-		    (flags & ~FLAGS) == 0) [[likely]]
-			conn->chain(&access::take_slot(buffer)->raw, flags);
-		else
-			begin(conn, std::move(buffer), flags);
-	}
-	giving(giving &&other) noexcept : awaitable(std::move(other))
-	{
-		if (!conn_)
+		slot_ = flags;
+		if (!conn->alone)
 			return;
-		std::construct_at(&buffer_, std::move(other.buffer_));
-		std::destroy_at(&other.buffer_);
+		state_ = COMPLETE;
+		why_ = conn->hand(buffer_, flags);
+		if (!why_) /* the send keeps the slot */
+			buffer_.give_back();
 	}
-	RPMA_RT_HOT ~giving()
-	{
-		if (conn_) [[unlikely]]
-			std::destroy_at(&buffer_);
-	}
-	RPMA_RT_HOT bool await_ready() const noexcept { return !conn_; }
+	giving_later(giving_later &&) noexcept = default;
 	bool start() noexcept
 	{
-		if (!conn_ || state_ == COMPLETE)
+		if (state_ == COMPLETE)
 			return false;
 		if (!buffer_ || (slot_ & ~FLAGS) != 0)
 			return conn_core::refuse(
@@ -1055,41 +1132,80 @@ public:
 			       conn_core::NO;
 		return op::start(nullptr, &buffer_, 1);
 	}
+	outcome<1> finish() noexcept { return {why_, {std::move(buffer_)}}; }
+	bool is_alone() const noexcept { return bool(conn_->alone); }
+
+	static constexpr uint32_t FLAGS = RPMA_RT_F_FENCE | RPMA_RT_F_SOLICITED;
+
+private:
+	lease buffer_;
+};
+
+/* A send for the chain: complete once the chain has the send, which is mostly
+ * at once. Then the object has no waiter, which saves a line of the coroutine's
+ * frame. */
+class giving
+{
+public:
+	RPMA_RT_HOT giving(const ref<conn_core> &conn, lease &&buffer,
+			   uint32_t flags) noexcept
+	    : is_later_(false)
+	{
+		if (buffer && conn->may_chain_at_once() &&
+		    (flags & ~giving_later::FLAGS) == 0) [[likely]]
+			conn->chain(&access::take_slot(buffer)->raw, flags);
+		else
+			begin(conn, std::move(buffer), flags);
+	}
+	giving(giving &&other) noexcept : is_later_(other.is_later_)
+	{
+		if (is_later_)
+			std::construct_at(&later_, std::move(other.later_));
+	}
+	RPMA_RT_HOT ~giving()
+	{
+		if (is_later_) [[unlikely]]
+			std::destroy_at(&later_);
+	}
+	RPMA_RT_HOT bool await_ready() const noexcept { return !is_later_; }
+	template <typename P>
+	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
+	{
+		return later_.await_suspend(awaiting);
+	}
+	RPMA_RT_HOT outcome<1> await_resume() noexcept { return finish(); }
+	/* See awaitable. */
+	bool start() noexcept { return is_later_ && later_.start(); }
 	RPMA_RT_HOT outcome<1> finish() noexcept
 	{
-		if (!conn_) [[likely]]
+		if (!is_later_) [[likely]]
 			return error();
-		return {why_, {std::move(buffer_)}};
+		return later_.finish();
 	}
+	bool succeeded() const noexcept
+	{
+		return !is_later_ || later_.succeeded();
+	}
+	/* Returns the waiter for a group; nullptr: complete at once. */
+	waiter *waits() noexcept { return is_later_ ? &later_ : nullptr; }
 	/* Returns the outcome, without a loop: posted, or refused, already. */
 	outcome<1> wait() noexcept
 	{
-		if (!conn_ || !conn_->alone)
+		if (!is_later_ || !later_.is_alone())
 			return error::call(RPMA_E_NOSUPP);
 		return finish();
 	}
 
 private:
-	static constexpr uint32_t FLAGS = RPMA_RT_F_FENCE | RPMA_RT_F_SOLICITED;
-	/* Keeps what start() needs; without a loop posts the send. */
 	RPMA_RT_COLD void begin(const ref<conn_core> &conn, lease &&buffer,
 				uint32_t flags) noexcept
 	{
-		conn_ = conn;
-		std::construct_at(&buffer_, std::move(buffer));
-		slot_ = flags;
-		state_ = IDLE;
-		if (!conn->alone)
-			return;
-		state_ = COMPLETE;
-		why_ = conn->hand(buffer_, flags);
-		if (!why_) /* the send keeps the slot */
-			buffer_.give_back();
+		std::construct_at(&later_, conn, std::move(buffer), flags);
+		is_later_ = true;
 	}
-	/* There is a buffer if conn_ is set: the chain did not take the send at
-	 * once. */
+	bool is_later_;
 	union {
-		lease buffer_;
+		giving_later later_;
 	};
 };
 
@@ -1108,22 +1224,49 @@ inline void done_link::give_back() noexcept
 	conn->give_back_done();
 }
 
-inline void conn_core::on_message(const rpma_rt_completion &item) noexcept
+inline const rpma_rt_completion *
+conn_core::on_messages(const rpma_rt_completion *item,
+		       const rpma_rt_completion *end) noexcept
 {
-	give_to_reader(access::usual_slot_of(*from.pool, item));
+	const void *const user = item->user;
+	slot_of_pool *const all = from.pool->slots;
+	loop_core &of = *loop;
+
+	if (!of.goes_on_at_once()) [[unlikely]] {
+		give_to_reader_later(access::usual_slot_of(all, *item));
+		return item + 1;
+	}
+	do {
+		give_to_reader(access::usual_slot_of(all, *item++));
+	} while (item != end && item->user == user && is_usual(*item) &&
+		 of.takes_next());
+	return item;
 }
 
+/* REQUIRES: the loop goes_on_at_once(). */
 inline void conn_core::give_to_reader(slot_of_pool *message) noexcept
 {
+	if (readers.is_empty()) [[unlikely]] {
+		give_to_reader_later(message);
+		return;
+	}
 	/* no message is unread while a reader waits */
-	if (loop->has_ended || readers.is_empty()) [[unlikely]] {
-		keep(message);
+	auto &next = readers.take_first<receiving>();
+
+	next.message_ = message;
+	next.go_on();
+}
+
+inline void conn_core::give_to_reader_later(slot_of_pool *message) noexcept
+{
+	if (loop->has_ended || readers.is_empty()) {
+		unread.push_back(*from.pool, *message);
 		return;
 	}
 	auto &next = readers.take_first<receiving>();
 
 	next.message_ = message;
-	loop->go_on(next);
+	next.complete();
 }
 
 /* Gives a message that was not taken to the first reader, or to the list. */

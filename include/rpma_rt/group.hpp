@@ -34,6 +34,22 @@ template <typename A>
 using result_of = std::conditional_t<std::is_void_v<raw_result_of<A>>,
 				     std::monostate, raw_result_of<A>>;
 
+/* Returns the waiter of an awaitable; nullptr: complete without a wait. */
+template <typename A> waiter *waiter_of(A &member) noexcept
+{
+	if constexpr (requires { member.waits(); })
+		return member.waits();
+	else
+		return &member;
+}
+
+/* Lets a group learn that the awaitable is complete. */
+template <typename A> void join(A &member, group *in) noexcept
+{
+	if (waiter *waits = waiter_of(member))
+		waits->leads_to(in);
+}
+
 template <typename A> result_of<A> finish(A &member)
 {
 	if constexpr (std::is_void_v<raw_result_of<A>>) {
@@ -150,7 +166,7 @@ protected:
 
 			if (is_decided_)
 				return;
-			member.in = this;
+			join(member, this);
 			pass(member, away_);
 			if (!member.start())
 				note(I);
@@ -162,7 +178,7 @@ protected:
 		size_t found = 0;
 
 		each([&](size_t index, auto &member) {
-			if (member && &*member == &complete)
+			if (member && waiter_of(*member) == &complete)
 				found = index;
 		});
 		return found;

@@ -108,7 +108,12 @@ struct listener_core final : counted<listener_core>, member {
 		unlink();
 		put();
 	}
-	void on_message(const rpma_rt_completion &) noexcept override {}
+	const rpma_rt_completion *
+	on_messages(const rpma_rt_completion *item,
+		    const rpma_rt_completion *) noexcept override
+	{
+		return item + 1;
+	}
 	void on_item(const rpma_rt_completion &item) noexcept override
 	{
 		switch (rpma_rt_completion_event(&item)) {

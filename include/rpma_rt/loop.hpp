@@ -58,11 +58,22 @@ namespace detail
 class member : public link
 {
 public:
-	/* item: a message without immediate data */
-	virtual void on_message(const rpma_rt_completion &item) noexcept = 0;
+	/* Handles the message of `item`, which is_usual(), and the messages
+	 * behind, as long as these are of the member and usual, and no other
+	 * coroutine is ready. Returns the first item that was not handled. */
+	virtual const rpma_rt_completion *
+	on_messages(const rpma_rt_completion *item,
+		    const rpma_rt_completion *end) noexcept = 0;
 	/* item: any other item */
 	virtual void on_item(const rpma_rt_completion &item) noexcept = 0;
 	virtual void close() noexcept = 0;
+	/* Returns whether the item is a message without immediate data. */
+	RPMA_RT_HOT static bool
+	is_usual(const rpma_rt_completion &item) noexcept
+	{
+		return (item.flags & (RPMA_RT_C_LEASE | RPMA_RT_C_WITH_IMM)) ==
+		       RPMA_RT_C_LEASE;
+	}
 	/* Begins to fetch the bytes of a message into the cache, also for
 	 * writing. */
 	RPMA_RT_HOT void prefetch(const rpma_rt_completion &item) const noexcept
@@ -231,27 +242,34 @@ struct loop_core : counted<loop_core> {
 	/* Handles an item that was taken from the queue. */
 	void handle(const rpma_rt_completion &item) noexcept
 	{
-		constexpr auto usual = RPMA_RT_C_LEASE | RPMA_RT_C_WITH_IMM;
-
-		if ((item.flags & usual) == RPMA_RT_C_LEASE) [[likely]]
-			static_cast<member *>(item.user)->on_message(item);
-		else if (item.kind != RPMA_RT_MESSAGE && item.user)
-			static_cast<member *>(item.user)->on_item(item);
-		else
-			give(item);
+		(void)handle_some(&item, &item + 1);
 	}
-	/* Resumes a waiter that an item has made complete: at once, where no
-	 * other waiter is ready. */
-	RPMA_RT_HOT void go_on(waiter &next) noexcept
+	/* Handles the first item, and perhaps messages behind it. Returns the
+	 * first item that was not handled. */
+	const rpma_rt_completion *
+	handle_some(const rpma_rt_completion *item,
+		    const rpma_rt_completion *end) noexcept
 	{
-		if (!is_left && ctx.ready.is_empty()) [[likely]]
-			next.go_on();
+		if (member::is_usual(*item)) [[likely]]
+			return static_cast<member *>(item->user)
+				->on_messages(item, end);
+		if (item->kind != RPMA_RT_MESSAGE && item->user)
+			static_cast<member *>(item->user)->on_item(*item);
 		else
-			go_on_later(next);
+			give(*item);
+		return item + 1;
 	}
-	RPMA_RT_COLD static void go_on_later(waiter &next) noexcept
+	/* Returns whether a waiter that an item makes complete goes on at once:
+	 * no other waiter is ready, and the loop stays. */
+	RPMA_RT_HOT bool goes_on_at_once() noexcept
 	{
-		next.complete();
+		return !is_left && ctx.ready.is_empty();
+	}
+	/* Returns whether the next message of a row may be handled: all that
+	 * the message before has made ready has run. */
+	RPMA_RT_HOT bool takes_next() noexcept
+	{
+		return goes_on_at_once() && ctx.leaving.is_empty();
 	}
 	/* Called before each look at the queue. */
 	void keep_items(bool keeps) noexcept
@@ -451,8 +469,8 @@ struct loop_core : counted<loop_core> {
 				static_cast<const member *>(batch[i].user)
 					->prefetch(batch[i]);
 		}
-		for (int i = 0; i < got; i++) {
-			handle(batch[i]);
+		for (const auto *item = batch; item < batch + got;) {
+			item = handle_some(item, batch + got);
 			if (!ctx.is_idle() && !is_left) [[unlikely]]
 				running.run();
 		}
@@ -782,7 +800,7 @@ public:
 	template <typename P>
 	bool await_suspend(std::coroutine_handle<P> awaiting) noexcept
 	{
-		handle = awaiting;
+		leads_to(awaiting);
 		away_ = absence_of(awaiting);
 		/* all callers have to return first: a caller may look at the
 		 * coroutine, which the other thread resumes at once */
@@ -997,10 +1015,10 @@ public:
 	void pass_on(absence *away) noexcept { pass(*limited_, away); }
 	bool start() noexcept
 	{
-		limited_->in = this;
+		join(*limited_, this);
 		if (!limited_->start())
 			return false;
-		limit_.in = this;
+		join(limit_, this);
 		if (limit_.start())
 			return true;
 		limited_.reset();
@@ -1212,7 +1230,7 @@ private:
 
 		if (core.is_inside)
 			return error::call(RPMA_RT_E_BUSY);
-		called.in = &self;
+		called.leads_to(&self);
 		called.pass_on(&away);
 		core.run_inside([&] { self.is_over |= !called.start(); });
 		while (!self.is_over) {

@@ -122,32 +122,42 @@ private:
 template <typename T> class counted
 {
 public:
-	RPMA_RT_HOT void get() noexcept { add(1); }
+	RPMA_RT_HOT void get() noexcept
+	{
+		if (is_any_thread_) [[unlikely]]
+			(void)add(1);
+		else
+			refs_++;
+	}
 	RPMA_RT_HOT void put() noexcept
 	{
-		if (add(UINT32_MAX) == 1) [[unlikely]]
+		if (is_any_thread_) [[unlikely]] {
+			if (add(UINT32_MAX) == 1)
+				destroy();
+		} else if (--refs_ == 0) [[unlikely]] {
 			destroy();
+		}
 	}
 
 	/* Called before other threads know the object. */
-	void set_any_thread() noexcept { is_any_thread_ = true; }
+	void set_any_thread() noexcept
+	{
+		is_any_thread_ = true;
+		/* relaxed: no other thread knows the object */
+		shared_refs_.store(refs_, std::memory_order_relaxed);
+	}
 
 private:
-	RPMA_RT_HOT uint32_t add(uint32_t count) noexcept
+	RPMA_RT_COLD uint32_t add(uint32_t count) noexcept
 	{
 		/* acq_rel: pairs with itself: the thread that frees the object
 		 * has seen what other threads did */
-		if (is_any_thread_) [[unlikely]]
-			return refs_.fetch_add(count,
-					       std::memory_order_acq_rel);
-		/* relaxed, both: no other thread has a reference */
-		const uint32_t is = refs_.load(std::memory_order_relaxed);
-		refs_.store(is + count, std::memory_order_relaxed);
-		return is;
+		return shared_refs_.fetch_add(count, std::memory_order_acq_rel);
 	}
 	RPMA_RT_COLD void destroy() noexcept { delete static_cast<T *>(this); }
-	std::atomic<uint32_t> refs_{1};
+	uint32_t refs_ = 1; /* of the loop's thread */
 	bool is_any_thread_ = false;
+	std::atomic<uint32_t> shared_refs_; /* of any thread, if set */
 };
 
 /* The deletes below fail while the object is in use, which the references
@@ -839,9 +849,10 @@ struct access {
 	/* Returns the slot of a message without immediate data. Reads no word
 	 * of the slot: the slot is seldom in the cache. */
 	RPMA_RT_HOT static slot_of_pool *
-	usual_slot_of(pool_core &pool, const rpma_rt_completion &item) noexcept
+	usual_slot_of(slot_of_pool *slots,
+		      const rpma_rt_completion &item) noexcept
 	{
-		auto *slot = &pool.slots[rpma_rt_completion_slot(&item)];
+		auto *slot = &slots[rpma_rt_completion_slot(&item)];
 
 		slot->raw.len = item.byte_len;
 		slot->raw.generation = rpma_rt_completion_generation(&item);

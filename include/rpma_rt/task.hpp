@@ -71,9 +71,11 @@ public:
 	{
 		link *const last = prev_;
 
+		/* in this order two stores of a word: a pair would first be put
+		 * together in a wide register */
 		element.next_ = this;
-		element.prev_ = last;
 		last->next_ = &element;
+		element.prev_ = last;
 		prev_ = &element;
 	}
 	void push_front(link &element) noexcept { next_->push_back(element); }
@@ -153,9 +155,20 @@ class waiter : public link
 {
 public:
 	RPMA_RT_HOT waiter() noexcept : link(no_head()) {}
-	std::coroutine_handle<> handle;
-	group *in = nullptr;
+	/* A copy waits for nothing so far: a waiter is moved only before the
+	 * waiter is told where to go on. */
+	RPMA_RT_HOT waiter(const waiter &) noexcept : waiter() {}
+	waiter &operator=(const waiter &) noexcept = delete;
 
+	/* The waiter goes on with the coroutine, or tells the group. */
+	RPMA_RT_HOT void leads_to(std::coroutine_handle<> awaiting) noexcept
+	{
+		to_ = awaiting.address();
+	}
+	void leads_to(group *in) noexcept
+	{
+		to_ = reinterpret_cast<char *>(in) + IS_GROUP;
+	}
 	/* Marks the waiter as complete. Resumes no coroutine inside, and no
 	 * group takes members back inside: the caller may be such a coroutine
 	 * or member. */
@@ -169,11 +182,21 @@ public:
 	/* Resumes the coroutine. No other coroutine is on the stack. */
 	RPMA_RT_HOT void go_on() noexcept
 	{
-		if (in) [[unlikely]]
-			in->on_complete(*this);
+		if (reinterpret_cast<uintptr_t>(to_) & IS_GROUP) [[unlikely]]
+			tell_group();
 		else
-			handle.resume();
+			std::coroutine_handle<>::from_address(to_).resume();
 	}
+
+private:
+	/* in an address of a group, which is even, as of a coroutine */
+	static constexpr uintptr_t IS_GROUP = 1;
+	RPMA_RT_COLD void tell_group() noexcept
+	{
+		reinterpret_cast<group *>(static_cast<char *>(to_) - IS_GROUP)
+			->on_complete(*this);
+	}
+	void *to_; /* set before the waiter waits */
 };
 
 /* Takes all waiters out of a list and completes each. */
@@ -213,7 +236,7 @@ public:
 	RPMA_RT_HOT bool
 	await_suspend(std::coroutine_handle<P> awaiting) noexcept
 	{
-		this->handle = awaiting;
+		this->leads_to(awaiting);
 		pass(static_cast<D &>(*this), absence_of(awaiting));
 		return static_cast<D *>(this)->start();
 	}
