@@ -75,6 +75,7 @@ struct scene_cfg {
 	uint32_t slots = 256;  /* of the pool */
 	uint32_t depth = 16;   /* of send and receive queues */
 	uint32_t receives = 0; /* of receive queues, in place of the depth */
+	int polls = 1;	       /* of a turn */
 };
 
 inline std::string address()
@@ -144,7 +145,7 @@ struct scene {
 			      RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
 			      RPMA_MR_USAGE_ATOMIC))),
 	      remote(must(rt::remote_memory::make(must(memory.descriptor())))),
-	      loop(must(rt::loop::make(runtime)))
+	      loop(must(rt::loop::make(runtime, {.polls = c.polls})))
 	{
 	}
 

@@ -4,9 +4,10 @@
 /*
  * turns.cc -- the turns of a loop that runs a poller: timers and limits of time
  * are looked at in each round, whatever else the poller does, and a wake brings
- * a turn back.
+ * a turn back; how often a turn polls; messages of a connection in a row.
  */
 
+#include <algorithm>
 #include <cstring>
 
 #include "scene.hpp"
@@ -144,8 +145,143 @@ static void timer__at_the_ends_of_the_clock(rpma_rt_mode mode)
 	CHECK(loop.turn(1) == 0);
 }
 
+/* ---------------------------------------------------------- polls --- */
+
+static rt::task<void> take_items(rt::loop &loop, int &taken)
+{
+	for (;; taken++)
+		must(co_await loop.next());
+}
+
+/* A turn polls again after a full poll, up to polls times. */
+static void polls__items_for_several(rpma_rt_mode mode)
+{
+	constexpr int ITEMS = 200;
+	constexpr int EACH = 64; /* of a poll */
+
+	for (int polls : {1, 2, 16}) {
+		scene s({.mode = mode, .polls = polls});
+		int taken = 0;
+
+		s.loop.spawn(take_items(s.loop, taken));
+		for (int i = 0; i < ITEMS; i++)
+			CHECK(push(s.loop.queue(), uint64_t(i)) == 0);
+		CHECK(s.loop.turn(0) == std::min(ITEMS, polls * EACH));
+		CHECK(taken == std::min(ITEMS, polls * EACH));
+		while (taken < ITEMS)
+			CHECK(s.loop.turn(0) > 0);
+	}
+}
+
+static rt::task<void> echo(rt::connection &conn)
+{
+	for (;;) {
+		auto message = co_await conn.receive();
+
+		if (!message)
+			co_return;
+		/* each third send has a flag */
+		const auto number = (*message).as<uint64_t>();
+		const uint32_t flags = number % 3 ? 0 : RPMA_RT_F_SOLICITED;
+		CHECK(co_await conn.give(std::move(*message), flags));
+	}
+}
+
+/* Messages come in the order of the sends, to readers in the order of their
+ * waits: each coroutine gets the answer to its own message. */
+static rt::task<void> ask(scene &s, rt::connection &conn, uint64_t id,
+			  int rounds, int &asking)
+{
+	auto bytes = must(co_await s.loop.next(s.pool));
+
+	for (int i = 0; i < rounds; i++) {
+		const uint64_t number = id << 32 | uint64_t(i);
+
+		bytes.resize(sizeof(number));
+		std::memcpy(bytes.data(), &number, sizeof(number));
+		CHECK(co_await conn.give(std::move(bytes)));
+		bytes = must(co_await conn.receive());
+		CHECK(bytes.as<uint64_t>() == number);
+	}
+	asking--;
+}
+
+static void polls__both_ends(rpma_rt_mode mode)
+{
+	constexpr uint32_t DEPTH = 48;
+
+	for (int polls : {1, 2, 16}) {
+		scene s({.mode = mode,
+			 .slots = 8 * DEPTH,
+			 .depth = DEPTH,
+			 .polls = polls});
+		std::vector<pair> pairs;
+		int asking = 0;
+
+		for (int i = 0; i < 2; i++)
+			pairs.push_back(s.run(connect_in(s)));
+		for (auto &both : pairs) {
+			for (uint32_t i = 0; i < DEPTH; i++) {
+				s.loop.spawn(echo(both.server));
+				s.loop.spawn(ask(s, both.client, i + 1, 50,
+						 ++asking));
+			}
+		}
+		s.loop.spawn(sleep_often(s.loop));
+		while (asking > 0)
+			CHECK(s.loop.turn(20) >= 0);
+	}
+}
+
+/* ------------------------------------------------------- messages --- */
+
+static rt::task<int> take_number(rt::connection &conn, std::vector<int> &log)
+{
+	const int number = must(co_await conn.receive()).as<int>();
+
+	log.push_back(number);
+	co_return number;
+}
+
+static rt::task<void> note_number(rt::connection &conn, std::vector<int> &log)
+{
+	log.push_back(-co_await take_number(conn, log));
+}
+
+static rt::task<void> give_row(scene &s, rt::connection &conn, int count)
+{
+	for (int i = 1; i <= count; i++) {
+		auto bytes = s.lease();
+
+		bytes.assign(i);
+		CHECK(co_await conn.give(std::move(bytes)));
+	}
+}
+
+/* What a message makes ready runs before the next message of the same poll. */
+static void messages__in_a_row_READY_COROUTINES_BETWEEN(rpma_rt_mode mode)
+{
+	constexpr int COUNT = 8;
+	scene s({.mode = mode});
+	auto both = s.run(connect_in(s));
+	std::vector<int> log;
+
+	for (int i = 0; i < COUNT; i++)
+		s.loop.spawn(note_number(both.server, log));
+	s.run(give_row(s, both.client, COUNT));
+	while (log.size() < 2 * COUNT)
+		CHECK(s.loop.turn(20) >= 0);
+	for (int i = 0; i < COUNT; i++) {
+		CHECK(log[size_t(2 * i)] == i + 1);
+		CHECK(log[size_t(2 * i + 1)] == -(i + 1));
+	}
+}
+
 int main(void)
 {
+	RUN(polls__items_for_several);
+	RUN(polls__both_ends);
+	RUN(messages__in_a_row_READY_COROUTINES_BETWEEN);
 	timer__under_traffic(RPMA_RT_MODE_MANUAL);
 	limit__under_traffic(RPMA_RT_MODE_MANUAL);
 	spin__longer_than_a_timer(RPMA_RT_MODE_MANUAL);
