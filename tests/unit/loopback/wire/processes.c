@@ -81,6 +81,11 @@ static unsigned want_link(unsigned number)
 	unsigned ups;
 
 	end_init(&end);
+	/* in another network namespace the number is free */
+	while (lb_nic_number_of(end.nic) == number) {
+		end_fini(&end);
+		end_init(&end);
+	}
 	end.link = lb_nic_link(end.nic, number);
 	if (!end.link)
 		return 2;
@@ -96,6 +101,19 @@ static void become_another(void)
 		_exit(98);
 }
 
+/*
+ * Waits until the other process has refused all guests up to now: guests come
+ * in one after the other, and the other process looks up the present user of
+ * each guest.
+ */
+static void wait_until_refused(unsigned number)
+{
+	int fd = hand_connect(number), passed;
+
+	assert_int_equal(hand_receive(fd, &(struct lb_hello){0}, &passed), 0);
+	close(fd);
+}
+
 /* Wants links as two users in turn. */
 static unsigned want_links(unsigned number)
 {
@@ -105,6 +123,7 @@ static unsigned want_links(unsigned number)
 		if (seteuid(i % 2 ? NOBODY_USER : ANOTHER_USER))
 			return 98;
 		ups = want_link(number);
+		wait_until_refused(number);
 		if (seteuid(0))
 			return 98;
 	}
@@ -319,7 +338,7 @@ static void leave_a_name(void)
 	snprintf(groups, sizeof(groups), "rpma-loopback.%u.groups.%u", A_NUMBER,
 		 (unsigned)geteuid());
 	/* bound, so that this process is another number; nobody listens */
-	if (lb_socket_hold(number) < 0 || lb_socket_hold(groups) < 0)
+	if (lb_socket_bind(number) < 0 || lb_socket_hold(groups) < 0)
 		_exit(98);
 }
 
@@ -334,6 +353,9 @@ static unsigned meet_who_is_gone(unsigned unused)
 	lb_meet_all();
 	link = atomic_load_explicit(&lb_nic_self()->links[0],
 				    memory_order_relaxed);
+	/* a call with groups waits for a second at most */
+	while (link && lb_link_state(link) == LB_LINK_CONTACT)
+		poll(NULL, 0, 1);
 	return !link || link->number != A_NUMBER ||
 	       lb_link_state(link) != LB_LINK_DEAD;
 }
