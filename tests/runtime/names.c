@@ -158,19 +158,20 @@ static void answer(int first, int end)
 
 /* -------------------------------------------------------------- threads --- */
 
-/* A thread of the loopback device, which comes and goes. */
+/* Returns whether the thread is the loopback device's, which come and go, or
+ * has ended. */
 static bool is_of_device(const char *task)
 {
 	char text[300];
+	bool is_ended;
 	FILE *stream;
 
 	snprintf(text, sizeof(text), "/proc/self/task/%s/comm", task);
 	stream = fopen(text, "r");
-	if (stream == NULL || fgets(text, sizeof(text), stream) == NULL)
-		text[0] = '\0'; /* ended */
+	is_ended = stream == NULL || fgets(text, sizeof(text), stream) == NULL;
 	if (stream != NULL)
 		fclose(stream);
-	return strncmp(text, "lb-", 3) == 0;
+	return is_ended || strncmp(text, "lb-", 3) == 0;
 }
 
 /* The other threads of the process; their ids where tids is not NULL. */

@@ -55,19 +55,26 @@ static int read_file(const char *task, const char *file, char *text, size_t len)
 	return 0;
 }
 
-static void look_at(const char *task, struct seen *seen)
+/* Returns whether it is a thread of the library, which has not ended. */
+static bool look_at(const char *task, struct seen *seen)
 {
 	char text[4096];
 	char *line;
 
-	CHECK(read_file(task, "comm", text, sizeof(text)) == 0);
+	if (read_file(task, "comm", text, sizeof(text)) ||
+	    strncmp(text, "rt-", 3) != 0)
+		return false;
 	text[strcspn(text, "\n")] = '\0';
 	snprintf(seen->name, sizeof(seen->name), "%.15s", text);
-	CHECK(read_file(task, "status", text, sizeof(text)) == 0);
+	if (read_file(task, "status", text, sizeof(text)))
+		return false;
 	line = strstr(text, "\nSigBlk:");
-	CHECK(line != NULL);
+	if (line == NULL ||
+	    sched_getaffinity(atoi(task), sizeof(seen->cpus), &seen->cpus))
+		return false;
 	seen->blocked = strtoull(line + strlen("\nSigBlk:"), NULL, 16);
-	CHECK(!sched_getaffinity(atoi(task), sizeof(seen->cpus), &seen->cpus));
+	seen->is_expected = false;
+	return true;
 }
 
 /* Lists threads with names of the library; returns how many. */
@@ -82,12 +89,20 @@ static int look(struct seen seen[MOST])
 		if (entry->d_name[0] == '.')
 			continue;
 		CHECK(count < MOST);
-		look_at(entry->d_name, &seen[count]);
-		if (strncmp(seen[count].name, "rt-", 3) == 0)
-			seen[count++].is_expected = false;
+		count += look_at(entry->d_name, &seen[count]);
 	}
 	closedir(dir);
 	return count;
+}
+
+/* Waits for the kernel, which shows a thread for a moment when the thread was
+ * joined. */
+static void await_no_thread(void)
+{
+	struct seen seen[MOST];
+
+	while (look(seen) > 0)
+		sched_yield();
 }
 
 static struct seen *find(struct seen *seen, int count, const char *name)
@@ -331,6 +346,7 @@ static void named_cpu__there_and_nowhere_else(const cpu_set_t *all)
 		MUST(rpma_rt_new(&cfg, &rt));
 		expect_cpus("rt-poll0", &one);
 		MUST(rpma_rt_delete(&rt));
+		await_no_thread();
 	}
 }
 
