@@ -83,8 +83,11 @@ static void stop(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	kill(pid, SIGSTOP);
-	while (tasks >= 0 && !are_stopped(tasks))
+	while (tasks >= 0 && !are_stopped(tasks)) {
 		nanosleep(&nap, NULL);
+		/* another process may have continued the process */
+		kill(pid, SIGSTOP);
+	}
 }
 
 /* --- the child: words */

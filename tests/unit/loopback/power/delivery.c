@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -497,6 +498,35 @@ TEST(failure__is_noticed_by_no_thread)
 {
 	const struct scenario s = {
 		.run = write_watch, .judge = judge_watched, .is_near = true};
+
+	world_expect(&s, ANY);
+}
+
+static bool is_continued; /* the next SIGSTOP is undone by another process */
+
+/* Replaces the function of the C library, for the device too. */
+__attribute__((visibility("default"))) int kill(pid_t pid, int number)
+{
+	int ret = (int)syscall(SYS_kill, pid, number);
+
+	if (number == SIGSTOP && is_continued) {
+		is_continued = false;
+		syscall(SYS_kill, pid, SIGCONT);
+	}
+	return ret;
+}
+
+static void write_and_be_continued(struct world *w)
+{
+	link_write(&w->link[0], AT, RANGE, 1);
+	is_continued = true;
+}
+
+TEST(failure__of_a_process_that_is_continued_ENDS_IT)
+{
+	const struct scenario s = {.run = write_and_be_continued,
+				   .is_near = true,
+				   .judge = judge_range};
 
 	world_expect(&s, ANY);
 }
