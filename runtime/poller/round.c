@@ -24,6 +24,9 @@
 
 /* rounds between two reads of the clock while the poller is never idle */
 #define ROUNDS_PER_TICK 1024
+/* the same for the rounds of waits: a thread that waits may do other work for
+ * long between two rounds */
+#define TAKES_PER_TICK 8
 
 /* -------------------------------------------------------------- routing --- */
 
@@ -609,19 +612,14 @@ __attribute__((noinline)) static void round_read_clock(struct rt_poller *poller)
 	rt_poller_set_tick(poller, rt_now_ns());
 }
 
-static inline void round_begin(struct rt_poller *poller)
-{
-	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
-		     0))
-		round_read_clock(poller);
-}
-
 int rt_round_run(struct rt_poller *poller, int budget)
 {
 	struct rt_cq *cq;
 	int n;
 
-	round_begin(poller);
+	if (unlikely(rt_owner_count_turn(&poller->owned) % ROUNDS_PER_TICK ==
+		     0))
+		round_read_clock(poller);
 	if (!rt_round_has_single(poller))
 		return round_run_any(poller, budget);
 	cq = poller->cqs[0];
@@ -756,9 +754,11 @@ static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
 	struct rt_side *side;
 	int n;
 
-	round_begin(poller);
+	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
+		rt_poller_set_tick_ms(poller, rt_now_ms());
 	n = round_poll_cq(poller, cq, max);
 	if (n == 0) {
+		rt_poller_set_tick_ms(poller, rt_now_ms());
 		round_end_empty(poller);
 		return 0;
 	}
