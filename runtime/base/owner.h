@@ -128,7 +128,8 @@ enum rt_inside {
 struct rt_owner {
 	struct cds_list_head pollers; /* under the lock of owner.c */
 	/* the only poller that the thread has attached; NULL: none, or several.
-	 * The poller may be gone: to be compared only. The thread's */
+	 * The poller may be gone, or belong to another thread: see
+	 * rt_owner_is_only(). The thread's */
 	const struct rt_owned *only;
 	pid_t tid;
 	char name[RT_THREAD_NAME];
@@ -235,7 +236,10 @@ static inline bool rt_owner_is_self(const struct rt_owned *owned)
  * poller. */
 static inline bool rt_owner_is_only(const struct rt_owned *owned)
 {
-	return owned != NULL && rt_owner_self.only == owned;
+	/* the second look, because `only` may name a former poller at the same
+	 * address */
+	return owned != NULL && rt_owner_self.only == owned &&
+	       likely(rt_owner_is_self(owned));
 }
 
 /* Returns the state found; RT_INSIDE_NOBODY: the caller is inside now. */

@@ -198,6 +198,7 @@ int rpma_rt_poller_attach(struct rpma_rt *rt, uint32_t poller)
 
 	if (ret)
 		return ret;
+	(void)rt_self_tid(); /* as in manual_run_first() */
 	ret = rt_owner_attach(&p->owned);
 	/* the sleeping thread learns from the descriptor that another thread
 	 * runs the poller from now on */

@@ -701,8 +701,8 @@ static void round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
 }
 
 /* Ends a round whose poll for up to max completions gave n: hands completions
- * to the consumer. Polls again after a full poll, while the consumer has room
- * and the lane has nothing: silent completions leave room. */
+ * to the consumer. Polls again after a full poll, while the consumer has room:
+ * silent completions leave room. */
 __attribute__((noinline)) static int
 round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 	       struct rpma_rt_completion *cmpl, int max, int n)
@@ -719,7 +719,7 @@ round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 		room = max - (int)(taker.to - cmpl);
 		n = 0;
 		if (is_full && room > 0 && lane->tail_next == taker.tail &&
-		    rt_round_has_single(poller))
+		    rt_round_may_poll_again(poller, cq))
 			n = round_poll_cq(poller, cq, room);
 	} while (n > 0);
 	/* the lane never has the items */

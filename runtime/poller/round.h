@@ -45,6 +45,18 @@ static inline bool rt_round_has_single(const struct rt_poller *poller)
 		      rt_round_is_usual(poller->cqs[0]));
 }
 
+/* Returns whether a round that hands completions to a consumer may poll the CQ
+ * once more: nothing else was polled but silent completions. No function was
+ * called and no credit was published, so that the completions come to an
+ * end. */
+static inline bool rt_round_may_poll_again(const struct rt_poller *poller,
+					   const struct rt_cq *cq)
+{
+	return poller->touched_lanes == NULL &&
+	       poller->touched_numbers == NULL && poller->calls.count == 0 &&
+	       rt_round_has_single(poller) && poller->cqs[0] == cq;
+}
+
 static inline bool rt_round_is_of(const struct rt_route_entry *entry,
 				  const struct ibv_wc *wc)
 {

@@ -252,15 +252,32 @@ static int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	return 0;
 }
 
+/* Returns whether the caller is a function of a round whose items go straight
+ * to the consumer: what is in the queue comes after these items. */
+static inline bool poll_is_in_hand(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: written by the consumer only, who calls the function */
+	return atomic_load_explicit(&queue->in_hand, memory_order_relaxed);
+}
+
+static inline void poll_set_in_hand(struct rpma_rt_queue *queue, bool in_hand)
+{
+	/* relaxed: as above */
+	atomic_store_explicit(&queue->in_hand, in_hand, memory_order_relaxed);
+}
+
 /* Arms the fd, inside. A readable fd stays readable unless there is nothing to
- * take. */
+ * take. A function that finds nothing in the queue, because the caller of its
+ * round has items in hand, arms the fd, which is readable then: a loop that
+ * polls and arms in turn would not end. */
 static enum rt_take_end alone_arm(struct rpma_rt_queue *queue)
 {
 	enum rt_take_end end = rt_queue_look_consumer(queue);
+	bool in_hand = poll_is_in_hand(queue);
 
 	if (end == RT_TAKE_WOKEN)
 		rt_wake_take_consumer(queue);
-	if (end != RT_TAKE_EMPTY)
+	if (end != RT_TAKE_EMPTY && !(end == RT_TAKE_SOME && in_hand))
 		return end;
 	rt_bell_read(&queue->bell);
 	rt_bell_set_armed_by(&queue->bell, rt_self_number());
@@ -270,7 +287,7 @@ static enum rt_take_end alone_arm(struct rpma_rt_queue *queue)
 		rt_bell_wake(&queue->bell);
 	if (end == RT_TAKE_WOKEN)
 		rt_wake_take_consumer(queue);
-	return end;
+	return end == RT_TAKE_SOME && in_hand ? RT_TAKE_EMPTY : end;
 }
 
 int rt_alone_arm(struct rpma_rt_queue *queue, enum rt_take_end *end)
@@ -380,20 +397,6 @@ static uint32_t poll_shared(struct rpma_rt_queue *queue,
 	return count;
 }
 
-/* Returns whether the caller is a function of a round whose items go straight
- * to the consumer: what is in the queue comes after these items. */
-static inline bool poll_is_in_hand(const struct rpma_rt_queue *queue)
-{
-	/* relaxed: written by the consumer only, who calls the function */
-	return atomic_load_explicit(&queue->in_hand, memory_order_relaxed);
-}
-
-static inline void poll_set_in_hand(struct rpma_rt_queue *queue, bool in_hand)
-{
-	/* relaxed: as above */
-	atomic_store_explicit(&queue->in_hand, in_hand, memory_order_relaxed);
-}
-
 /* Polls inside the queue. Not inlined, so that an idle poll saves no registers
  * for this function. */
 __attribute__((noinline)) static int
@@ -404,8 +407,10 @@ poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	uint32_t count = 0;
 	int ret = 0;
 
-	if (unlikely(poll_is_in_hand(queue)))
+	if (unlikely(poll_is_in_hand(queue))) {
+		rt_queue_count_take(queue, &queue->stats.polls, 0);
 		return 0;
+	}
 	if (queue->params.shared)
 		count = poll_shared(queue, cmpl, (uint32_t)max, &why);
 	else
@@ -692,9 +697,11 @@ __attribute__((noinline)) static int poll_wait(struct rpma_rt_queue *queue,
 static inline int poll_take_straight(struct rpma_rt_queue *queue,
 				     struct rpma_rt_completion *cmpl, int max)
 {
-	/* relaxed: see queue_set_filler_locked() */
+	/* acquire [LANE-6]: pairs with the release in
+	 * queue_set_filler_locked(): the lane is whole. Unseen by the
+	 * sanitizer: the array of lanes is no data of the program */
 	struct rt_owned *filler =
-		atomic_load_explicit(&queue->filler, memory_order_relaxed);
+		rt_load_unseen(&queue->filler, memory_order_acquire);
 	int count;
 
 	/* beside another consumer the call is refused, but not here */
@@ -711,6 +718,31 @@ static inline int poll_take_straight(struct rpma_rt_queue *queue,
 	return count;
 }
 
+/* Ends a wait without a timeout whose round gave the caller nothing. */
+static int poll_end_straight(struct rpma_rt_queue *queue,
+			     struct rpma_rt_completion *cmpl, int max)
+{
+	/* acquire [LANE-6]: the lanes are initialised. Unseen by the sanitizer:
+	 * as in rpma_rt_queue_poll() */
+	uint32_t lanes =
+		rt_load_unseen(&queue->lane_count, memory_order_acquire);
+	enum rt_take_end why = RT_TAKE_EMPTY;
+	uint32_t count = 0;
+	int ret;
+
+	if (likely(rt_queue_lanes_are_empty(queue, lanes) &&
+		   rt_queue_is_idle(queue))) {
+		rt_stat_add(&queue->stats.waits, 1);
+		rt_stat_add(&queue->stats.empty, 1);
+		if (rt_stat_read(&queue->stats.empty) % RT_LOOKS_A_DATE == 0)
+			rt_queue_date_look(queue);
+		return 0;
+	}
+	ret = poll_wait_once(queue, 0, false, cmpl, (uint32_t)max, &count,
+			     &why);
+	return ret ? ret : poll_answer(queue, count, why);
+}
+
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
 {
@@ -723,6 +755,6 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 	if (likely(count > 0))
 		return count;
 	if (count == 0 && timeout_ms == 0)
-		return rpma_rt_queue_poll(queue, cmpl, max);
+		return poll_end_straight(queue, cmpl, max);
 	return poll_wait(queue, cmpl, max, timeout_ms);
 }

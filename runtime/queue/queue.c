@@ -196,9 +196,9 @@ static void queue_set_filler_locked(struct rpma_rt_queue *queue, uint32_t lanes,
 
 	if (lanes == 1 && !queue->goes_in)
 		filler = queue_find_poller(rt_context_owned(queue->rt), poller);
-	/* relaxed: immutable words of the poller; the owner of the poller, who
-	 * alone follows the pointer, looks at the lanes afterwards */
-	atomic_store_explicit(&queue->filler, filler, memory_order_relaxed);
+	/* release [LANE-6]: pairs with the acquire in poll_take_straight(): the
+	 * lane is whole */
+	atomic_store_explicit(&queue->filler, filler, memory_order_release);
 }
 
 static struct rt_queue_lane *queue_new_lane_locked(struct rpma_rt_queue *queue,
