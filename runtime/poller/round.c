@@ -758,7 +758,6 @@ static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
 		rt_poller_set_tick_ms(poller, rt_now_ms());
 	n = round_poll_cq(poller, cq, max);
 	if (n == 0) {
-		rt_poller_set_tick_ms(poller, rt_now_ms());
 		round_end_empty(poller);
 		return 0;
 	}
