@@ -692,7 +692,12 @@ struct conn_core final : counted<conn_core>, member {
 		if (!s.is_mixed && given[(first + count - 1) & mask])
 			[[likely]] {
 			given_first += count;
-			loop->ctx.done.push_back(in_done);
+			/* the ring has places for twice the sends that may be
+			 * out, and a turn may poll more than twice */
+			if (given_first - given_back > slot_count)
+				give_back_done();
+			else
+				loop->ctx.done.push_back(in_done);
 			return;
 		}
 		give_back_done();
@@ -891,7 +896,7 @@ inline ref<conn_core> conn_core::make(const ref<loop_core> &loop,
 	if (!core)
 		return core;
 	core->slots.reset(new (std::nothrow) slot[count]);
-	/* also for leases of a turn that go back at the end */
+	/* also for leases of a turn that go back at the end: see on_given() */
 	const uint32_t places = std::bit_ceil(2 * count);
 	core->given.reset(new (std::nothrow) rpma_rt_lease *[places]);
 	core->sends.reset(new (std::nothrow) sent[places]);
