@@ -313,7 +313,8 @@ static void future_give_up(struct rt_future *slot)
 static void future_add_complete(struct rt_poller *poller,
 				struct rt_future *slot)
 {
-	rt_future_add_batch(&poller->futures, slot->of, slot);
+	poller->futures.complete[poller->futures.count] = slot;
+	rt_future_add_batch(&poller->futures, slot->of, 1);
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 }
 

@@ -547,17 +547,18 @@ static inline void rt_future_fill(struct rt_future *slot,
 	slot->told |= RT_FUTURE_FILLED;
 }
 
-/* Adds a complete slot of the block to the batch. */
+/* Adds n complete slots of the block to the batch, which stand behind the
+ * others of the batch already. */
 static inline void rt_future_add_batch(struct rt_future_batch *batch,
 				       const struct rt_futures *futures,
-				       struct rt_future *slot)
+				       uint32_t n)
 {
 	if (batch->runs_count == 0 ||
 	    batch->runs[batch->runs_count - 1].of != futures) {
 		batch->runs[batch->runs_count].of = futures;
 		batch->runs[batch->runs_count++].first = batch->count;
 	}
-	batch->complete[batch->count++] = slot;
+	batch->count += n;
 }
 
 /* Handles a completion of the block's route number, whose context is the

@@ -28,6 +28,150 @@
  * long between two rounds */
 #define TAKES_PER_TICK 8
 
+/* ----------------------------------------------------------------- rows --- */
+
+/*
+ * A row: successes of a route, one behind the other in a poll. A chain that a
+ * thread has posted completes in a row. What the completions have in common is
+ * looked at once; the functions deliver the completions of a row from wc on, up
+ * to another completion or `end`, and return behind the last of them. Not
+ * inlined: the loops need the registers. The caller retires the entries.
+ */
+
+struct round_row {
+	const struct rt_route_entry *entry;
+	uint64_t of;			/* the wr_ids, but for the cookies */
+	struct rpma_rt_completion item; /* of the last completion */
+};
+
+static inline struct round_row round_row(const struct rt_route_entry *entry,
+					 const struct ibv_wc *wc)
+{
+	return (struct round_row){entry, wc->wr_id & ~RT_COOKIE_MASK,
+				  rt_round_item(entry, wc)};
+}
+
+/* Makes the item of a completion. Returns false if the completion is not of the
+ * row, and the item is not to be used. */
+static inline bool round_row_item(struct round_row *row,
+				  const struct ibv_wc *wc)
+{
+	row->item.context = wc->wr_id ^ row->of;
+	if (row->item.context > RT_COOKIE_MASK ||
+	    wc->qp_num != row->item.qp_num || wc->status != IBV_WC_SUCCESS)
+		return false;
+	row->item.byte_len = wc->byte_len;
+	row->item.imm = wc->imm_data;
+	row->item.opcode = (uint8_t)wc->opcode;
+	row->item.flags = rt_round_flags(row->entry, wc);
+	return true;
+}
+
+/* Delivers a row to the lane of the route, as far as the ring has room. */
+__attribute__((noinline)) static const struct ibv_wc *
+round_row_to_lane(struct rt_poller *poller, const struct rt_route_entry *entry,
+		  const struct ibv_wc *wc, const struct ibv_wc *end)
+{
+	struct round_row row = round_row(entry, wc);
+	const struct ibv_wc *first = wc;
+	struct rt_lane *lane = entry->lane;
+	struct rpma_rt_completion *ring = lane->ring;
+	const uint32_t mask = lane->size - 1;
+	uint32_t tail = lane->tail_next;
+
+	if ((uint32_t)(end - wc) > lane->room_end - tail)
+		end = wc + (lane->room_end - tail);
+	for (; wc < end && round_row_item(&row, wc); wc++)
+		rt_lane_fill_slot(&ring[tail++ & mask], &row.item);
+	if (unlikely(wc == first))
+		return wc;
+	/* what touches the lane notes where the batch begins */
+	lane->tail_next++;
+	rt_deliver_touch_lane(poller, lane);
+	lane->tail_next = tail;
+	poller->written += (uint32_t)(wc - first);
+	return wc;
+}
+
+/* Stores a row in the slots of futures, as far as nothing but the result was
+ * asked of the slots. */
+__attribute__((noinline)) static const struct ibv_wc *
+round_row_to_futures(struct rt_poller *poller,
+		     const struct rt_route_entry *entry,
+		     const struct ibv_wc *wc, const struct ibv_wc *end)
+{
+	struct round_row row = round_row(entry, wc);
+	const struct ibv_wc *first = wc;
+	struct rt_future_batch *batch = &poller->futures;
+	struct rt_future *slot;
+
+	if (end - wc > RT_FUTURE_BATCH - (int)batch->count)
+		end = wc + (RT_FUTURE_BATCH - batch->count);
+	for (; wc < end && round_row_item(&row, wc); wc++) {
+		slot = rt_future_of_cookie(row.item.context);
+		/* the address of another route, or of an earlier poll, may be
+		 * prefetched as well */
+		rt_future_prefetch(rt_wr_id_cookie(wc[RT_FUTURE_AHEAD].wr_id));
+		if (unlikely(!rt_future_is_expected(slot, row.item.context) ||
+			     slot->told != 0))
+			break;
+		rt_future_fill(slot, row.item);
+		batch->complete[batch->count + (wc - first)] = slot;
+	}
+	if (unlikely(wc == first))
+		return wc;
+	rt_future_add_batch(batch, entry->futures, (uint32_t)(wc - first));
+	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
+	poller->written += (uint32_t)(wc - first);
+	poller->has_others = true;
+	return wc;
+}
+
+/* a consumer that runs the round, and takes from the lane */
+struct round_taker {
+	struct rt_lane *lane;
+	uint32_t tail;		       /* of the lane, which is empty */
+	struct rpma_rt_completion *to; /* where the next completion goes */
+};
+
+/* Returns whether completions of the route go to the consumer: the round has
+ * written nothing to the lane. */
+static inline bool round_may_hand(const struct round_taker *taker,
+				  const struct rt_route_entry *entry)
+{
+	return entry->lane == taker->lane &&
+	       likely(entry->lane->tail_next == taker->tail);
+}
+
+/* Hands a row to the consumer. */
+__attribute__((noinline)) static const struct ibv_wc *
+round_row_to_taker(const struct rt_route_entry *entry, const struct ibv_wc *wc,
+		   const struct ibv_wc *end, struct round_taker *taker)
+{
+	struct round_row row = round_row(entry, wc);
+	struct rpma_rt_completion *to = taker->to;
+
+	for (; wc < end && round_row_item(&row, wc); wc++)
+		rt_lane_fill_slot(to++, &row.item);
+	taker->to = to;
+	return wc;
+}
+
+/* Delivers a row in the route's way. taker: NULL, or a consumer who takes what
+ * nothing in the lane goes before. */
+static inline const struct ibv_wc *
+round_deliver_row(struct rt_poller *poller, const struct rt_route_entry *entry,
+		  const struct ibv_wc *wc, const struct ibv_wc *end,
+		  struct round_taker *taker)
+{
+	if (likely(!entry->is_callback))
+		return taker != NULL && round_may_hand(taker, entry)
+			       ? round_row_to_taker(entry, wc, end, taker)
+			       : round_row_to_lane(poller, entry, wc, end);
+	return entry->is_futures ? round_row_to_futures(poller, entry, wc, end)
+				 : wc;
+}
+
 /* -------------------------------------------------------------- routing --- */
 
 /* Delivers a completion in any way. Not inlined: taking the item's address
@@ -42,53 +186,36 @@ round_deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 	rt_deliver_item(poller, entry, &item);
 }
 
-/* Stores a completion in the slot of a future, if only the result was asked of
- * the slot; otherwise delivers the completion as any other. */
-static void round_deliver_future(struct rt_poller *poller,
-				 const struct rt_route_entry *entry,
-				 const struct ibv_wc *wc)
-{
-	uint64_t cookie = rt_wr_id_cookie(wc->wr_id);
-	struct rt_future *slot = rt_future_of_cookie(cookie);
-
-	/* the address of another route, or of an earlier poll, may be
-	 * prefetched as well */
-	rt_future_prefetch(rt_wr_id_cookie(wc[RT_FUTURE_AHEAD].wr_id));
-	if (unlikely(!rt_future_is_expected(slot, cookie) || slot->told != 0 ||
-		     poller->futures.count == RT_FUTURE_BATCH)) {
-		round_deliver_any(poller, entry, wc);
-		return;
-	}
-	rt_future_fill(slot, rt_round_item(entry, wc));
-	rt_future_add_batch(&poller->futures, entry->futures, slot);
-	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
-	poller->written++;
-}
-
 __attribute__((noinline)) static void
 round_deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 		   const struct ibv_wc *wc)
 {
-	if (likely(entry->is_futures)) {
-		round_deliver_future(poller, entry, wc);
-	} else if (entry->is_sink) {
+	if (entry->is_sink) {
 		entry->sink(rt_wr_id_cookie(wc->wr_id));
 		return;
-	} else {
-		round_deliver_any(poller, entry, wc);
 	}
 	poller->has_others = true;
+	if (!entry->is_futures ||
+	    round_row_to_futures(poller, entry, wc, wc + 1) == wc)
+		round_deliver_any(poller, entry, wc);
 }
 
 static void round_deliver(struct rt_poller *poller,
 			  const struct rt_route_entry *entry,
-			  const struct ibv_wc *wc)
+			  const struct ibv_wc *wc, struct round_taker *taker)
 {
+	struct rpma_rt_completion item;
+
 	if (unlikely(entry->is_callback)) {
 		round_deliver_call(poller, entry, wc);
 		return;
 	}
-	rt_round_to_lane(poller, entry, wc);
+	if (taker == NULL || !round_may_hand(taker, entry)) {
+		rt_round_to_lane(poller, entry, wc);
+		return;
+	}
+	item = rt_round_item(entry, wc);
+	rt_lane_fill_slot(taker->to++, &item);
 }
 
 /* Handles a completion without a bound route: of a reserved number, late, or
@@ -128,7 +255,7 @@ round_retire_otherwise(struct rt_side *side, const struct ibv_wc *wc)
 }
 
 static void round_route(struct rt_poller *poller, struct rt_cq *cq,
-			const struct ibv_wc *wc)
+			const struct ibv_wc *wc, struct round_taker *taker)
 {
 	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	struct rt_side *side;
@@ -144,7 +271,7 @@ static void round_route(struct rt_poller *poller, struct rt_cq *cq,
 		return;
 	rt_deliver_touch_side(poller, side);
 	if (!(wc->wr_id & RT_ON_ERROR_ONLY))
-		round_deliver(poller, entry, wc);
+		round_deliver(poller, entry, wc, taker);
 }
 
 /* -------------------------------------------------------------- polling --- */
@@ -192,106 +319,7 @@ static void round_deliver_raw(struct rt_poller *poller,
 	}
 }
 
-/* Returns whether completions of the route go to a lane, and retire an entry
- * each. */
-static inline bool round_is_usual(const struct rt_route_entry *entry)
-{
-	return likely(!entry->is_callback &&
-		      rt_side_marks(entry->side) == RT_SIDE_HEALTHY);
-}
-
-/*
- * Delivers the usual completions of a route from wc on, up to another
- * completion, `end`, or the end of the ring's room: a chain that a thread has
- * posted completes in a row. Returns behind the last of them. Not inlined: the
- * loop needs the registers.
- */
-__attribute__((noinline)) static const struct ibv_wc *
-round_deliver_row(struct rt_poller *poller, const struct rt_route_entry *entry,
-		  const struct ibv_wc *wc, const struct ibv_wc *end)
-{
-	const uint64_t of = wc->wr_id & ~RT_COOKIE_MASK;
-	const struct ibv_wc *first = wc;
-	struct rt_lane *lane = entry->lane;
-	struct rpma_rt_completion *ring = lane->ring;
-	const uint32_t mask = lane->size - 1;
-	uint32_t tail = lane->tail_next;
-	uint32_t left = lane->room_end - tail;
-	struct rpma_rt_completion item = rt_round_item(entry, wc);
-
-	if (left > (uint32_t)(end - wc))
-		left = (uint32_t)(end - wc);
-	for (; left > 0; left--, wc++) {
-		item.context = wc->wr_id ^ of;
-		if (item.context > RT_COOKIE_MASK ||
-		    wc->qp_num != item.qp_num || wc->status != IBV_WC_SUCCESS)
-			break;
-		item.byte_len = wc->byte_len;
-		item.imm = wc->imm_data;
-		item.opcode = (uint8_t)wc->opcode;
-		item.flags = rt_round_flags(entry, wc);
-		rt_lane_fill_slot(&ring[tail++ & mask], &item);
-	}
-	if (unlikely(wc == first))
-		return wc;
-	/* what touches the lane notes where the batch begins */
-	lane->tail_next++;
-	rt_deliver_touch_lane(poller, lane);
-	lane->tail_next = tail;
-	poller->written += (uint32_t)(wc - first);
-	entry->side->count += (uint32_t)(wc - first);
-	rt_deliver_touch_side(poller, entry->side);
-	return wc;
-}
-
-/* a consumer that runs the round, and takes from the lane */
-struct round_taker {
-	struct rt_lane *lane;
-	uint32_t tail;		       /* of the lane, which is empty */
-	struct rpma_rt_completion *to; /* where the next completion goes */
-};
-
-/* Returns whether completions of the route go to the consumer: the round has
- * written nothing to the lane, not even a batch that was published since. */
-static inline bool round_may_hand(const struct round_taker *taker,
-				  const struct rt_route_entry *entry)
-{
-	return entry->lane == taker->lane &&
-	       likely(entry->lane->tail_next == taker->tail);
-}
-
-/* Hands the usual completions of a route to the consumer, from wc on, up to
- * another completion or `end`; as round_deliver_row(), but for the lane. */
-__attribute__((noinline)) static const struct ibv_wc *
-round_take_row(struct rt_poller *poller, const struct rt_route_entry *entry,
-	       const struct ibv_wc *wc, const struct ibv_wc *end,
-	       struct round_taker *taker)
-{
-	const uint64_t of = wc->wr_id & ~RT_COOKIE_MASK;
-	const struct ibv_wc *first = wc;
-	struct rpma_rt_completion *to = taker->to;
-	struct rpma_rt_completion item = rt_round_item(entry, wc);
-
-	for (; wc < end; wc++) {
-		item.context = wc->wr_id ^ of;
-		if (item.context > RT_COOKIE_MASK ||
-		    wc->qp_num != item.qp_num || wc->status != IBV_WC_SUCCESS)
-			break;
-		item.byte_len = wc->byte_len;
-		item.imm = wc->imm_data;
-		item.opcode = (uint8_t)wc->opcode;
-		item.flags = rt_round_flags(entry, wc);
-		rt_lane_fill_slot(to++, &item);
-	}
-	taker->to = to;
-	entry->side->count += (uint32_t)(wc - first);
-	if (likely(wc != first))
-		rt_deliver_touch_side(poller, entry->side);
-	return wc;
-}
-
-/* Delivers a batch of completions. taker: NULL, or a consumer who takes what
- * nothing in the lane goes before. */
+/* Delivers a batch of completions. taker: as of round_deliver_row() */
 __attribute__((always_inline)) static inline void
 round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
 		     struct round_taker *taker)
@@ -301,20 +329,19 @@ round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
 	const struct rt_route_entry *entry;
 	const struct ibv_wc *next;
 
-	while (wc < end) {
+	for (; wc < end; wc = next) {
 		entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 		next = wc;
 		if (likely(rt_round_is_of(entry, wc)) &&
 		    likely(!(wc->wr_id & RT_ON_ERROR_ONLY)) &&
-		    round_is_usual(entry))
-			next = taker != NULL && round_may_hand(taker, entry)
-				       ? round_take_row(poller, entry, wc, end,
-							taker)
-				       : round_deliver_row(poller, entry, wc,
-							   end);
-		if (unlikely(next == wc))
-			round_route(poller, cq, next++);
-		wc = next;
+		    likely(rt_side_marks(entry->side) == RT_SIDE_HEALTHY))
+			next = round_deliver_row(poller, entry, wc, end, taker);
+		if (unlikely(next == wc)) {
+			round_route(poller, cq, next++, taker);
+			continue;
+		}
+		entry->side->count += (uint32_t)(next - wc);
+		rt_deliver_touch_side(poller, entry->side);
 	}
 	if (unlikely(!cds_list_empty(&cq->sweeping)))
 		round_end_waits(poller, cq, false);
@@ -453,13 +480,15 @@ round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
 	return entry;
 }
 
-/* Delivers a completion straight into the ring, with the steps of
+/* Stores the item of the only completion of a poll, with the steps of
  * deliver_flush_once() in their order, up to the fence. lane, side: of the
- * entry, which the stores may change for all that the compiler knows. Returns
+ * entry, which the stores may change for all that the compiler knows. lane
+ * NULL: the item goes to `to`, for the consumer of the entry's lane. Returns
  * whether no consumer sleeps and no poster waits. */
-static inline bool round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
-				     const struct rt_route_entry *entry,
-				     struct rt_lane *lane, struct rt_side *side)
+__attribute__((always_inline)) static inline bool
+round_store_one(struct rt_poller *poller, struct rt_cq *cq,
+		const struct rt_route_entry *entry, struct rt_lane *lane,
+		struct rt_side *side, struct rpma_rt_completion *to)
 {
 	struct rpma_rt_completion item;
 	uint32_t ms = rt_poller_tick(poller);
@@ -469,22 +498,28 @@ static inline bool round_deliver_one(struct rt_poller *poller, struct rt_cq *cq,
 	/* first, because a call between the other steps would cost registers */
 	rt_side_retire(side);
 	item = rt_round_item(entry, &poller->wcs[0]);
-	rt_lane_fill_slot(rt_lane_place_poller(lane), &item);
-	rt_lane_date_poller(lane, lane->tail_next, ms);
+	rt_lane_fill_slot(lane != NULL ? rt_lane_place_poller(lane) : to,
+			  &item);
+	/* without `lane` the entry's lane never has the item */
+	rt_lane_date_poller(entry->lane,
+			    entry->lane->tail_next - (lane == NULL), ms);
 	rt_side_publish(side, ms);
-	if (!poller->threaded)
-		rt_lane_sign_poller(lane);
-	rt_lane_publish_one_poller(lane);
+	if (lane != NULL) {
+		if (!poller->threaded)
+			rt_lane_sign_poller(lane);
+		rt_lane_publish_one_poller(lane);
+	}
 	cq->taken++;
 	RT_STAT_ADD(poller, alone, 1);
 	/* as in deliver_fence() [LANE-3] [LEDGER-2] */
 	rt_fence_light();
-	if (likely(rt_keep_is_here(lane->kept)) &&
+	if (likely(lane == NULL || rt_keep_is_here(lane->kept)) &&
 	    likely(rt_side_is_kept_here(side)))
 		rt_fence_light();
 	else
 		rt_fence_dekker();
-	return !rt_bell_is_due(lane->consumer) && !rt_side_is_due(side);
+	return (lane == NULL || !rt_bell_is_due(lane->consumer)) &&
+	       !rt_side_is_due(side);
 }
 
 /* ------------------------------------------------------------ the round --- */
@@ -534,14 +569,16 @@ __attribute__((noinline)) static int round_deliver_all(struct rt_poller *poller,
 	return round_end_batches(poller, round_deliver_batch(poller, cq, n));
 }
 
-/* Ends a round with a single completion, when a consumer or a poster waits. */
-__attribute__((noinline)) static int
-round_ring_one(struct rt_poller *poller, const struct rt_route_entry *entry)
+/* Ends a round with a single completion, when a consumer or a poster waits.
+ * lane: NULL if a consumer took the completion. */
+__attribute__((noinline)) static int round_ring_one(struct rt_poller *poller,
+						    struct rt_lane *lane,
+						    struct rt_side *side)
 {
-	if (rt_deliver_ring(poller, entry->lane))
+	if (lane != NULL && rt_deliver_ring(poller, lane))
 		RT_STAT_ADD(poller, doorbells, 1);
-	if (rt_side_is_due(entry->side))
-		entry->side->ops->answer(entry->side, poller, RT_SIDE_ANSWERS);
+	if (rt_side_is_due(side))
+		side->ops->answer(side, poller, RT_SIDE_ANSWERS);
 	return round_end_batches(poller, 1);
 }
 
@@ -559,9 +596,9 @@ __attribute__((noinline)) static int round_end_single(struct rt_poller *poller,
 	if (entry == NULL || unlikely(poller->rt->cfg.timing != 0) ||
 	    !rt_lane_has_place_poller(entry->lane))
 		return round_deliver_all(poller, cq, n);
-	if (unlikely(!round_deliver_one(poller, cq, entry, entry->lane,
-					entry->side)))
-		return round_ring_one(poller, entry);
+	if (unlikely(!round_store_one(poller, cq, entry, entry->lane,
+				      entry->side, NULL)))
+		return round_ring_one(poller, entry->lane, entry->side);
 	return round_is_quiet(poller) ? 1 : round_do_others(poller, 1);
 }
 
@@ -646,45 +683,6 @@ void rt_round_take_over(struct rt_poller *poller)
 
 /* ------------------------------------------- straight to the consumer --- */
 
-/* Hands a completion to the consumer, and returns whether no poster waits: with
- * the steps of round_deliver_one() but for the lane. */
-static inline bool round_take_one(struct rt_poller *poller, struct rt_cq *cq,
-				  const struct rt_route_entry *entry,
-				  struct rt_side *side,
-				  struct rpma_rt_completion *cmpl)
-{
-	struct rpma_rt_completion item;
-	uint32_t ms = rt_poller_tick(poller);
-
-	/* otherwise these would be published too late */
-	assert(!rt_deliver_is_due(poller));
-	rt_side_retire(side);
-	item = rt_round_item(entry, &poller->wcs[0]);
-	rt_lane_fill_slot(cmpl, &item);
-	/* the lane never has the item */
-	rt_lane_date_poller(entry->lane, entry->lane->tail_next - 1, ms);
-	rt_side_publish(side, ms);
-	cq->taken++;
-	RT_STAT_ADD(poller, alone, 1);
-	/* as in deliver_fence() [LEDGER-2] */
-	rt_fence_light();
-	if (likely(rt_side_is_kept_here(side)))
-		rt_fence_light();
-	else
-		rt_fence_dekker();
-	return !rt_side_is_due(side);
-}
-
-/* Ends a round whose completion a consumer took. */
-__attribute__((noinline)) static int round_take_others(struct rt_poller *poller,
-						       struct rt_side *side)
-{
-	if (rt_side_is_due(side))
-		side->ops->answer(side, poller, RT_SIDE_ANSWERS);
-	round_end_batches(poller, 1);
-	return 1;
-}
-
 /* Delivers a batch, and hands completions to the consumer. */
 static void round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
 			     struct round_taker *taker, int n)
@@ -766,9 +764,9 @@ static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
 	if (entry == NULL || entry->lane != lane)
 		return round_take_all(poller, cq, lane, cmpl, max, n);
 	side = entry->side;
-	if (unlikely(!round_take_one(poller, cq, entry, side, cmpl) ||
+	if (unlikely(!round_store_one(poller, cq, entry, NULL, side, cmpl) ||
 		     !round_is_quiet(poller)))
-		return round_take_others(poller, side);
+		round_ring_one(poller, NULL, side);
 	return 1;
 }
 

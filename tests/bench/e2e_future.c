@@ -22,18 +22,18 @@ static bool post_future(struct e2e_end *end)
 static void poll_futures(struct e2e_end *end)
 {
 	struct rpma_rt_future *futures = end->extra;
-	struct rpma_rt_future *oldest;
+	uint32_t at = (uint32_t)(end->got % end->in_count);
 	struct rpma_rt_completion item;
 	int ret;
 
 	while (end->got < end->received) {
-		oldest = &futures[end->got % end->in_count];
-		ret = rpma_rt_future_poll(oldest, &item);
+		ret = rpma_rt_future_poll(&futures[at], &item);
 		if (ret == 0)
 			return;
 		if (ret < 0 || !rpma_rt_completion_is_ok(&item))
 			bench_fail("a receive has failed");
-		rpma_rt_future_drop(oldest);
+		rpma_rt_future_drop(&futures[at]);
+		at = at + 1 < end->in_count ? at + 1 : 0;
 		e2e_got(end);
 	}
 }
@@ -77,8 +77,11 @@ static void run_futures(struct e2e *e2e, struct e2e_thread *thread)
 			got = e2e_rt_round(thread);
 			done += got;
 		} while (e2e_polls_again(e2e, got));
-		/* futures complete in rounds of this thread only */
-		for (i = 0; i < thread->end_count && done > 0; i++)
+		/* futures complete, and items come, in rounds of this thread
+		 * only */
+		if (done == 0)
+			continue;
+		for (i = 0; i < thread->end_count; i++)
 			poll_futures(thread->ends[i]);
 		e2e_rt_poll(thread->form);
 	} while (!e2e_is_over(e2e, thread));

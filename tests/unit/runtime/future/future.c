@@ -107,6 +107,45 @@ FAKE_TEST(poll__many_at_once)
 	free(futures);
 }
 
+/* A round that completes more futures than the batch of the poller has room
+ * for: each CQ gives 32. */
+FAKE_TEST(poll__three_full_cqs_in_a_round)
+{
+	enum { CONNS = 3, EACH = 32 };
+	struct rpma_rt_future futures[CONNS][EACH];
+	struct rpma_rt_conn *conns[CONNS];
+	const int max_cqe = fake_attr.max_cqe;
+	uint32_t c;
+	uint32_t i;
+
+	fake_attr.max_cqe = EACH + FAKE_RQ + 2; /* a CQ for each connection */
+	f->rt_cfg.sq_size = EACH;
+	for (c = 0; c < CONNS; c++)
+		conns[c] = established(f, EACH);
+	for (c = 0; c < CONNS; c++) {
+		for (i = 0; i < EACH; i++)
+			ok(post_send(conns[c], 100 * c + i, &futures[c][i]));
+		for (i = 0; i < EACH; i++)
+			fake_sent(conns[c], i, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(fake_round(f), CONNS * EACH);
+	for (c = 0; c < CONNS; c++) {
+		for (i = 0; i < EACH; i++) {
+			completed(&futures[c][i], 100 * c + i, IBV_WC_SUCCESS);
+			assert_int_equal(rpma_rt_future_drop(&futures[c][i]),
+					 0);
+		}
+		/* the credits are back */
+		for (i = 0; i < EACH; i++)
+			ok(post_send(conns[c], i, &futures[c][i]));
+		for (i = 0; i < EACH; i++)
+			assert_int_equal(rpma_rt_future_drop(&futures[c][i]),
+					 0);
+		fake_bury(f, &conns[c]);
+	}
+	fake_attr.max_cqe = max_cqe;
+}
+
 FAKE_TEST(link__the_error_of_a_part)
 {
 	struct rpma_rt_conn *conn = established(f, FUTURES);
@@ -229,6 +268,48 @@ FAKE_TEST(then__called_once)
 	assert_int_equal(calls, 2);
 	assert_int_equal(rpma_rt_future_drop(&future), 1);
 	assert_int_equal(fake_take(f, f->queue), 0);
+	fake_bury(f, &conn);
+}
+
+/* Successes in a row, of which one in the middle leads to a function, one was
+ * cancelled, one was dropped, and one has no future. */
+FAKE_TEST(row__each_future_AS_ASKED)
+{
+	enum { ROW = 8 };
+	struct rpma_rt_conn *conn = established(f, ROW);
+	struct rpma_rt_future futures[ROW];
+	struct rpma_rt_completion cmpl;
+	uint32_t i;
+
+	calls = 0;
+	for (i = 0; i < ROW; i++)
+		ok(post_recv(conn, i, i == 5 ? NULL : &futures[i]));
+	ok(rpma_rt_future_then(&futures[1], hear, NULL));
+	cancel(&futures[2], RPMA_RT_CANCELLED_DETACHED);
+	assert_int_equal(rpma_rt_future_drop(&futures[3]), 0);
+	run(f);
+	for (i = 0; i < ROW; i++)
+		fake_received(conn, i, IBV_WC_SUCCESS);
+	run(f);
+	completed(&futures[0], 0, IBV_WC_SUCCESS);
+	assert_int_equal(calls, 1);
+	assert_int_equal(heard.context, 1);
+	cmpl = completed(&futures[2], 2, IBV_WC_GENERAL_ERR);
+	assert_int_equal(cmpl.flags, RPMA_RT_C_DETACHED);
+	for (i = 4; i < ROW; i++) {
+		if (i != 5)
+			completed(&futures[i], i, IBV_WC_SUCCESS);
+	}
+	/* of the cancelled, the dropped, and without a future */
+	assert_int_equal(fake_take(f, f->queue), 3);
+	assert_int_equal(f->items[0].context, 2);
+	assert_int_equal(f->items[1].context, 3);
+	assert_int_equal(f->items[2].context, 5);
+	for (i = 0; i < ROW; i++) {
+		if (i != 3 && i != 5)
+			assert_int_equal(rpma_rt_future_drop(&futures[i]),
+					 i == 1);
+	}
 	fake_bury(f, &conn);
 }
 
