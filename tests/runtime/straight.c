@@ -97,7 +97,7 @@ static void post_dropped(struct straight *t, uint64_t context)
 
 	MUST(world_post_recv(t->pair.active, &wr));
 	MUST(rpma_rt_future_drop(&future));
-	/* the poller hears of the drop */
+	/* the poller takes the request of the holder */
 	while (rpma_rt_poller_run(t->s.world.rt, 0, 1) > 0)
 		;
 }
