@@ -24,18 +24,16 @@
 
 /* rounds between two reads of the clock while the poller is never idle */
 #define ROUNDS_PER_TICK 1024
-/* the same for the rounds of waits: a thread that waits may do other work for
- * long between two rounds */
+/* the same for rounds of waits, between which a thread may do other work */
 #define TAKES_PER_TICK 8
 
 /* ----------------------------------------------------------------- rows --- */
 
 /*
- * A row: successes of a route, one behind the other in a poll. A chain that a
- * thread has posted completes in a row. What the completions have in common is
- * looked at once; the functions deliver the completions of a row from wc on, up
- * to another completion or `end`, and return behind the last of them. Not
- * inlined: the loops need the registers. The caller retires the entries.
+ * A row: successes of a route, one behind the other, as those of a chain that a
+ * thread has posted. The functions deliver a row from wc on, up to another
+ * completion or `end`, and return behind the last. Not inlined: the loops need
+ * the registers. The caller retires the entries.
  */
 
 struct round_row {
@@ -157,26 +155,24 @@ round_row_to_taker(const struct rt_route_entry *entry, const struct ibv_wc *wc,
 	return wc;
 }
 
-/* Delivers a row in the route's way. taker: NULL, or a consumer who takes what
- * nothing in the lane goes before. */
-static inline const struct ibv_wc *
-round_deliver_row(struct rt_poller *poller, const struct rt_route_entry *entry,
-		  const struct ibv_wc *wc, const struct ibv_wc *end,
-		  struct round_taker *taker)
+/* Returns whether a row begins: the next completion is of the same route, which
+ * leads to a lane or to futures, and each success retires an entry. A row of a
+ * single completion would cost more than round_route(). */
+static inline bool round_begins_row(const struct rt_route_entry *entry,
+				    const struct ibv_wc *wc,
+				    const struct ibv_wc *end)
 {
-	if (likely(!entry->is_callback))
-		return taker != NULL && round_may_hand(taker, entry)
-			       ? round_row_to_taker(entry, wc, end, taker)
-			       : round_row_to_lane(poller, entry, wc, end);
-	return entry->is_futures ? round_row_to_futures(poller, entry, wc, end)
-				 : wc;
+	return wc + 1 < end && entry->is_callback == entry->is_futures &&
+	       (wc[0].wr_id ^ wc[1].wr_id) <= RT_COOKIE_MASK &&
+	       likely(rt_round_is_of(entry, wc)) &&
+	       likely(!(wc->wr_id & RT_ON_ERROR_ONLY)) &&
+	       likely(rt_side_marks(entry->side) == RT_SIDE_HEALTHY);
 }
 
 /* -------------------------------------------------------------- routing --- */
 
-/* Delivers a completion in any way. Not inlined: taking the item's address
- * makes the compiler build the item in memory, from narrow stores, which costs
- * the other ways 5 ns a completion. */
+/* Delivers a completion in any way. Not inlined: an item whose address is taken
+ * is built in memory, from narrow stores, which costs 5 ns a completion. */
 __attribute__((noinline)) static void
 round_deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 		  const struct ibv_wc *wc)
@@ -187,6 +183,16 @@ round_deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 }
 
 __attribute__((noinline)) static void
+round_deliver_future(struct rt_poller *poller,
+		     const struct rt_route_entry *entry,
+		     const struct ibv_wc *wc)
+{
+	if (unlikely(round_row_to_futures(poller, entry, wc, wc + 1) == wc))
+		round_deliver_any(poller, entry, wc);
+}
+
+/* Not inlined; each call is the last step, so no register is saved. */
+__attribute__((noinline)) static void
 round_deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 		   const struct ibv_wc *wc)
 {
@@ -195,14 +201,16 @@ round_deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 		return;
 	}
 	poller->has_others = true;
-	if (!entry->is_futures ||
-	    round_row_to_futures(poller, entry, wc, wc + 1) == wc)
+	if (entry->is_futures)
+		round_deliver_future(poller, entry, wc);
+	else
 		round_deliver_any(poller, entry, wc);
 }
 
-static void round_deliver(struct rt_poller *poller,
-			  const struct rt_route_entry *entry,
-			  const struct ibv_wc *wc, struct round_taker *taker)
+static inline void round_deliver(struct rt_poller *poller,
+				 const struct rt_route_entry *entry,
+				 const struct ibv_wc *wc,
+				 struct round_taker *taker)
 {
 	struct rpma_rt_completion item;
 
@@ -254,8 +262,9 @@ round_retire_otherwise(struct rt_side *side, const struct ibv_wc *wc)
 	return true;
 }
 
-static void round_route(struct rt_poller *poller, struct rt_cq *cq,
-			const struct ibv_wc *wc, struct round_taker *taker)
+__attribute__((always_inline)) static inline void
+round_route(struct rt_poller *poller, struct rt_cq *cq, const struct ibv_wc *wc,
+	    struct round_taker *taker)
 {
 	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	struct rt_side *side;
@@ -319,7 +328,8 @@ static void round_deliver_raw(struct rt_poller *poller,
 	}
 }
 
-/* Delivers a batch of completions. taker: as of round_deliver_row() */
+/* Delivers a batch of completions. taker: NULL, or a consumer who takes what
+ * nothing in the lane goes before. */
 __attribute__((always_inline)) static inline void
 round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
 		     struct round_taker *taker)
@@ -331,12 +341,15 @@ round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
 
 	for (; wc < end; wc = next) {
 		entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
-		next = wc;
-		if (likely(rt_round_is_of(entry, wc)) &&
-		    likely(!(wc->wr_id & RT_ON_ERROR_ONLY)) &&
-		    likely(rt_side_marks(entry->side) == RT_SIDE_HEALTHY))
-			next = round_deliver_row(poller, entry, wc, end, taker);
-		if (unlikely(next == wc)) {
+		if (!round_begins_row(entry, wc, end))
+			next = wc;
+		else if (entry->is_futures)
+			next = round_row_to_futures(poller, entry, wc, end);
+		else if (taker != NULL && round_may_hand(taker, entry))
+			next = round_row_to_taker(entry, wc, end, taker);
+		else
+			next = round_row_to_lane(poller, entry, wc, end);
+		if (next == wc) {
 			round_route(poller, cq, next++, taker);
 			continue;
 		}
@@ -683,21 +696,6 @@ void rt_round_take_over(struct rt_poller *poller)
 
 /* ------------------------------------------- straight to the consumer --- */
 
-/* Delivers a batch, and hands completions to the consumer. */
-static void round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
-			     struct round_taker *taker, int n)
-{
-	struct rpma_rt_completion *first = taker->to;
-
-	/* as in round_deliver_batch() */
-	cq->taken += (uint64_t)n;
-	round_deliver_routes(poller, cq, n, taker);
-	poller->written += (uint32_t)(taker->to - first);
-	RT_STAT_ADD(poller, full_polls, 1);
-	RT_STAT_ADD(poller, completions, n);
-	RT_STAT_ADD(poller, batches, taker->to != first);
-}
-
 /* Ends a round whose poll for up to max completions gave n: hands completions
  * to the consumer. Polls again after a full poll, while the consumer has room:
  * silent completions leave room. */
@@ -706,6 +704,7 @@ round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 	       struct rpma_rt_completion *cmpl, int max, int n)
 {
 	struct round_taker taker = {lane, lane->tail_next, cmpl};
+	struct rpma_rt_completion *first;
 	int room = max;
 	int done = 0;
 	bool is_full;
@@ -713,7 +712,14 @@ round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 	do {
 		is_full = n == (room < RT_BATCH ? room : RT_BATCH);
 		done += n;
-		round_take_batch(poller, cq, &taker, n);
+		first = taker.to;
+		/* as in round_deliver_batch() */
+		cq->taken += (uint64_t)n;
+		round_deliver_routes(poller, cq, n, &taker);
+		poller->written += (uint32_t)(taker.to - first);
+		RT_STAT_ADD(poller, full_polls, 1);
+		RT_STAT_ADD(poller, completions, n);
+		RT_STAT_ADD(poller, batches, taker.to != first);
 		room = max - (int)(taker.to - cmpl);
 		n = 0;
 		if (is_full && room > 0 && lane->tail_next == taker.tail &&
