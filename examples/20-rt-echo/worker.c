@@ -203,14 +203,11 @@ static void sleep_manual(struct worker *worker)
 static int poll_manual(struct worker *worker, struct rpma_rt_completion *items)
 {
 	unsigned rounds = worker->end->options->workers_spin ? IDLE_ROUNDS : 1;
-	int done = rpma_rt_poller_run(worker->end->rt, (uint32_t)worker->poller,
-				      BATCH);
-	int ret;
+	bool busy = false;
+	int ret = rpma_rt_poller_take(worker->end->rt, (uint32_t)worker->poller,
+				      worker->queue, items, BATCH, &busy);
 
-	if (done < 0)
-		return done;
-	ret = rpma_rt_queue_poll(worker->queue, items, BATCH);
-	if (ret || done || worker->dirty) {
+	if (ret || busy || worker->dirty) {
 		worker->idle = 0;
 	} else if (++worker->idle >= rounds) {
 		worker->idle = 0;

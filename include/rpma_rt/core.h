@@ -372,6 +372,16 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller);
 int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
 		       uint32_t budget) RPMA_RT_MUST_CHECK;
 
+/* Runs one round, of at most max (1..) work completions, then polls the queue:
+ * with less work than both calls, if no other poller fills the queue. Writes
+ * whether the round handled an item of any kind.
+ * Returns the number of items taken. Errors: of both calls; CLOSED: of the
+ * queue. Thread: waits, the consumer of the queue. */
+int rpma_rt_poller_take(struct rpma_rt *rt, uint32_t poller,
+			struct rpma_rt_queue *queue,
+			struct rpma_rt_completion *cmpl, int max,
+			bool *busy) RPMA_RT_MUST_CHECK;
+
 /* Arms the poller before the calling thread sleeps on its fd.
  * Returns 0 (armed: sleep) or 1 (there is work: run the poller). Thread:
  * waits. */

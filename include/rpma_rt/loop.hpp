@@ -314,49 +314,21 @@ struct loop_core : counted<loop_core> {
 		return std::min(left, limit);
 	}
 	bool is_attached = false; /* to the thread that runs the loop */
-	bool is_armed = false;	  /* the poller, since its last round */
-	/* how many loops are attached to the calling thread */
-	static inline constinit thread_local uint32_t attached_here = 0;
 	/* Makes the calling thread the owner of the poller. */
 	int attach() noexcept
 	{
-		int ret;
+		int ret = is_attached ? 0
+				      : rpma_rt_poller_attach(rt->raw,
+							      own_poller());
 
-		if (is_attached)
-			return 0;
-		ret = rpma_rt_poller_attach(rt->raw, own_poller());
 		is_attached = ret == 0;
-		attached_here += is_attached;
 		return ret;
 	}
 	void release() noexcept
 	{
 		if (poller >= 0)
 			rpma_rt_poller_release(rt->raw, own_poller());
-		attached_here -= is_attached;
 		is_attached = false;
-	}
-	/* Takes items straight from a round of the poller, without the ring of
-	 * the queue, if the wait of this thread would run no other poller and
-	 * leave no poller armed. Returns the number, or an error. */
-	int take_straight(rpma_rt_completion *batch) noexcept
-	{
-		return attached_here == 1 && !is_armed
-			       ? rpma_rt_queue_wait(queue, batch, BATCH, 0)
-			       : 0;
-	}
-	/* Runs a round of the poller, which may sleep no more. Returns the
-	 * number of handled items, or an error. */
-	int run_round() noexcept
-	{
-		is_armed = false;
-		return rpma_rt_poller_run(rt->raw, own_poller(), BATCH);
-	}
-	/* Arms the poller. Returns 0 if the thread may sleep. */
-	int arm() noexcept
-	{
-		is_armed = true;
-		return rpma_rt_poller_arm(rt->raw, own_poller());
 	}
 	uint32_t own_poller() const noexcept
 	{
@@ -393,24 +365,20 @@ struct loop_core : counted<loop_core> {
 		if (ret < 0 && ret != RPMA_RT_E_CLOSED)
 			return ret;
 		for (bool is_first = true;; is_first = false) {
-			int got = take_straight(batch);
-			int done;
+			/* with functions or other queues, too */
+			bool is_busy = false;
+			int got = rpma_rt_poller_take(rt->raw, own_poller(),
+						      queue, batch, BATCH,
+						      &is_busy);
 
 			if (got != 0)
 				return got;
-			/* says whether functions or other queues were busy */
-			done = run_round();
-			got = rpma_rt_queue_poll(queue, batch, BATCH);
-			if (got != 0)
-				return got;
-			if (done < 0 && done != RPMA_RT_E_CLOSED)
-				return done;
-			idle_rounds = done > 0 ? 0 : idle_rounds + 1;
+			idle_rounds = is_busy ? 0 : idle_rounds + 1;
 			if (idle_rounds == CHAIN_ROUNDS)
 				end_chains();
 			if (timeout_ms == 0 || is_awaited())
 				return 0;
-			if (done > 0 && timeout_ms < 0 && !timers.first())
+			if (is_busy && timeout_ms < 0 && !timers.first())
 				continue;
 			now = clock::now();
 			if (is_first && timeout_ms > 0)
@@ -418,11 +386,11 @@ struct loop_core : counted<loop_core> {
 					std::chrono::milliseconds(timeout_ms);
 			if (now >= end_of_turn(limit))
 				return 0;
-			if (done > 0)
+			if (is_busy)
 				idle_since = never;
 			else if (idle_since == never)
 				idle_since = now;
-			if (done > 0 || now - idle_since < spin)
+			if (is_busy || now - idle_since < spin)
 				continue;
 			if (idle_rounds < CHAIN_ROUNDS && !unended.is_empty()) {
 				idle_rounds = CHAIN_ROUNDS;
@@ -438,7 +406,7 @@ struct loop_core : counted<loop_core> {
 			default:
 				continue;
 			}
-			if (arm() != 0)
+			if (rpma_rt_poller_arm(rt->raw, own_poller()) != 0)
 				continue;
 			if (!sleep(milliseconds(now, end_of_turn(limit))))
 				return rpma_rt_queue_poll(queue, batch, BATCH);

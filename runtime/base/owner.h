@@ -137,14 +137,17 @@ struct rt_owner {
 
 struct rpma_rt_completion;
 
+/* results of rt_owned.take besides a number of completions */
+#define RT_TAKE_NO_ROUND (-1) /* the round is an unusual one, and was not run */
+#define RT_TAKE_OTHERS	 (-2) /* the round had work, but nothing to hand over */
+
 /* the part of a poller that names the owner; embedded in the poller */
 struct rt_owned {
 	/* immutable after init */
 	void (*run)(struct rt_owned *owned); /* a round, for a wait */
 	/* a round for the owner, who consumes from the empty lane: stores up to
-	 * max usual completions for the lane, and returns their number. Less
-	 * than 0: no round was run, because the round is an unusual one. Of
-	 * pollers of manual mode */
+	 * max usual completions for the lane, and returns their number, or an
+	 * RT_TAKE_*. Not inside a round. Of pollers of manual mode */
 	int (*take)(struct rt_owned *owned, void *lane,
 		    struct rpma_rt_completion *cmpl, int max);
 	struct rt_inbox *inbox;

@@ -134,6 +134,7 @@ static struct rt_route_entry bind_own_entry(struct rpma_rt_conn *conn,
 {
 	struct rt_futures *messages = bind_messages_of(conn);
 	struct rt_route_entry entry = {
+		.leads_to = RT_TO_LANE,
 		.lane = rt_route_lane(route),
 		.user = rt_item_user(conn),
 		.side = &conn->side[route->side],
@@ -141,12 +142,13 @@ static struct rt_route_entry bind_own_entry(struct rpma_rt_conn *conn,
 
 	if (entry.lane != NULL)
 		return entry;
-	entry.is_callback = true;
-	entry.is_source = messages != NULL && route->side == RPMA_RT_RECV_SIDE;
-	if (entry.is_source)
+	if (messages != NULL && route->side == RPMA_RT_RECV_SIDE) {
+		entry.leads_to = RT_TO_SOURCE;
 		entry.futures = messages;
-	else
+	} else {
+		entry.leads_to = RT_TO_CALLBACK;
 		entry.callback = &nowhere;
+	}
 	return entry;
 }
 
@@ -180,10 +182,9 @@ void rt_bind_open_poller(struct rpma_rt_conn *conn)
 		conn->cq->routes[route->number] = bind_own_entry(conn, route);
 	}
 	*bind_lease_entry(conn) = (struct rt_route_entry){
+		.leads_to = RT_TO_SINK,
 		.sink = rt_pool_end_send,
 		.side = &conn->side[RPMA_RT_SEND_SIDE],
-		.is_callback = true,
-		.is_sink = true,
 	};
 	if (rt_conn_fed(conn) != NULL)
 		conn->cq->routes[conn->own[RPMA_RT_RECV_SIDE].number].flags =

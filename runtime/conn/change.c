@@ -89,13 +89,15 @@ static void rt_bind_add_route_poller(struct rpma_rt_conn *conn,
 		.qp_key = conn->poll.bind != RT_BIND_NONE
 				  ? rt_qp_key(conn->qp_num)
 				  : RT_QP_KEY_NONE,
-		.is_callback = opened->callback.fn != NULL,
 	};
 
-	if (entry.is_callback)
+	if (opened->callback.fn != NULL) {
+		entry.leads_to = RT_TO_CALLBACK;
 		entry.callback = &opened->callback;
-	else
+	} else {
+		entry.leads_to = RT_TO_LANE;
 		entry.lane = rt_route_lane(route);
+	}
 	conn->cq->routes[route->number] = entry;
 	if (rt_conn_srq(conn) != NULL && route->side == RPMA_RT_RECV_SIDE)
 		rt_bind_redirect_poller(conn, route->number);
@@ -183,8 +185,7 @@ static void change_lead_on(struct rpma_rt_route *route,
 	*change_followers_of(to) = led;
 	rt_route_opened(route)->followers = NULL;
 	entry->led = &rt_route_opened(route)->led;
-	entry->is_callback = true;
-	entry->is_led = true;
+	entry->leads_to = RT_TO_ROUTE;
 }
 
 /* Returns whether an open route of the connection, own routes included, leads
@@ -303,7 +304,7 @@ static int rt_redirect_route_poller(struct rt_redirect *redirect)
 	if (change_is_dying(conn))
 		return RPMA_RT_E_CLOSED;
 	/* the room of `to` is for the posts of `to`, which are refused then */
-	if (!to->is_callback && rt_lane_is_backlogged(to->lane))
+	if (to->leads_to == RT_TO_LANE && rt_lane_is_backlogged(to->lane))
 		return RPMA_RT_E_BUSY;
 	redirect->from = route->queue;
 	redirect->from_lane = rt_route_lane(route);

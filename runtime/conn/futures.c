@@ -187,11 +187,10 @@ void rt_futures_open_poller(struct rpma_rt_conn *conn)
 			continue;
 		futures->own = &conn->cq->routes[conn->own[i].number];
 		*futures_entry_of(conn, i) = (struct rt_route_entry){
+			.leads_to = RT_TO_FUTURES,
 			.futures = futures,
 			.user = rt_item_user(conn),
 			.side = &conn->side[i],
-			.is_callback = true,
-			.is_futures = true,
 		};
 	}
 }

@@ -130,18 +130,26 @@ void rt_deliver_item(struct rt_poller *poller,
 		     const struct rt_route_entry *entry,
 		     const struct rpma_rt_completion *item)
 {
-	if (entry->is_sink)
-		entry->sink(item->context);
-	else if (entry->is_futures)
-		deliver_future(poller, entry->futures, item);
-	else if (entry->is_source)
-		deliver_message(poller, entry->futures, item);
-	else if (entry->is_led)
-		rt_deliver_item(poller, rt_route_led_to(entry->led), item);
-	else if (entry->is_callback)
-		rt_deliver_call(poller, entry->callback, item);
-	else
+	switch ((enum rt_leads_to)entry->leads_to) {
+	case RT_TO_LANE:
 		rt_deliver_write(poller, entry->lane, item);
+		break;
+	case RT_TO_FUTURES:
+		deliver_future(poller, entry->futures, item);
+		break;
+	case RT_TO_CALLBACK:
+		rt_deliver_call(poller, entry->callback, item);
+		break;
+	case RT_TO_SOURCE:
+		deliver_message(poller, entry->futures, item);
+		break;
+	case RT_TO_SINK:
+		entry->sink(item->context);
+		break;
+	case RT_TO_ROUTE:
+		rt_deliver_item(poller, rt_route_led_to(entry->led), item);
+		break;
+	}
 }
 
 /* Lists a lane that spills, and holds the lane's queue until the spill was

@@ -298,7 +298,7 @@ future_queue_of(const struct rt_future *slot)
 {
 	const struct rt_route_entry *own = slot->of->own;
 
-	return own != NULL && !own->is_callback ? own : NULL;
+	return own != NULL && own->leads_to == RT_TO_LANE ? own : NULL;
 }
 
 /* Ends a cancelled future whose result no queue has taken. A message stays in

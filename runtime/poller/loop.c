@@ -194,7 +194,8 @@ static inline bool lend_is_usual(const struct rt_route_entry *entry,
 				 const struct ibv_wc *wc)
 {
 	return rt_round_is_of(entry, wc) && wc->status == IBV_WC_SUCCESS &&
-	       (!entry->is_callback || entry->is_sink) &&
+	       (entry->leads_to == RT_TO_LANE ||
+		entry->leads_to == RT_TO_SINK) &&
 	       rt_side_is_healthy(entry->side);
 }
 
@@ -215,7 +216,7 @@ static int lend_deliver_usual(struct rt_poller *poller, struct rt_cq *cq, int n)
 		rt_deliver_touch_side(poller, entry->side);
 		if (wc->wr_id & RT_ON_ERROR_ONLY)
 			continue;
-		if (entry->is_sink)
+		if (entry->leads_to == RT_TO_SINK)
 			entry->sink(rt_wr_id_cookie(wc->wr_id));
 		else
 			rt_round_to_lane(poller, entry, wc);

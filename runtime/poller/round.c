@@ -162,7 +162,7 @@ static inline bool round_begins_row(const struct rt_route_entry *entry,
 				    const struct ibv_wc *wc,
 				    const struct ibv_wc *end)
 {
-	return wc + 1 < end && entry->is_callback == entry->is_futures &&
+	return wc + 1 < end && entry->leads_to <= RT_TO_FUTURES &&
 	       (wc[0].wr_id ^ wc[1].wr_id) <= RT_COOKIE_MASK &&
 	       likely(rt_round_is_of(entry, wc)) &&
 	       likely(!(wc->wr_id & RT_ON_ERROR_ONLY)) &&
@@ -196,12 +196,12 @@ __attribute__((noinline)) static void
 round_deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 		   const struct ibv_wc *wc)
 {
-	if (entry->is_sink) {
+	if (entry->leads_to == RT_TO_SINK) {
 		entry->sink(rt_wr_id_cookie(wc->wr_id));
 		return;
 	}
 	poller->has_others = true;
-	if (entry->is_futures)
+	if (entry->leads_to == RT_TO_FUTURES)
 		round_deliver_future(poller, entry, wc);
 	else
 		round_deliver_any(poller, entry, wc);
@@ -214,7 +214,7 @@ static inline void round_deliver(struct rt_poller *poller,
 {
 	struct rpma_rt_completion item;
 
-	if (unlikely(entry->is_callback)) {
+	if (unlikely(entry->leads_to != RT_TO_LANE)) {
 		round_deliver_call(poller, entry, wc);
 		return;
 	}
@@ -343,7 +343,7 @@ round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
 		entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 		if (!round_begins_row(entry, wc, end))
 			next = wc;
-		else if (entry->is_futures)
+		else if (entry->leads_to == RT_TO_FUTURES)
 			next = round_row_to_futures(poller, entry, wc, end);
 		else if (taker != NULL && round_may_hand(taker, entry))
 			next = round_row_to_taker(entry, wc, end, taker);
@@ -486,7 +486,7 @@ round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
 	if (unlikely(cq->sweeping.next != &cq->sweeping))
 		return NULL;
 	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
-	if (!rt_round_is_of(entry, wc) || entry->is_callback ||
+	if (!rt_round_is_of(entry, wc) || entry->leads_to != RT_TO_LANE ||
 	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
 	    !rt_side_is_healthy(entry->side))
 		return NULL;
@@ -729,7 +729,7 @@ round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 	/* the lane never has the items */
 	rt_lane_date_poller(lane, taker.tail - 1, rt_poller_tick(poller));
 	round_end_batches(poller, done);
-	return (int)(taker.to - cmpl);
+	return taker.to > cmpl ? (int)(taker.to - cmpl) : RT_TAKE_OTHERS;
 }
 
 /* Returns whether the completions of a round may go to the caller, who consumes
@@ -761,10 +761,8 @@ static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
 	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
 		rt_poller_set_tick_ms(poller, rt_now_ms());
 	n = round_poll_cq(poller, cq, max);
-	if (n == 0) {
-		round_end_empty(poller);
-		return 0;
-	}
+	if (n == 0)
+		return round_end_empty(poller) > 0 ? RT_TAKE_OTHERS : 0;
 	if (n == 1)
 		entry = round_usual_route(cq, &poller->wcs[0]);
 	if (entry == NULL || entry->lane != lane)
@@ -783,11 +781,10 @@ int rt_poller_take(struct rt_owned *owned, void *lane,
 		(struct rt_poller *)((char *)owned -
 				     offsetof(struct rt_poller, owned));
 	uint64_t runner = poller->runner;
-	int count = -1;
+	int count = RT_TAKE_NO_ROUND;
 
-	/* an owner that is inside already is in a function of a round */
-	if (unlikely(rt_self_is_poller() || !rt_owner_go_in_owned(owned)))
-		return -1;
+	if (unlikely(!rt_owner_go_in_owned(owned)))
+		return RT_TAKE_NO_ROUND;
 	rt_self_set_poller(poller);
 	/* rings are not left out: the caller may sleep on another queue */
 	poller->runner = 0;

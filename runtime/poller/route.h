@@ -109,6 +109,17 @@ static inline uint32_t rt_qp_key(uint32_t qp_num)
 	return ~qp_num;
 }
 
+/* where a route leads. The first two can be written in rows, see round.c */
+enum rt_leads_to {
+	RT_TO_LANE = 0,	    /* to a queue */
+	RT_TO_FUTURES = 1,  /* to the slots of futures */
+	RT_TO_CALLBACK = 2, /* to a function of the program */
+	RT_TO_SOURCE = 3,   /* to a source, whose futures come later */
+	RT_TO_SINK = 4,	    /* to a function of the runtime, called at once */
+	/* the route is closed, and leads where an open route leads */
+	RT_TO_ROUTE = 5
+};
+
 /* the entry of a number of a CQ; free while qp_key is RT_QP_KEY_NONE */
 struct rt_route_entry {
 	union {
@@ -121,15 +132,7 @@ struct rt_route_entry {
 	void *user;
 	struct rt_side *side;
 	uint32_t qp_key;
-	/* the route leads to a function of the program, not to a lane */
-	uint8_t is_callback;
-	uint8_t is_futures; /* the route leads to slots of futures */
-	/* the route leads to a source, whose futures come later */
-	bool is_source : 1;
-	/* the route leads to a function of the runtime, called at once */
-	bool is_sink : 1;
-	/* the route is closed, and leads where an open route leads */
-	bool is_led : 1;
+	uint8_t leads_to; /* enum rt_leads_to */
 	/* RPMA_RT_C_LEASE or 0: flags of the route's completions */
 	uint8_t flags;
 };

@@ -428,16 +428,6 @@ static inline void poll_count_poll(struct rpma_rt_queue *queue, uint32_t count)
 	rt_stat_add(&queue->stats.taken, count);
 }
 
-/* Counts a wait whose items came without the lane. */
-static inline void poll_count_straight(struct rpma_rt_queue *queue,
-				       uint32_t count)
-{
-	rt_queue_date_at(&queue->stats.last_take,
-			 rt_lane_dated_mt(queue->lanes[0]));
-	rt_stat_add(&queue->stats.waits, 1);
-	rt_stat_add(&queue->stats.taken, count);
-}
-
 static inline void poll_owe_pollers(struct rpma_rt_queue *queue)
 {
 	/* relaxed: written and read by the consumer only */
@@ -688,34 +678,51 @@ __attribute__((noinline)) static int poll_wait(struct rpma_rt_queue *queue,
 	return ret ? ret : poll_answer(queue, count, why);
 }
 
-/*
- * Runs a round of the poller that fills the queue alone, for a caller who has
- * attached that poller and no other poller: the completions of the round go to
- * the caller, without the lane. Returns their number; less than 0: no round was
- * run, and the caller waits as any other thread does.
- */
-static inline int poll_take_straight(struct rpma_rt_queue *queue,
-				     struct rpma_rt_completion *cmpl, int max)
+/* Returns the poller that fills the queue alone. NULL: no such poller. */
+static inline struct rt_owned *poll_filler(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6]: pairs with the release in
 	 * queue_set_filler_locked(): the lane is whole. Unseen by the
 	 * sanitizer: the array of lanes is no data of the program */
-	struct rt_owned *filler =
-		rt_load_unseen(&queue->filler, memory_order_acquire);
+	return rt_load_unseen(&queue->filler, memory_order_acquire);
+}
+
+/*
+ * Runs a round of the poller that fills the queue alone, for the owner of the
+ * poller: the completions of the round go to the caller, without the lane, and
+ * are counted as a call in *calls. Returns their number, or an RT_TAKE_*.
+ */
+static inline int poll_take_straight(struct rpma_rt_queue *queue,
+				     struct rt_owned *filler,
+				     _Atomic uint64_t *calls,
+				     struct rpma_rt_completion *cmpl, int max)
+{
 	int count;
 
-	/* beside another consumer the call is refused, but not here */
-	if (!rt_owner_is_only(filler) ||
-	    unlikely(!rt_keep_is_free(&queue->alone) ||
+	/* beside another consumer the call is refused, but not here. An owner
+	 * that is inside already is in a function of a round */
+	if (unlikely(!rt_keep_is_free(&queue->alone) ||
 		     !rt_mpsc_is_empty_owner(&queue->messages) ||
-		     rt_queue_has_tokens(queue)))
-		return -1;
+		     rt_queue_has_tokens(queue) || rt_self_is_poller()))
+		return RT_TAKE_NO_ROUND;
 	poll_set_in_hand(queue, true);
 	count = filler->take(filler, queue->lanes[0], cmpl, max);
 	poll_set_in_hand(queue, false);
-	if (likely(count > 0))
-		poll_count_straight(queue, (uint32_t)count);
+	if (unlikely(count <= 0))
+		return count;
+	rt_queue_date_at(&queue->stats.last_take,
+			 rt_lane_dated_mt(queue->lanes[0]));
+	rt_stat_add(calls, 1);
+	rt_stat_add(&queue->stats.taken, (uint32_t)count);
 	return count;
+}
+
+int rt_queue_take_straight(struct rpma_rt_queue *queue, struct rt_owned *owned,
+			   struct rpma_rt_completion *cmpl, int max)
+{
+	if (unlikely(poll_filler(queue) != owned || !rt_owner_is_self(owned)))
+		return RT_TAKE_NO_ROUND;
+	return poll_take_straight(queue, owned, &queue->stats.polls, cmpl, max);
 }
 
 /* Ends a wait without a timeout whose round gave the caller nothing. */
@@ -746,15 +753,21 @@ static int poll_end_straight(struct rpma_rt_queue *queue,
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
 {
+	struct rt_owned *filler;
 	int count;
 
 	if (unlikely(queue == NULL || cmpl == NULL || max <= 0 ||
 		     timeout_ms < -1 || rt_context_check(queue->rt)))
 		return poll_wait(queue, cmpl, max, timeout_ms);
-	count = poll_take_straight(queue, cmpl, max);
+	filler = poll_filler(queue);
+	/* a wait runs all pollers of the thread */
+	if (!rt_owner_is_only(filler))
+		return poll_wait(queue, cmpl, max, timeout_ms);
+	count = poll_take_straight(queue, filler, &queue->stats.waits, cmpl,
+				   max);
 	if (likely(count > 0))
 		return count;
-	if (count == 0 && timeout_ms == 0)
+	if (count != RT_TAKE_NO_ROUND && timeout_ms == 0)
 		return poll_end_straight(queue, cmpl, max);
 	return poll_wait(queue, cmpl, max, timeout_ms);
 }

@@ -115,7 +115,7 @@ static void srq_completion(struct rt_poller *poller, struct rt_cq *cq,
 	item = rt_item_of_wc(wc, context, entry->user, IBV_WC_RECV);
 	if (srq->cfg.pool != NULL)
 		item.flags |= RPMA_RT_C_LEASE;
-	if (entry->is_callback) {
+	if (entry->leads_to != RT_TO_LANE) {
 		rt_deliver_item(poller, entry, &item);
 		return;
 	}

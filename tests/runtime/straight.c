@@ -152,8 +152,9 @@ static void mixed_take(struct mixed *m)
 {
 	struct rpma_rt_completion items[64];
 	int max = 1 + (int)world_roll(&m->seed, 64);
+	bool busy;
 
-	switch (world_roll(&m->seed, 4)) {
+	switch (world_roll(&m->seed, 5)) {
 	case 0:
 		m->calls.polls++;
 		take_items(m, items, rpma_rt_queue_poll(m->t.s.aq, items, max));
@@ -161,6 +162,12 @@ static void mixed_take(struct mixed *m)
 	case 1:
 		CHECK(rpma_rt_poller_run(m->t.s.world.rt, 0, (uint32_t)max) >=
 		      0);
+		break;
+	case 2:
+		m->calls.polls++;
+		take_items(m, items,
+			   rpma_rt_poller_take(m->t.s.world.rt, 0, m->t.s.aq,
+					       items, max, &busy));
 		break;
 	default:
 		m->calls.waits++;
@@ -401,7 +408,11 @@ static void called(const struct rpma_rt_completion *item, void *arg)
 		f->again--;
 		post_write(f->t, f->route, RPMA_F_COMPLETION_ALWAYS, 0);
 	}
-	/* as a loop does before a sleep on the descriptor */
+	/* as a loop does before a sleep on the descriptor, after a call that
+	 * may not be made here */
+	if (f->takes)
+		MUST_ANSWER(RPMA_RT_E_THREAD,
+			    rpma_rt_queue_wait(f->t->s.aq, &got, 1, 0));
 	for (i = 0; f->takes; i++) {
 		CHECK(i < 100);
 		while (rpma_rt_queue_poll(f->t->s.aq, &got, 1) == 1)

@@ -322,6 +322,8 @@ static void runtimes(void **state)
 {
 	const struct ibv_async_event event = {.event_type = 1};
 	struct fake *f = *state;
+	struct rpma_rt_completion item;
+	bool busy;
 
 	BAD(RPMA_E_INVAL, rpma_rt_stop, NULL);
 	DELETES(rpma_rt_delete, rpma_rt);
@@ -332,6 +334,11 @@ static void runtimes(void **state)
 	BAD(RPMA_E_INVAL, rpma_rt_poller_run, f->rt, 0, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_run, f->rt, 1, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_run, f->rt, UINT32_MAX, 1);
+	NULLS(rpma_rt_poller_take, f->rt, 0, f->queue, &item, 1, &busy);
+	BAD_SAYS("max is 0", RPMA_E_INVAL, rpma_rt_poller_take, f->rt, 0,
+		 f->queue, &item, 0, &busy);
+	BAD(RPMA_E_INVAL, rpma_rt_poller_take, f->rt, 1, f->queue, &item, 1,
+	    &busy);
 	NULLS(rpma_rt_poller_arm, f->rt, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_arm, f->rt, 1);
 	BAD(RPMA_E_INVAL, rpma_rt_poller_arm, f->rt, UINT32_MAX);

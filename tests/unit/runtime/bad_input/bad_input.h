@@ -39,6 +39,7 @@ union bad_out {
 	struct rpma_conn_private_data pdata;
 	struct rpma_rt_completion items[4];
 	void *pointer;
+	bool busy;
 	uint32_t u32;
 	uint16_t u16;
 	int number;

@@ -43,6 +43,7 @@ static void refuse_waiting(struct fake *f, struct rpma_rt_conn *conn,
 	THREAD(rpma_rt_stop, rt);
 	THREAD(rpma_rt_delete, &rt);
 	THREAD(rpma_rt_poller_run, rt, 0, 1);
+	THREAD(rpma_rt_poller_take, rt, 0, queue, out.items, 1, &out.busy);
 	THREAD(rpma_rt_poller_arm, rt, 0);
 	THREAD(rpma_rt_poller_release, rt, 0);
 	THREAD(rpma_rt_poller_attach, rt, 0);
@@ -143,6 +144,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_delete, &rt);
 	FORKED(rpma_rt_dump, rt, 1, RPMA_RT_DUMP_HUMAN);
 	FORKED(rpma_rt_poller_run, rt, 0, 1);
+	FORKED(rpma_rt_poller_take, rt, 0, queue, out.items, 1, &out.busy);
 	FORKED(rpma_rt_poller_arm, rt, 0);
 	FORKED(rpma_rt_poller_release, rt, 0);
 	FORKED(rpma_rt_poller_attach, rt, 0);
