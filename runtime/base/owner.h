@@ -138,8 +138,8 @@ struct rt_owner {
 struct rpma_rt_completion;
 
 /* results of rt_owned.take besides a number of completions */
-#define RT_TAKE_NO_ROUND (-1) /* the round is an unusual one, and was not run */
-#define RT_TAKE_OTHERS	 (-2) /* the round had work, but nothing to hand over */
+#define RT_TAKE_NO_ROUND (-1) /* the round is an unusual one: not run */
+#define RT_TAKE_OTHERS	 (-2) /* the round worked for others only */
 
 /* the part of a poller that names the owner; embedded in the poller */
 struct rt_owned {

@@ -3,9 +3,9 @@
 
 /*
  * straight_take.c -- rpma_rt_poller_take(): a round and a poll of a queue in a
- * single call. What the call says of other work, and that the call runs no other
- * poller, takes no wake, ends the sleep of an armed poller, and ends as both
- * calls do. Order and number of completions: straight.c.
+ * single call. What the call says of other work, and that the call runs no
+ * other poller, takes no wake, ends the sleep of an armed poller, and ends as
+ * both calls do. Order and number of completions: straight.c.
  */
 
 #include <pthread.h>
