@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/lang.h"
 #include "base/runtime.h"
+#include "poller/cq_pool.h"
 #include "poller/source.h"
 #include "queue/queue.h"
 
@@ -149,6 +150,19 @@ void rt_deliver_item(struct rt_poller *poller,
 	case RT_TO_ROUTE:
 		rt_deliver_item(poller, rt_route_led_to(entry->led), item);
 		break;
+	}
+}
+
+void rt_deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
+		    int n)
+{
+	struct rpma_rt_completion item;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		item = rt_item_of_wc(&poller->wcs[i], poller->wcs[i].wr_id,
+				     raw->user, RPMA_RT_OPCODE_UNKNOWN);
+		rt_deliver_write(poller, raw->lane, &item);
 	}
 }
 

@@ -333,6 +333,11 @@ bool rt_deliver_ring(struct rt_poller *poller, struct rt_lane *lane);
 /* Writes an item into a lane of the poller. */
 void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 		      const struct rpma_rt_completion *item);
+/* Delivers the polled completions of an adopted CQ, whose wr_ids belong to the
+ * program. */
+struct rt_cq_raw;
+void rt_deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
+		    int n);
 /* Collects a call of the function with the item, for the end of the batch. */
 void rt_deliver_call(struct rt_poller *poller, struct rt_callback *callback,
 		     const struct rpma_rt_completion *item);

@@ -22,18 +22,18 @@ static bool post_future(struct e2e_end *end)
 static void poll_futures(struct e2e_end *end)
 {
 	struct rpma_rt_future *futures = end->extra;
-	uint32_t at = (uint32_t)(end->got % end->in_count);
+	struct rpma_rt_future *oldest;
 	struct rpma_rt_completion item;
 	int ret;
 
 	while (end->got < end->received) {
-		ret = rpma_rt_future_poll(&futures[at], &item);
+		oldest = &futures[end->got % end->in_count];
+		ret = rpma_rt_future_poll(oldest, &item);
 		if (ret == 0)
 			return;
 		if (ret < 0 || !rpma_rt_completion_is_ok(&item))
 			bench_fail("a receive has failed");
-		rpma_rt_future_drop(&futures[at]);
-		at = at + 1 < end->in_count ? at + 1 : 0;
+		rpma_rt_future_drop(oldest);
 		e2e_got(end);
 	}
 }
