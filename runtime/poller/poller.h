@@ -41,6 +41,7 @@
  * the poller. doc/protocols/callback.md.
  */
 
+struct rt_cq_raw;
 struct rt_poller;
 
 #define RT_CALLBACKS 64 /* most collected calls, before the batch ends early */
@@ -335,7 +336,6 @@ void rt_deliver_write(struct rt_poller *poller, struct rt_lane *lane,
 		      const struct rpma_rt_completion *item);
 /* Delivers the polled completions of an adopted CQ, whose wr_ids belong to the
  * program. */
-struct rt_cq_raw;
 void rt_deliver_raw(struct rt_poller *poller, const struct rt_cq_raw *raw,
 		    int n);
 /* Collects a call of the function with the item, for the end of the batch. */

@@ -24,7 +24,7 @@
 
 /* rounds between two reads of the clock while the poller is never idle */
 #define ROUNDS_PER_TICK 1024
-/* the same for rounds of waits, between which a thread may do other work */
+/* rounds of waits between two: the thread may do other work between waits */
 #define TAKES_PER_TICK 8
 
 /* ----------------------------------------------------------------- rows --- */

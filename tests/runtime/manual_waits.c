@@ -435,8 +435,11 @@ static void delete(struct scene *c)
 static void poller(struct scene *c)
 {
 	struct rpma_rt *rt = c->s.world.rt;
+	struct rpma_rt_completion item;
+	bool busy;
 
 	CHECK(rpma_rt_poller_run(rt, MINE, 1) >= 0);
+	MUST(rpma_rt_poller_take(rt, MINE, c->s.pq, &item, 1, &busy));
 	CHECK(rpma_rt_poller_arm(rt, MINE) >= 0);
 	MUST(rpma_rt_poller_attach(rt, MINE));
 	MUST(rpma_rt_poller_release(rt, MINE));
@@ -572,8 +575,8 @@ static const struct waiting {
 	{"shards_delete", shards_delete, EVERY_POLLER},
 	{"stop", stop, EVERY_POLLER},
 	{"delete", delete, NO_POLLER}, /* of another runtime */
-	{"poller_run poller_arm poller_attach poller_release", poller,
-	 RUN_MY_POLLER},
+	{"poller_run poller_take poller_arm poller_attach poller_release",
+	 poller, RUN_MY_POLLER},
 	{"shard_run", shard_run, EVERY_POLLER},
 	{"new queue_new pool_new shards_new listen listener_delete "
 	 "listener_drain conn_new conn_set_name",

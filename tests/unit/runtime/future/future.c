@@ -300,7 +300,7 @@ FAKE_TEST(row__each_future_AS_ASKED)
 		if (i != 5)
 			completed(&futures[i], i, IBV_WC_SUCCESS);
 	}
-	/* of the cancelled, the dropped, and without a future */
+	/* messages of the cancelled and the dropped, and without a future */
 	assert_int_equal(fake_take(f, f->queue), 3);
 	assert_int_equal(f->items[0].context, 2);
 	assert_int_equal(f->items[1].context, 3);
