@@ -217,6 +217,9 @@ struct conn_core final : counted<conn_core>, member {
 	bool chain_mixed = false;  /* becomes sent.is_mixed */
 	/* some sends that are not posted have flags, or end the chain */
 	bool chain_special = false;
+	/* the chain ends with the sends that are not posted: by a write, or
+	 * because a lease is of another pool than the first */
+	bool chain_ends = false;
 	link line; /* operations that wait until they can be posted */
 	link readers;
 	message_list unread;
@@ -455,8 +458,30 @@ struct conn_core final : counted<conn_core>, member {
 		const uint32_t number = given_end++;
 
 		given[number & mask] = with_flags(buffer, flags);
+		/* relaxed: while a slot has a single lease, no other thread
+		 * makes a second */
+		if (flags != 0 || buffer->pool != stock.pool() ||
+		    slot_of_pool::of(buffer)->others.load(
+			    std::memory_order_relaxed) != 0) [[unlikely]]
+			note_unusual(buffer, flags);
 		if (number == chain_turn) [[unlikely]]
 			on_turn_of(number);
+	}
+	/* Notes a send with flags, the end of a chain, or a lease that is
+	 * shared, or is not of the stock's pool. */
+	RPMA_RT_COLD void note_unusual(const rpma_rt_lease *buffer,
+				       uint32_t flags) noexcept
+	{
+		chain_special |= flags != 0;
+		if (flags == END) {
+			chain_ends = true;
+			return;
+		}
+		/* relaxed: as in chain() */
+		chain_mixed |= buffer->pool != stock.pool() ||
+			       slot_of_pool::of(buffer)->others.load(
+				       std::memory_order_relaxed) != 0;
+		chain_ends |= buffer->pool != lease_at(chain_first)->pool;
 	}
 	/* Called for the first send that is not posted, and for the last for
 	 * which a post has room. */
@@ -530,106 +555,67 @@ struct conn_core final : counted<conn_core>, member {
 	{
 		return slot_of_pool::of(lease_at(chain_first))->pool();
 	}
-	/* Copies fields that lie in a row, from one record to another. */
-	RPMA_RT_HOT static void copy(void *to, size_t at, const void *from,
-				     size_t offset, size_t size) noexcept
+	/* Posts the new sends, of which some have flags, or end the chain. */
+	RPMA_RT_COLD int post_special(int count, bool is_over) noexcept
 	{
-		std::memcpy(static_cast<char *>(to) + at,
-			    static_cast<const char *>(from) + offset, size);
-	}
-	/* Writes the fields in which sends differ; begin: the fields in front
-	 * of the route. */
-	RPMA_RT_HOT static void prepare(const rpma_rt_lease &buffer,
-					const rpma_rt_wr &begin,
-					rpma_rt_wr &wr) noexcept
-	{
-		constexpr size_t where =
-			offsetof(rpma_rt_wr, len) - offsetof(rpma_rt_wr, local);
+		rpma_rt_wr wrs[CHAIN];
+		rpma_rt_wr *wr = wrs;
 
-		static_assert(where == offsetof(rpma_rt_lease, len) -
-					       offsetof(rpma_rt_lease, mr));
-		copy(&wr, 0, &begin, 0, offsetof(rpma_rt_wr, route));
-		copy(&wr, offsetof(rpma_rt_wr, local), &buffer,
-		     offsetof(rpma_rt_lease, mr), where);
-		wr.len = buffer.len;
-	}
-	/* Prepares a send with flags, or the end of a chain. Returns whether
-	 * the chain ends here. */
-	RPMA_RT_COLD bool prepare_special(uint32_t number, rpma_rt_wr begin,
-					  rpma_rt_wr &wr) noexcept
-	{
-		const uint32_t flags = flags_of(given[number & mask]);
+		for (uint32_t i = chain_next; i != given_end; i++, wr++) {
+			const uint32_t flags = flags_of(given[i & mask]);
+			const auto *buffer = lease_at(i);
 
-		chain_special = true;
-		if (flags == END) {
-			rpma_rt_prep_write(&wr, nullptr, 0, nullptr, 0, 0,
-					   begin.flags, begin.context);
-			return true;
+			if (flags == END)
+				rpma_rt_prep_write(wr, nullptr, 0, nullptr, 0,
+						   0,
+						   RPMA_F_COMPLETION_ON_ERROR,
+						   GIVEN | chain_first);
+			else
+				rpma_rt_prep_send(wr, buffer->mr,
+						  buffer->offset, buffer->len,
+						  RPMA_F_COMPLETION_ON_ERROR |
+							  flags,
+						  GIVEN | chain_first);
 		}
-		begin.flags |= flags;
-		prepare(*lease_at(number), begin, wr);
-		return note_lease(number);
+		if (is_over)
+			wr[-1].flags &= ~uint32_t(RPMA_F_COMPLETION_ON_ERROR);
+		return rpma_rt_post_send(raw, wrs, count);
 	}
-	/* Notes a lease that is shared, or is not of the stock's pool. Returns
-	 * whether the chain ends here, because the lease is not of the pool of
-	 * the first. */
-	RPMA_RT_COLD bool note_lease(uint32_t number) noexcept
+	/* Posts the new sends, which are plain. */
+	int post_plain(int count, bool is_over) noexcept
 	{
-		const auto *buffer = lease_at(number);
+		const uint32_t end_flags = is_over ? RPMA_F_COMPLETION_ALWAYS
+						   : RPMA_F_COMPLETION_ON_ERROR;
+		const uint32_t at = chain_next & mask;
+		const int straight = std::min(count, int(mask + 1 - at));
+		int taken;
 
-		/* relaxed: while a slot has a single lease, no other thread
-		 * makes a second */
-		chain_mixed |= buffer->pool != stock.pool() ||
-			       slot_of_pool::of(buffer)->others.load(
-				       std::memory_order_relaxed) != 0;
-		return buffer->pool != lease_at(chain_first)->pool;
-	}
-	/* Prepares the new sends. Returns whether the chain ends here: by a
-	 * write, or because a lease is of another pool than the first. */
-	bool prepare_new(uint32_t left) noexcept
-	{
-		rpma_rt_wr *wr = loop->sends;
-		rpma_rt_lease *const *const leases = given.get();
-		const rpma_rt_pool *const pool = stock.pool();
-		const uint32_t end = given_end;
-		const uint32_t of = mask;
-		rpma_rt_wr begin{};
-		bool is_last = false;
-
-		begin.op = RPMA_RT_OP_SEND;
-		begin.flags = RPMA_F_COMPLETION_ON_ERROR;
-		begin.context = GIVEN | chain_first;
-		for (uint32_t i = end - left; i != end; i++, wr++) {
-			const auto *buffer = leases[i & of];
-
-			if (flags_of(buffer) != 0) [[unlikely]] {
-				is_last |= prepare_special(i, begin, *wr);
-				continue;
-			}
-			prepare(*buffer, begin, *wr);
-			/* relaxed: see note_lease() */
-			if (buffer->pool != pool ||
-			    slot_of_pool::of(buffer)->others.load(
-				    std::memory_order_relaxed) != 0)
-				[[unlikely]]
-				is_last |= note_lease(i);
-		}
-		return is_last;
+		if (straight == count) [[likely]]
+			return rpma_rt_post_leases(raw, &given[at], count,
+						   end_flags,
+						   GIVEN | chain_first);
+		taken = rpma_rt_post_leases(raw, &given[at], straight,
+					    RPMA_F_COMPLETION_ON_ERROR,
+					    GIVEN | chain_first);
+		if (taken < straight)
+			return taken;
+		return straight +
+		       std::max(rpma_rt_post_leases(raw, &given[0],
+						    count - straight, end_flags,
+						    GIVEN | chain_first),
+				0);
 	}
 	bool post_new() noexcept
 	{
-		rpma_rt_wr *const wrs = loop->sends;
 		const int left = static_cast<int>(given_end - chain_next);
-		const bool is_over = prepare_new(uint32_t(left)) || !may_stay();
+		const bool is_over = chain_ends || !may_stay();
 		const uint32_t posted = chain_next;
 		int taken;
 
 		sends[chain_first & mask].count = 0;
-		if (is_over)
-			wrs[left - 1].flags &=
-				~uint32_t(RPMA_F_COMPLETION_ON_ERROR);
 		in_chained.unlink();
-		taken = rpma_rt_post_send(raw, wrs, left);
+		taken = chain_special ? post_special(left, is_over)
+				      : post_plain(left, is_over);
 		chain_next += uint32_t(std::max(taken, 0));
 		if (chain_special) [[unlikely]]
 			forget_flags(posted);
@@ -661,6 +647,7 @@ struct conn_core final : counted<conn_core>, member {
 		first.is_mixed = chain_mixed;
 		count_off();
 		chain_mixed = false;
+		chain_ends = false;
 		chain_first = given_end;
 	}
 	/* Ends a posted chain, so that the leases go back; without room for the

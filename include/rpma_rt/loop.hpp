@@ -185,9 +185,6 @@ struct loop_core : counted<loop_core> {
 	/* the loop runs a poller, and is no shard */
 	bool ends_chains = false;
 	uint32_t unended_turns = 0;
-	/* work requests for the sends of chains, zeroed but for the fields that
-	 * conn_core::prepare() writes */
-	rpma_rt_wr sends[CHAIN]{};
 	timer_heap timers;
 	/* Items of no connection. While an item is not taken, the queue keeps
 	 * further items: there is room for a batch, and for the items that

@@ -108,6 +108,16 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr,
 		      int count) RPMA_RT_MUST_CHECK;
 
+/* Posts count (0..) messages in order, of the first len bytes of each lease, on
+ * the connection's own route. The caller keeps the leases, which are the
+ * device's until the row completes. flags: of the last message,
+ * RPMA_F_COMPLETION_ALWAYS or RPMA_F_COMPLETION_ON_ERROR; a message in front
+ * completes only if it fails. Returns and errors: as rpma_rt_post_send(); INVAL
+ * also for a lease that is not held. Thread: any. */
+int rpma_rt_post_leases(struct rpma_rt_conn *conn,
+			const struct rpma_rt_lease *const *leases, int count,
+			uint32_t flags, uint64_t context) RPMA_RT_MUST_CHECK;
+
 enum rpma_rt_again {
 	RPMA_RT_AGAIN_NONE = 0,	  /* the post took all, or failed otherwise */
 	RPMA_RT_AGAIN_CREDIT = 1, /* the queue pair's queue and line are full */

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct rt_ledger_entry {
 	uint64_t wr_id;
@@ -134,18 +135,34 @@ static inline bool rt_ledger_must_signal(const struct rt_ledger_pen *pen)
 	return pen->may_be_silent == 0;
 }
 
+/* Writes a new entry, by two stores. */
+static inline void rt_ledger_write(struct rt_ledger_entry *entry,
+				   uint64_t wr_id, uint8_t opcode,
+				   bool signaled, uint32_t tick)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	const uint64_t words[2] = {wr_id, opcode | (uint64_t)signaled << 8 |
+						  UINT64_C(1) << 16 |
+						  (uint64_t)tick << 32};
+
+	memcpy(entry, words, sizeof(words));
+#else
+	*entry = (struct rt_ledger_entry){.wr_id = wr_id,
+					  .opcode = opcode,
+					  .signaled = signaled,
+					  .retires = 1,
+					  .tick = tick};
+#endif
+}
+
 /* Appends an entry. REQUIRES: room */
 static inline void rt_ledger_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 				    uint8_t opcode, bool signaled,
 				    uint32_t tick)
 {
 	assert(pen->tail - pen->ledger->head < pen->ledger->depth);
-	pen->entries[pen->tail++ & pen->mask] =
-		(struct rt_ledger_entry){.wr_id = wr_id,
-					 .opcode = opcode,
-					 .signaled = signaled,
-					 .retires = 1,
-					 .tick = tick};
+	rt_ledger_write(&pen->entries[pen->tail++ & pen->mask], wr_id, opcode,
+			signaled, tick);
 	if (!signaled) {
 		pen->may_be_silent--;
 		pen->in_group = true;

@@ -360,6 +360,8 @@ void posts(void **state)
 	const uint64_t wide = UINT64_C(1) << RPMA_RT_CONTEXT_BITS;
 	const struct rpma_rt_recv_wr recv_wr = {0};
 	const struct rpma_rt_wr wr = {.op = RPMA_RT_OP_SEND};
+	const struct rpma_rt_lease lease = {0};
+	const struct rpma_rt_lease *const leases[] = {NULL, &lease};
 	const struct rpma_sge pieces[2] = {{0}};
 	/* compared only */
 	struct rpma_mr_remote *remote = (struct rpma_mr_remote *)state;
@@ -369,6 +371,15 @@ void posts(void **state)
 
 	NULLS(rpma_rt_post_send, conn, &wr, 1);
 	NULLS(rpma_rt_post_recv, conn, &recv_wr, 1);
+	NULLS(rpma_rt_post_leases, conn, leases, 1, 0, 0);
+	BAD(0, rpma_rt_post_leases, conn, NULL, 0, 0, 0);
+	BAD(RPMA_E_INVAL, rpma_rt_post_leases, conn, leases, -1, 0, 0);
+	BAD_SAYS("flags is", RPMA_E_INVAL, rpma_rt_post_leases, conn, leases, 1,
+		 RPMA_RT_F_KEEP, 0);
+	BAD_SAYS("leases[0] is NULL", RPMA_E_INVAL, rpma_rt_post_leases, conn,
+		 leases, 2, 0, 0);
+	BAD_SAYS("leases[0] is not held", RPMA_E_INVAL, rpma_rt_post_leases,
+		 conn, &leases[1], 1, 0, 0);
 	BAD(0, rpma_rt_post_send, conn, &wr, 0);
 	BAD(0, rpma_rt_post_send, conn, NULL, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_post_send, conn, &wr, -1);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the rpma authors */
+
+/*
+ * lease_rows.c -- rpma_rt_post_leases(): a row of messages, one of each lease,
+ * arrives in order and completes once, for any length of the row, any pools of
+ * the leases and any room; a refused row posts nothing; a row that fails
+ * completes with errors.
+ */
+
+#include <string.h>
+
+#include "stage.h"
+
+#define DEPTH	  64
+#define SLOTS	  200
+#define SLOT_SIZE 64
+
+struct rows {
+	struct stage s;
+	struct rpma_rt_pool *to_send;
+	struct rpma_rt_pool *other;
+	struct rpma_rt_pool *to_receive; /* NULL: messages find no receive */
+	struct world_pair pair;
+	uint64_t sent; /* numbers the messages */
+	uint64_t received;
+	struct rpma_rt_lease leases[SLOTS];
+	const struct rpma_rt_lease *row[SLOTS];
+};
+
+static void set_up(struct rows *r, bool has_receives)
+{
+	const struct stage_cfg cfg = {
+		.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = DEPTH};
+
+	memset(r, 0, sizeof(*r));
+	stage_open(&r->s, &cfg);
+	r->to_send = stage_pool(&r->s, NULL, SLOTS, SLOT_SIZE,
+				RPMA_RT_POOL_NO_SENDS);
+	r->other = stage_pool(&r->s, NULL, SLOTS, SLOT_SIZE,
+			      RPMA_RT_POOL_NO_SENDS);
+	if (has_receives)
+		r->to_receive = stage_pool(&r->s, NULL, 4 * DEPTH, SLOT_SIZE,
+					   RPMA_RT_POOL_NO_SENDS);
+	r->s.cfg->pool = r->to_receive;
+	stage_connect(&r->s, &r->pair);
+}
+
+static void tear_down(struct rows *r)
+{
+	stage_all_free(r->to_send, SLOTS);
+	MUST(rpma_rt_pool_delete(&r->to_send));
+	MUST(rpma_rt_pool_delete(&r->other));
+	if (r->to_receive != NULL)
+		MUST(rpma_rt_pool_delete(&r->to_receive));
+	stage_close(&r->s);
+}
+
+/* Takes leases, of both pools in turn if is_mixed, and writes the next numbers
+ * into the slots. */
+static void take_row(struct rows *r, int count, bool is_mixed)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		MUST(rpma_rt_pool_take(is_mixed && i % 2 ? r->other
+							 : r->to_send,
+				       &r->leases[i]));
+		memcpy(r->leases[i].data, &r->sent, sizeof(r->sent));
+		r->leases[i].len = 8 + (uint32_t)(r->sent % 8);
+		r->sent++;
+		r->row[i] = &r->leases[i];
+	}
+}
+
+static int post(struct rows *r, int count, uint32_t flags, uint64_t context)
+{
+	return rpma_rt_post_leases(r->pair.active, r->row, count, flags,
+				   context);
+}
+
+/* The next message has the next number, and the length of that number. */
+static void receive_one(struct rows *r)
+{
+	struct rpma_rt_completion item = world_next(r->s.pq);
+	struct rpma_rt_lease lease;
+	uint64_t number;
+
+	CHECK(rpma_rt_completion_lease(&item, &lease));
+	memcpy(&number, lease.data, sizeof(number));
+	CHECK(number == r->received && lease.len == 8 + number % 8);
+	r->received++;
+	MUST(rpma_rt_lease_release(&lease));
+}
+
+static void receive_all(struct rows *r)
+{
+	while (r->received < r->sent)
+		receive_one(r);
+}
+
+static struct rpma_rt_completion next_item(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+
+	do {
+		item = world_next(queue);
+	} while (item.kind == RPMA_RT_WRITABLE);
+	return item;
+}
+
+/* The next item is the completion of the row, whose leases go back. */
+static void complete(struct rows *r, int count, uint64_t context)
+{
+	struct rpma_rt_completion item = next_item(r->s.aq);
+
+	CHECK(item.kind == RPMA_RT_COMPLETION && item.status == 0);
+	CHECK(item.opcode == IBV_WC_SEND && item.context == context);
+	MUST(rpma_rt_leases_release(r->row, (uint32_t)count));
+}
+
+static void row__of_any_length_COMPLETES_ONCE(struct rows *r)
+{
+	const int lengths[] = {1, 2, 31, 32, 33, 64, 1, 7};
+	uint64_t i;
+
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		take_row(r, lengths[i], false);
+		MUST_ANSWER(lengths[i],
+			    post(r, lengths[i], RPMA_F_COMPLETION_ALWAYS, i));
+		receive_all(r);
+		complete(r, lengths[i], i);
+	}
+}
+
+/* The next row with a completion completes the rows in front. */
+static void row__on_error_only_SILENT(struct rows *r)
+{
+	int i;
+
+	for (i = 1; i < 40; i++) {
+		take_row(r, 3, false);
+		MUST_ANSWER(3, post(r, 3, RPMA_F_COMPLETION_ON_ERROR, 100));
+		receive_all(r);
+		MUST(rpma_rt_leases_release(r->row, 2));
+		/* the lease of the next row, with the next number */
+		memcpy(r->leases[2].data, &r->sent, sizeof(r->sent));
+		r->leases[2].len = 8 + (uint32_t)(r->sent % 8);
+		r->sent++;
+		MUST_ANSWER(1, rpma_rt_post_leases(
+				       r->pair.active, &r->row[2], 1, 0,
+				       RPMA_RT_CONTEXT_BITS + (uint64_t)i));
+		receive_all(r);
+		r->row[0] = r->row[2];
+		complete(r, 1, RPMA_RT_CONTEXT_BITS + (uint64_t)i);
+	}
+}
+
+/* Each message is read with the key of its pool, also while slots of the same
+ * number are held in both pools. */
+static void row__of_two_pools_ARRIVES(struct rows *r)
+{
+	uint64_t i;
+
+	for (i = 0; i < 3; i++) {
+		take_row(r, 30, true);
+		MUST_ANSWER(30, post(r, 30, 0, i));
+		receive_all(r);
+		complete(r, 30, i);
+	}
+}
+
+/* A send with RPMA_RT_F_KEEP holds the slot beside the program. */
+static void row__lease_with_another_holder_ARRIVES(struct rows *r)
+{
+	take_row(r, 2, false);
+	/* the message of the first lease goes twice */
+	MUST(rpma_rt_send_lease(r->pair.active, r->row[0], r->row[0]->len,
+				RPMA_RT_F_KEEP));
+	receive_one(r);
+	r->received--;
+	MUST_ANSWER(2, post(r, 2, 0, 8));
+	receive_all(r);
+	complete(r, 2, 8);
+}
+
+/* The row is longer than queue and line together, and is posted in parts. */
+static void row__without_room_GOES_ON(struct rows *r)
+{
+	int done = 0;
+	int ret;
+
+	take_row(r, SLOTS, false);
+	while (done < SLOTS) {
+		ret = rpma_rt_post_leases(r->pair.active, &r->row[done],
+					  SLOTS - done, 0, 9);
+		if (ret == RPMA_E_AGAIN) {
+			CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_CREDIT);
+			if (r->received < r->sent - (uint64_t)(SLOTS - done))
+				receive_one(r);
+			continue;
+		}
+		CHECK(ret > 0);
+		done += ret;
+	}
+	receive_all(r);
+	complete(r, SLOTS, 9);
+}
+
+static void row__wrong_REFUSED(struct rows *r)
+{
+	const struct rpma_rt_lease *held;
+
+	take_row(r, 40, false);
+	MUST_ANSWER(0, post(r, 0, 0, 0));
+	MUST_ANSWER(RPMA_E_INVAL, post(r, -1, 0, 0));
+	MUST_ANSWER(RPMA_E_INVAL, post(r, 40, RPMA_RT_F_FENCE, 0));
+	MUST_ANSWER(RPMA_E_INVAL,
+		    post(r, 40, 0, UINT64_C(1) << RPMA_RT_CONTEXT_BITS));
+	MUST_ANSWER(RPMA_E_INVAL,
+		    rpma_rt_post_leases(r->pair.active, NULL, 1, 0, 0));
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_post_leases(NULL, r->row, 1, 0, 0));
+	held = r->row[39];
+	r->row[39] = NULL;
+	MUST_ANSWER(RPMA_E_INVAL, post(r, 40, 0, 0));
+	r->row[39] = held;
+	/* in a short row, and in a row of two chains */
+	MUST(rpma_rt_lease_release(r->row[3]));
+	MUST_ANSWER(RPMA_E_INVAL, post(r, 4, 0, 0));
+	MUST_ANSWER(RPMA_E_INVAL, post(r, 40, 0, 0));
+	r->row[3] = r->row[39];
+	MUST(rpma_rt_leases_release(r->row, 39));
+	r->sent -= 40; /* no message was posted */
+	take_row(r, 1, false);
+	MUST_ANSWER(1, post(r, 1, 0, 10));
+	receive_all(r);
+	complete(r, 1, 10);
+}
+
+/* The messages wait for receives, and the close flushes the messages. */
+static void row__of_a_dying_connection_FAILS(void)
+{
+	struct rpma_rt_completion item;
+	struct rows r;
+	int failed = 0;
+
+	set_up(&r, false);
+	take_row(&r, 5, false);
+	MUST_ANSWER(5, post(&r, 5, 0, 11));
+	MUST(rpma_rt_conn_close(r.pair.active));
+	for (;;) {
+		item = next_item(r.s.aq);
+		if (item.kind == RPMA_RT_EVENT)
+			break;
+		CHECK(item.status != 0 && item.context == 11);
+		failed++;
+	}
+	CHECK(rpma_rt_completion_event(&item) == RPMA_RT_EVENT_CLOSED);
+	CHECK(failed == 5);
+	MUST_ANSWER(RPMA_RT_E_CLOSED, post(&r, 5, 0, 11));
+	MUST(rpma_rt_leases_release(r.row, 5));
+	world_event(r.s.pq, RPMA_RT_EVENT_CLOSED);
+	world_unref(&r.pair);
+	tear_down(&r);
+}
+
+int main(void)
+{
+	struct rows r;
+
+	set_up(&r, true);
+	row__of_two_pools_ARRIVES(&r); /* while both pools are alike */
+	row__of_any_length_COMPLETES_ONCE(&r);
+	row__on_error_only_SILENT(&r);
+	row__lease_with_another_holder_ARRIVES(&r);
+	row__without_room_GOES_ON(&r);
+	row__wrong_REFUSED(&r);
+	stage_disconnect(&r.s, &r.pair);
+	tear_down(&r);
+	row__of_a_dying_connection_FAILS();
+	puts("ok");
+	return 0;
+}
