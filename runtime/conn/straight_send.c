@@ -349,28 +349,44 @@ static int straight_post_one_send(struct rpma_rt_conn *conn,
 		       : straight_post_send(conn, wr);
 }
 
-/* Not inlined, because the chain is large. */
+/* Not inlined, because the chain is large. The functions post in any way. */
 
-__attribute__((noinline)) static bool
+__attribute__((noinline)) static int
 straight_post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		    int count)
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
-	return count <= RT_POST_CHUNK &&
-	       straight_post(conn, RPMA_RT_SEND_SIDE, wr, count, chain,
-			     &sends_to_routes);
+	return likely(count <= RT_POST_CHUNK) &&
+			       likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr,
+						    count, chain,
+						    &sends_to_routes))
+		       ? count
+		       : rt_post_send_any(conn, wr, count);
 }
 
-__attribute__((noinline)) static bool
+__attribute__((noinline)) static int
 straight_post_send_futures(struct rpma_rt_conn *conn,
 			   const struct rpma_rt_wr *wr, int count)
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
-	return count <= RT_POST_CHUNK &&
-	       straight_post(conn, RPMA_RT_SEND_SIDE, wr, count, chain,
-			     &sends_to_futures);
+	return likely(count <= RT_POST_CHUNK) &&
+			       likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr,
+						    count, chain,
+						    &sends_to_futures))
+		       ? count
+		       : rt_post_send_any(conn, wr, count);
+}
+
+/* REQUIRES: count is 1 or more, and rt_post_check() has returned 0 */
+static inline int straight_send_some(struct rpma_rt_conn *conn,
+				     const struct rpma_rt_wr *wr, int count)
+{
+	if (unlikely(wr->future != NULL))
+		return straight_post_send_futures(conn, wr, count);
+	return count == 1 ? straight_post_one_send(conn, wr)
+			  : straight_post_sends(conn, wr, count);
 }
 
 /* Posts in any way; checks the arguments. */
@@ -383,15 +399,7 @@ straight_send_checked(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	if (!rt_post_has_some(conn, wr, count))
 		return rt_post_nothing(conn, wr, count, RPMA_RT_SEND_SIDE);
 	ret = rt_post_check(conn, RPMA_RT_SEND_SIDE);
-	if (unlikely(ret))
-		return ret;
-	if (wr->future == NULL && count == 1)
-		return straight_post_one_send(conn, wr);
-	if (wr->future != NULL
-		    ? likely(straight_post_send_futures(conn, wr, count))
-		    : likely(straight_post_sends(conn, wr, count)))
-		return count;
-	return rt_post_send_any(conn, wr, count);
+	return unlikely(ret) ? ret : straight_send_some(conn, wr, count);
 }
 
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
@@ -399,10 +407,9 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 {
 	rt_want_none();
 	/* without a call besides the last, so that no register is saved */
-	return likely(conn != NULL && wr != NULL) && count == 1 &&
+	return likely(conn != NULL && wr != NULL) && likely(count > 0) &&
 			       likely(rt_post_is_checked(conn,
-							 RPMA_RT_SEND_SIDE)) &&
-			       wr->future == NULL
-		       ? straight_post_one_send(conn, wr)
+							 RPMA_RT_SEND_SIDE))
+		       ? straight_send_some(conn, wr, count)
 		       : straight_send_checked(conn, wr, count);
 }
