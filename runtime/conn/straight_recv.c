@@ -174,31 +174,34 @@ static const struct straight_way recvs_to_futures = {
 	.side = RPMA_RT_RECV_SIDE,
 };
 
-/* Fills in a single receive to the connection's own route. */
-STRAIGHT int straight_fill_recv(const struct rpma_rt_conn *conn,
-				const void *wrs, int count, void *recvs)
+/* Fills in a chain of receives to the connection's own route. */
+STRAIGHT int straight_fill_own_recvs(const struct rpma_rt_conn *conn,
+				     const void *wrs, int count, void *recvs)
 {
-	const struct rpma_rt_recv_wr *wr = wrs;
-	const struct rpma_mr_local_head *dst =
-		(const struct rpma_mr_local_head *)wr->dst;
-	struct rpma_recv_wr *out = recvs;
 	struct straight_recv_kind kind;
+	const struct rpma_mr_local_head *dst;
+	const struct rpma_rt_recv_wr *wr = wrs;
+	struct rpma_recv_wr *chain = recvs;
+	int i;
 
-	(void)count;
-	/* first, because the pieces of a receive are no region */
-	if (unlikely(!straight_recv_is_plain_rest(wr, false) || dst == NULL))
-		return 0;
 	kind.wr_id = rt_wr_id(conn->own[RPMA_RT_RECV_SIDE].number, 0);
-	kind.addr = dst->addr;
-	kind.lkey = dst->ibv_mr->lkey;
-	straight_recv_fill_plain(wr, &kind, out);
-	out->wr.next = NULL;
+	for (i = 0; i < count; i++) {
+		dst = (const struct rpma_mr_local_head *)wr[i].dst;
+		/* first, because the pieces of a receive are no region */
+		if (unlikely(!straight_recv_is_plain_rest(&wr[i], false) ||
+			     (i > 0 && wr[i].route != NULL) || dst == NULL))
+			return 0;
+		kind.addr = dst->addr;
+		kind.lkey = dst->ibv_mr->lkey;
+		straight_recv_fill_plain(&wr[i], &kind, &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
 	return 1;
 }
 
-/* of a single receive */
-static const struct straight_way recv_to_own = {
-	.fill = straight_fill_recv,
+static const struct straight_way recvs_to_own = {
+	.fill = straight_fill_own_recvs,
 	.is_ready = straight_own_ready,
 	.note = straight_note_recvs,
 	.give = straight_give_recvs,
@@ -214,7 +217,7 @@ straight_post_own_recv(struct rpma_rt_conn *conn,
 	struct rpma_recv_wr out;
 
 	return likely(straight_post_at(conn, RPMA_RT_RECV_SIDE, wr, 1, &out,
-				       &recv_to_own, seen, true))
+				       &recvs_to_own, seen, true))
 		       ? 1
 		       : rt_post_recv_any(conn, wr, 1);
 }
@@ -258,6 +261,20 @@ straight_post_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 }
 
 __attribute__((noinline)) static int
+straight_post_own_recvs(struct rpma_rt_conn *conn,
+			const struct rpma_rt_recv_wr *wr, int count)
+{
+	struct rpma_recv_wr chain[RT_POST_CHUNK];
+
+	return likely(count <= RT_POST_CHUNK) &&
+			       likely(straight_post(conn, RPMA_RT_RECV_SIDE, wr,
+						    count, chain,
+						    &recvs_to_own))
+		       ? count
+		       : straight_post_recvs(conn, wr, count);
+}
+
+__attribute__((noinline)) static int
 straight_post_recv_futures(struct rpma_rt_conn *conn,
 			   const struct rpma_rt_recv_wr *wr, int count)
 {
@@ -278,8 +295,11 @@ static inline int straight_recv_some(struct rpma_rt_conn *conn,
 {
 	if (unlikely(wr->future != NULL))
 		return straight_post_recv_futures(conn, wr, count);
-	return count == 1 ? straight_post_one_recv(conn, wr)
-			  : straight_post_recvs(conn, wr, count);
+	if (count == 1)
+		return straight_post_one_recv(conn, wr);
+	return likely(wr->route == NULL)
+		       ? straight_post_own_recvs(conn, wr, count)
+		       : straight_post_recvs(conn, wr, count);
 }
 
 /* Posts in any way; checks the arguments. */

@@ -266,48 +266,58 @@ STRAIGHT bool straight_is_message(const struct rpma_rt_wr *wr)
 		head == straight_message_head(RPMA_F_COMPLETION_ALWAYS));
 }
 
-/* Fills in a single work request that straight_is_message(). */
-STRAIGHT int straight_fill_message(const struct rpma_rt_conn *conn,
-				   const void *wrs, int count, void *sends)
+/* Fills in a chain of messages, of which the first straight_is_message(). */
+STRAIGHT int straight_fill_messages(const struct rpma_rt_conn *conn,
+				    const void *wrs, int count, void *sends)
 {
-	const struct rpma_rt_wr *wr = wrs;
-	const struct rpma_mr_local_head *local =
-		(const struct rpma_mr_local_head *)wr->local;
-	struct rpma_send_wr *out = sends;
+	const uint64_t own =
+		rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
 	struct straight_send_kind kind = {.opcode = IBV_WR_SEND};
+	const struct rpma_mr_local_head *local;
+	struct rpma_send_wr *chain = sends;
+	const struct rpma_rt_wr *wr = wrs;
+	int i;
 
-	(void)count;
-	if (unlikely(local == NULL || !straight_send_is_plain_rest(wr, false)))
-		return 0;
-	kind.wr_id = rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
-	if (wr->flags == RPMA_F_COMPLETION_ON_ERROR)
-		kind.wr_id |= RT_ON_ERROR_ONLY;
-	kind.addr = local->addr;
-	kind.lkey = local->ibv_mr->lkey;
-	out->wr.next = NULL;
-	return straight_send_fill_plain(wr, &kind, out);
+	for (i = 0; i < count; i++) {
+		local = (const struct rpma_mr_local_head *)wr[i].local;
+		if (unlikely((i > 0 && !straight_is_message(&wr[i])) ||
+			     local == NULL ||
+			     !straight_send_is_plain_rest(&wr[i], false)))
+			return 0;
+		kind.wr_id = own;
+		if (wr[i].flags == RPMA_F_COMPLETION_ON_ERROR)
+			kind.wr_id |= RT_ON_ERROR_ONLY;
+		kind.addr = local->addr;
+		kind.lkey = local->ibv_mr->lkey;
+		straight_send_fill_plain(&wr[i], &kind, &chain[i]);
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	return 1;
 }
 
-STRAIGHT void straight_note_message(struct rpma_rt_conn *conn, const void *wrs,
-				    int count, void *sends)
+STRAIGHT void straight_note_messages(struct rpma_rt_conn *conn, const void *wrs,
+				     int count, void *sends)
 {
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
-	struct rpma_send_wr *out = sends;
+	uint32_t tick = rt_poller_date(conn->poller);
+	struct rpma_send_wr *chain = sends;
+	int i;
 
 	(void)wrs;
-	(void)count;
-	out->wr.send_flags = rt_hold_append(&pen, out->wr.wr_id, IBV_WC_SEND,
-					    rt_poller_date(conn->poller))
-				     ? IBV_SEND_SIGNALED
-				     : 0;
+	for (i = 0; i < count; i++)
+		chain[i].wr.send_flags =
+			rt_hold_append(&pen, chain[i].wr.wr_id, IBV_WC_SEND,
+				       tick)
+				? IBV_SEND_SIGNALED
+				: 0;
 	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
 }
 
-/* of a single message */
-static const struct straight_way message_to_own = {
-	.fill = straight_fill_message,
+static const struct straight_way messages_to_own = {
+	.fill = straight_fill_messages,
 	.is_ready = straight_own_ready,
-	.note = straight_note_message,
+	.note = straight_note_messages,
 	.give = straight_give_sends,
 	.side = RPMA_RT_SEND_SIDE,
 };
@@ -321,7 +331,7 @@ straight_post_message(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 	struct rpma_send_wr out;
 
 	return likely(straight_post_at(conn, RPMA_RT_SEND_SIDE, wr, 1, &out,
-				       &message_to_own, seen, true))
+				       &messages_to_own, seen, true))
 		       ? 1
 		       : rt_post_send_any(conn, wr, 1);
 }
@@ -366,6 +376,20 @@ straight_post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 }
 
 __attribute__((noinline)) static int
+straight_post_messages(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
+		       int count)
+{
+	struct rpma_send_wr chain[RT_POST_CHUNK];
+
+	return likely(count <= RT_POST_CHUNK) &&
+			       likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr,
+						    count, chain,
+						    &messages_to_own))
+		       ? count
+		       : straight_post_sends(conn, wr, count);
+}
+
+__attribute__((noinline)) static int
 straight_post_send_futures(struct rpma_rt_conn *conn,
 			   const struct rpma_rt_wr *wr, int count)
 {
@@ -385,8 +409,11 @@ static inline int straight_send_some(struct rpma_rt_conn *conn,
 {
 	if (unlikely(wr->future != NULL))
 		return straight_post_send_futures(conn, wr, count);
-	return count == 1 ? straight_post_one_send(conn, wr)
-			  : straight_post_sends(conn, wr, count);
+	if (count == 1)
+		return straight_post_one_send(conn, wr);
+	return likely(straight_is_message(wr))
+		       ? straight_post_messages(conn, wr, count)
+		       : straight_post_sends(conn, wr, count);
 }
 
 /* Posts in any way; checks the arguments. */
