@@ -23,30 +23,21 @@ struct straight_recv_kind {
 	uint32_t lkey;
 };
 
-/* Finds the kind of a receive that goes to a route or, has_future, to a future.
- * Returns false if the receive is not plain. */
+/* Finds the kind of a receive. Returns false if the receive is not plain. */
 static inline bool straight_recv_find_kind(const struct rpma_rt_conn *conn,
 					   const struct rpma_rt_recv_wr *wr,
-					   bool has_future,
 					   struct straight_recv_kind *kind)
 {
 	const struct rpma_mr_local_head *dst =
 		(const struct rpma_mr_local_head *)wr->dst;
 
 	if (unlikely(dst == NULL ||
-		     (has_future ? wr->route != NULL
-				 : !rt_post_is_route(conn, wr->route,
-						     RPMA_RT_RECV_SIDE))))
+		     !rt_post_is_route(conn, wr->route, RPMA_RT_RECV_SIDE)))
 		return false;
 	kind->route = wr->route;
 	kind->dst = wr->dst;
-	kind->wr_id =
-		has_future ? 0
-			   : rt_wr_id((wr->route == NULL
-					       ? &conn->own[RPMA_RT_RECV_SIDE]
-					       : wr->route)
-					      ->number,
-				      0);
+	kind->wr_id = rt_wr_id(
+		rt_post_route(conn, wr->route, RPMA_RT_RECV_SIDE)->number, 0);
 	kind->addr = dst->addr;
 	kind->lkey = dst->ibv_mr->lkey;
 	return true;
@@ -99,25 +90,25 @@ STRAIGHT int straight_give_recvs(struct rpma_rt_conn *conn, void *recvs,
 	return rt_hold_give_linked_recvs(conn, recvs, count);
 }
 
-/* Fills in a chain whose receives all go to routes, or all to futures. Returns
- * how many routes there are; 0: a receive is not plain. */
+/* Fills in a chain whose receives go to any routes. */
 STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
-				 const struct rpma_rt_recv_wr *wr, int count,
-				 bool has_future, struct rpma_recv_wr *chain)
+				 const void *wrs, int count, void *recvs)
 {
 	struct straight_recv_kind kind = {.dst = NULL};
+	const struct rpma_rt_recv_wr *wr = wrs;
+	struct rpma_recv_wr *chain = recvs;
 	int routes = 0;
 	int i;
 
 	for (i = 0; i < count; i++) {
 		/* first, because the pieces of a receive are no region */
-		if (unlikely(!straight_recv_is_plain_rest(&wr[i], has_future)))
+		if (unlikely(!straight_recv_is_plain_rest(&wr[i], false)))
 			return 0;
 		if (i == 0 || unlikely(wr[i].route != kind.route ||
 				       wr[i].dst != kind.dst)) {
 			routes += i == 0 || wr[i].route != kind.route;
-			if (unlikely(!straight_recv_find_kind(
-				    conn, &wr[i], has_future, &kind)))
+			if (unlikely(!straight_recv_find_kind(conn, &wr[i],
+							      &kind)))
 				return 0;
 		}
 		straight_recv_fill_plain(&wr[i], &kind, &chain[i]);
@@ -125,12 +116,6 @@ STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
 	}
 	chain[count - 1].wr.next = NULL;
 	return routes;
-}
-
-STRAIGHT int straight_recvs_to_routes(const struct rpma_rt_conn *conn,
-				      const void *wrs, int count, void *recvs)
-{
-	return straight_fill_recvs(conn, wrs, count, false, recvs);
 }
 
 STRAIGHT struct straight_target straight_recv_target(const void *wrs, int index)
@@ -147,7 +132,7 @@ STRAIGHT uint64_t *straight_recv_wr_id(void *recvs, int index)
 }
 
 static const struct straight_way recvs_to_routes = {
-	.fill = straight_recvs_to_routes,
+	.fill = straight_fill_recvs,
 	.is_ready = straight_routes_ready,
 	.note = straight_note_recvs,
 	.give = straight_give_recvs,
@@ -156,40 +141,21 @@ static const struct straight_way recvs_to_routes = {
 	.side = RPMA_RT_RECV_SIDE,
 };
 
-STRAIGHT int straight_recvs_to_futures(const struct rpma_rt_conn *conn,
-				       const void *wrs, int count, void *recvs)
+/* Fills in a chain of receives that all name no route: of the connection's own
+ * route or, has_future, of futures. */
+STRAIGHT int straight_fill_routeless(const struct rpma_rt_recv_wr *wr,
+				     int count, bool has_future, uint64_t wr_id,
+				     struct rpma_recv_wr *chain)
 {
-	if (unlikely(conn->side[RPMA_RT_RECV_SIDE].futures == NULL))
-		return 0;
-	return straight_fill_recvs(conn, wrs, count, true, recvs);
-}
-
-static const struct straight_way recvs_to_futures = {
-	.fill = straight_recvs_to_futures,
-	.is_ready = straight_futures_ready,
-	.note = straight_note_recvs,
-	.give = straight_give_recvs,
-	.target = straight_recv_target,
-	.wr_id = straight_recv_wr_id,
-	.side = RPMA_RT_RECV_SIDE,
-};
-
-/* Fills in a chain of receives to the connection's own route. */
-STRAIGHT int straight_fill_own_recvs(const struct rpma_rt_conn *conn,
-				     const void *wrs, int count, void *recvs)
-{
-	struct straight_recv_kind kind;
+	struct straight_recv_kind kind = {.wr_id = wr_id};
 	const struct rpma_mr_local_head *dst;
-	const struct rpma_rt_recv_wr *wr = wrs;
-	struct rpma_recv_wr *chain = recvs;
 	int i;
 
-	kind.wr_id = rt_wr_id(conn->own[RPMA_RT_RECV_SIDE].number, 0);
 	for (i = 0; i < count; i++) {
 		dst = (const struct rpma_mr_local_head *)wr[i].dst;
 		/* first, because the pieces of a receive are no region */
-		if (unlikely(!straight_recv_is_plain_rest(&wr[i], false) ||
-			     (i > 0 && wr[i].route != NULL) || dst == NULL))
+		if (unlikely(!straight_recv_is_plain_rest(&wr[i], has_future) ||
+			     wr[i].route != NULL || dst == NULL))
 			return 0;
 		kind.addr = dst->addr;
 		kind.lkey = dst->ibv_mr->lkey;
@@ -200,11 +166,38 @@ STRAIGHT int straight_fill_own_recvs(const struct rpma_rt_conn *conn,
 	return 1;
 }
 
+STRAIGHT int straight_fill_to_own(const struct rpma_rt_conn *conn,
+				  const void *wrs, int count, void *recvs)
+{
+	return straight_fill_routeless(
+		wrs, count, false,
+		rt_wr_id(conn->own[RPMA_RT_RECV_SIDE].number, 0), recvs);
+}
+
 static const struct straight_way recvs_to_own = {
-	.fill = straight_fill_own_recvs,
+	.fill = straight_fill_to_own,
 	.is_ready = straight_own_ready,
 	.note = straight_note_recvs,
 	.give = straight_give_recvs,
+	.side = RPMA_RT_RECV_SIDE,
+};
+
+/* is_ready() writes the wr_ids. */
+STRAIGHT int straight_fill_to_futures(const struct rpma_rt_conn *conn,
+				      const void *wrs, int count, void *recvs)
+{
+	if (unlikely(conn->side[RPMA_RT_RECV_SIDE].futures == NULL))
+		return 0;
+	return straight_fill_routeless(wrs, count, true, 0, recvs);
+}
+
+static const struct straight_way recvs_to_futures = {
+	.fill = straight_fill_to_futures,
+	.is_ready = straight_futures_ready,
+	.note = straight_note_recvs,
+	.give = straight_give_recvs,
+	.target = straight_recv_target,
+	.wr_id = straight_recv_wr_id,
 	.side = RPMA_RT_RECV_SIDE,
 };
 
