@@ -217,8 +217,8 @@ struct conn_core final : counted<conn_core>, member {
 	bool chain_mixed = false;  /* becomes sent.is_mixed */
 	/* some sends that are not posted have flags, or end the chain */
 	bool chain_special = false;
-	/* the chain ends with the sends that are not posted: by a write, or
-	 * because a lease is of another pool than the first */
+	/* the chain ends with the next post: by a write, or because leases are
+	 * of different pools */
 	bool chain_ends = false;
 	link line; /* operations that wait until they can be posted */
 	link readers;
@@ -467,8 +467,8 @@ struct conn_core final : counted<conn_core>, member {
 		if (number == chain_turn) [[unlikely]]
 			on_turn_of(number);
 	}
-	/* Notes a send with flags, the end of a chain, or a lease that is
-	 * shared, or is not of the stock's pool. */
+	/* Notes a send with flags, a write that ends the chain, or a lease that
+	 * is shared, or is not of the stock's pool. */
 	RPMA_RT_COLD void note_unusual(const rpma_rt_lease *buffer,
 				       uint32_t flags) noexcept
 	{
@@ -481,7 +481,20 @@ struct conn_core final : counted<conn_core>, member {
 		chain_mixed |= buffer->pool != stock.pool() ||
 			       slot_of_pool::of(buffer)->others.load(
 				       std::memory_order_relaxed) != 0;
-		chain_ends |= buffer->pool != lease_at(chain_first)->pool;
+	}
+	/* Returns whether a new send has a lease of another pool than the first
+	 * of the chain. */
+	RPMA_RT_COLD bool is_of_several_pools() const noexcept
+	{
+		const auto *pool = lease_at(chain_first)->pool;
+
+		for (uint32_t i = chain_next; i != given_end; i++) {
+			const auto *buffer = lease_at(i);
+
+			if (buffer && buffer->pool != pool)
+				return true;
+		}
+		return false;
 	}
 	/* Called for the first send that is not posted, and for the last for
 	 * which a post has room. */
@@ -608,9 +621,13 @@ struct conn_core final : counted<conn_core>, member {
 	bool post_new() noexcept
 	{
 		const int left = static_cast<int>(given_end - chain_next);
-		const bool is_over = chain_ends || !may_stay();
 		const uint32_t posted = chain_next;
+		bool is_over;
 		int taken;
+
+		if (chain_mixed) [[unlikely]]
+			chain_ends |= is_of_several_pools();
+		is_over = chain_ends || !may_stay();
 
 		sends[chain_first & mask].count = 0;
 		in_chained.unlink();

@@ -108,12 +108,13 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
 		      const struct rpma_rt_recv_wr *wr,
 		      int count) RPMA_RT_MUST_CHECK;
 
-/* Posts count (0..) messages in order, of the first len bytes of each lease, on
- * the connection's own route. The caller keeps the leases, which are the
- * device's until the row completes. flags: of the last message,
+/* Posts a row of count (0..) messages, one of each lease (mr, offset, len), to
+ * the connection's own route. The caller keeps the leases; the slots are the
+ * device's until the row, or later work, completes. flags: of the last message,
  * RPMA_F_COMPLETION_ALWAYS or RPMA_F_COMPLETION_ON_ERROR; a message in front
  * completes only if it fails. Returns and errors: as rpma_rt_post_send(); INVAL
- * also for a lease that is not held. Thread: any. */
+ * also for a lease that is not held.
+ * Thread: any, while no other thread uses the leases. */
 int rpma_rt_post_leases(struct rpma_rt_conn *conn,
 			const struct rpma_rt_lease *const *leases, int count,
 			uint32_t flags, uint64_t context) RPMA_RT_MUST_CHECK;

@@ -31,6 +31,10 @@ struct rt_ledger_entry {
 	uint32_t tick; /* when the entry was appended; in the caller's unit */
 };
 static_assert(sizeof(struct rt_ledger_entry) == 16, "four a cache line");
+static_assert(offsetof(struct rt_ledger_entry, opcode) == 8 &&
+		      offsetof(struct rt_ledger_entry, retires) == 10 &&
+		      offsetof(struct rt_ledger_entry, tick) == 12,
+	      "as rt_ledger_write() writes an entry");
 
 enum rt_ledger_link {
 	RT_LINK_GOES_ON = 1 << 0, /* the next entry belongs to the same link */
@@ -135,7 +139,7 @@ static inline bool rt_ledger_must_signal(const struct rt_ledger_pen *pen)
 	return pen->may_be_silent == 0;
 }
 
-/* Writes a new entry, by two stores. */
+/* Writes a new entry, as two words. */
 static inline void rt_ledger_write(struct rt_ledger_entry *entry,
 				   uint64_t wr_id, uint8_t opcode,
 				   bool signaled, uint32_t tick)

@@ -23,12 +23,15 @@ struct straight_row {
 	bool is_silent; /* the last message completes only if it fails */
 };
 
-/* Returns whether only the program holds the lease, which is of the pool. */
+/* Returns whether only the program holds the lease, and the bytes of the lease
+ * are in the memory of the pool. */
 static inline bool straight_is_sole(const struct rpma_rt_pool *pool,
 				    const struct rpma_rt_lease *lease)
 {
-	/* relaxed: the program has the lease, and so the word's value */
+	/* relaxed: the program holds the lease, so no other thread makes a work
+	 * request a holder during the call */
 	return likely(lease != NULL) && likely(lease->pool == pool) &&
+	       likely(lease->mr == pool->mr) &&
 	       likely(lease->slot < pool->count) &&
 	       likely(atomic_load_explicit(&pool->leases[lease->slot],
 					   memory_order_relaxed) ==
@@ -45,8 +48,10 @@ STRAIGHT int straight_fill_leases(const struct rpma_rt_conn *conn,
 	const uint64_t wr_id =
 		rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, row->context) |
 		RT_ON_ERROR_ONLY;
-	const uint32_t lkey =
-		((const struct rpma_mr_local_head *)pool->mr)->ibv_mr->lkey;
+	const struct rpma_mr_local_head *mr =
+		(const struct rpma_mr_local_head *)pool->mr;
+	const uint32_t lkey = mr->ibv_mr->lkey;
+	const uint64_t addr = mr->addr;
 	int i;
 
 	for (i = 0; i < count; i++) {
@@ -59,7 +64,7 @@ STRAIGHT int straight_fill_leases(const struct rpma_rt_conn *conn,
 		chain[i].wr.opcode = IBV_WR_SEND;
 		chain[i].wr.send_flags = 0;
 		chain[i].wr.imm_data = 0;
-		chain[i].sge.addr = (uintptr_t)leases[i]->data;
+		chain[i].sge.addr = addr + leases[i]->offset;
 		chain[i].sge.length = leases[i]->len;
 		chain[i].sge.lkey = lkey;
 	}
@@ -160,10 +165,13 @@ straight_post_checked_row(struct rpma_rt_conn *conn,
 	ret = rt_post_check(conn, RPMA_RT_SEND_SIDE);
 	if (ret)
 		return ret;
+	/* a post that is refused anyway says why, whatever the leases are */
+	ret = rt_post_check_word(
+		rt_turn_look(&conn->gate[RPMA_RT_SEND_SIDE].turn));
 	for (i = 0; i < count; i++) {
 		if (leases[i] == NULL)
 			return RT_REFUSE(RPMA_E_INVAL, "leases[%d] is NULL", i);
-		if (!rt_pool_is_held(leases[i]))
+		if (ret == 0 && !rt_pool_is_held(leases[i]))
 			return RT_REFUSE(RPMA_E_INVAL,
 					 "leases[%d] is not held: the lease "
 					 "was given back, or away with a work "

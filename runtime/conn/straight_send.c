@@ -270,8 +270,7 @@ STRAIGHT bool straight_is_message(const struct rpma_rt_wr *wr)
 STRAIGHT int straight_fill_messages(const struct rpma_rt_conn *conn,
 				    const void *wrs, int count, void *sends)
 {
-	const uint64_t own =
-		rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
+	const uint64_t own = rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
 	struct straight_send_kind kind = {.opcode = IBV_WR_SEND};
 	const struct rpma_mr_local_head *local;
 	struct rpma_send_wr *chain = sends;
@@ -306,11 +305,10 @@ STRAIGHT void straight_note_messages(struct rpma_rt_conn *conn, const void *wrs,
 
 	(void)wrs;
 	for (i = 0; i < count; i++)
-		chain[i].wr.send_flags =
-			rt_hold_append(&pen, chain[i].wr.wr_id, IBV_WC_SEND,
-				       tick)
-				? IBV_SEND_SIGNALED
-				: 0;
+		chain[i].wr.send_flags = rt_hold_append(&pen, chain[i].wr.wr_id,
+							IBV_WC_SEND, tick)
+						 ? IBV_SEND_SIGNALED
+						 : 0;
 	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
 }
 

@@ -133,26 +133,53 @@ static void row__of_any_length_COMPLETES_ONCE(struct rows *r)
 	}
 }
 
-/* The next row with a completion completes the rows in front. */
+/* Silent rows of all lengths, more than the queue has room for: the room comes
+ * back, and the next row with a completion completes all. */
 static void row__on_error_only_SILENT(struct rows *r)
 {
+	uint64_t i;
+	int count;
+
+	for (i = 0; i < 600; i++) {
+		count = 1 + (int)(i % 40);
+		take_row(r, count, false);
+		MUST_ANSWER(count,
+			    post(r, count, RPMA_F_COMPLETION_ON_ERROR, 100));
+		receive_all(r);
+		if (i % 100 != 99) {
+			/* the device has read the bytes of all messages */
+			MUST(rpma_rt_leases_release(r->row, (uint32_t)count));
+			continue;
+		}
+		memcpy(r->leases[0].data, &r->sent, sizeof(r->sent));
+		r->leases[0].len = 8 + (uint32_t)(r->sent % 8);
+		r->sent++;
+		MUST_ANSWER(1, post(r, 1, 0, i));
+		receive_all(r);
+		complete(r, count, i);
+	}
+}
+
+/* The bytes are where mr, offset and len say, in each way. */
+static void row__of_parts_of_slots_ARRIVES(struct rows *r)
+{
+	const int lengths[] = {2, 33};
+	int count;
+	int way;
 	int i;
 
-	for (i = 1; i < 40; i++) {
-		take_row(r, 3, false);
-		MUST_ANSWER(3, post(r, 3, RPMA_F_COMPLETION_ON_ERROR, 100));
+	for (way = 0; way < 2; way++) {
+		count = lengths[way];
+		take_row(r, count, false);
+		for (i = 0; i < count; i++) {
+			memmove((char *)r->leases[i].data + 16,
+				r->leases[i].data, 16);
+			memset(r->leases[i].data, 0xff, 16);
+			r->leases[i].offset += 16;
+		}
+		MUST_ANSWER(count, post(r, count, 0, 20));
 		receive_all(r);
-		MUST(rpma_rt_leases_release(r->row, 2));
-		/* the lease of the next row, with the next number */
-		memcpy(r->leases[2].data, &r->sent, sizeof(r->sent));
-		r->leases[2].len = 8 + (uint32_t)(r->sent % 8);
-		r->sent++;
-		MUST_ANSWER(1, rpma_rt_post_leases(
-				       r->pair.active, &r->row[2], 1, 0,
-				       RPMA_RT_CONTEXT_BITS + (uint64_t)i));
-		receive_all(r);
-		r->row[0] = r->row[2];
-		complete(r, 1, RPMA_RT_CONTEXT_BITS + (uint64_t)i);
+		complete(r, count, 20);
 	}
 }
 
@@ -170,18 +197,35 @@ static void row__of_two_pools_ARRIVES(struct rows *r)
 	}
 }
 
-/* A send with RPMA_RT_F_KEEP holds the slot beside the program. */
-static void row__lease_with_another_holder_ARRIVES(struct rows *r)
+/* A message that waits for a receive holds the first slot beside the program:
+ * RPMA_RT_F_KEEP. */
+static void row__lease_with_another_holder_ARRIVES(void)
 {
-	take_row(r, 2, false);
-	/* the message of the first lease goes twice */
-	MUST(rpma_rt_send_lease(r->pair.active, r->row[0], r->row[0]->len,
+	struct rpma_rt_completion item;
+	struct rows r;
+	int i;
+
+	set_up(&r, false);
+	take_row(&r, 3, false);
+	for (i = 0; i < 2; i++) {
+		MUST(rpma_rt_recv(r.pair.passive, r.s.mr, 0, 64, 1));
+		MUST(rpma_rt_send(r.pair.active, r.s.mr, 0, 8, 0, 2));
+		stage_completion(r.s.pq, 1, IBV_WC_SUCCESS);
+		stage_completion(r.s.aq, 2, IBV_WC_SUCCESS);
+	}
+	MUST(rpma_rt_send_lease(r.pair.active, r.row[0], r.row[0]->len,
 				RPMA_RT_F_KEEP));
-	receive_one(r);
-	r->received--;
-	MUST_ANSWER(2, post(r, 2, 0, 8));
-	receive_all(r);
-	complete(r, 2, 8);
+	MUST_ANSWER(3, post(&r, 3, RPMA_F_COMPLETION_ON_ERROR, 8));
+	MUST_ANSWER(1, rpma_rt_post_leases(r.pair.active, &r.row[2], 1, 0, 9));
+	for (i = 0; i < 5; i++)
+		MUST(rpma_rt_recv(r.pair.passive, r.s.mr, 0, 64, 1));
+	for (i = 0; i < 5; i++)
+		stage_completion(r.s.pq, 1, IBV_WC_SUCCESS);
+	item = next_item(r.s.aq);
+	CHECK(item.status == 0 && item.context == 9);
+	MUST(rpma_rt_leases_release(r.row, 3));
+	stage_disconnect(&r.s, &r.pair);
+	tear_down(&r);
 }
 
 /* The row is longer than queue and line together, and is posted in parts. */
@@ -207,27 +251,39 @@ static void row__without_room_GOES_ON(struct rows *r)
 	complete(r, SLOTS, 9);
 }
 
+/* What is wrong is seen in a short row, and in a row of two chains. */
 static void row__wrong_REFUSED(struct rows *r)
 {
+	const int lengths[] = {4, 40};
 	const struct rpma_rt_lease *held;
+	struct rpma_rt_lease wild;
+	int count;
+	int way;
 
 	take_row(r, 40, false);
 	MUST_ANSWER(0, post(r, 0, 0, 0));
 	MUST_ANSWER(RPMA_E_INVAL, post(r, -1, 0, 0));
-	MUST_ANSWER(RPMA_E_INVAL, post(r, 40, RPMA_RT_F_FENCE, 0));
-	MUST_ANSWER(RPMA_E_INVAL,
-		    post(r, 40, 0, UINT64_C(1) << RPMA_RT_CONTEXT_BITS));
 	MUST_ANSWER(RPMA_E_INVAL,
 		    rpma_rt_post_leases(r->pair.active, NULL, 1, 0, 0));
 	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_post_leases(NULL, r->row, 1, 0, 0));
-	held = r->row[39];
-	r->row[39] = NULL;
-	MUST_ANSWER(RPMA_E_INVAL, post(r, 40, 0, 0));
-	r->row[39] = held;
-	/* in a short row, and in a row of two chains */
-	MUST(rpma_rt_lease_release(r->row[3]));
-	MUST_ANSWER(RPMA_E_INVAL, post(r, 4, 0, 0));
-	MUST_ANSWER(RPMA_E_INVAL, post(r, 40, 0, 0));
+	held = r->row[3];
+	wild = *held;
+	wild.slot = UINT32_MAX;
+	for (way = 0; way < 2; way++) {
+		count = lengths[way];
+		MUST_ANSWER(RPMA_E_INVAL, post(r, count, RPMA_RT_F_FENCE, 0));
+		MUST_ANSWER(
+			RPMA_E_INVAL,
+			post(r, count, 0, UINT64_C(1) << RPMA_RT_CONTEXT_BITS));
+		r->row[3] = NULL;
+		MUST_ANSWER(RPMA_E_INVAL, post(r, count, 0, 0));
+		r->row[3] = &wild;
+		MUST_ANSWER(RPMA_E_INVAL, post(r, count, 0, 0));
+		r->row[3] = held;
+	}
+	MUST(rpma_rt_lease_release(held));
+	for (way = 0; way < 2; way++)
+		MUST_ANSWER(RPMA_E_INVAL, post(r, lengths[way], 0, 0));
 	r->row[3] = r->row[39];
 	MUST(rpma_rt_leases_release(r->row, 39));
 	r->sent -= 40; /* no message was posted */
@@ -257,8 +313,9 @@ static void row__of_a_dying_connection_FAILS(void)
 	}
 	CHECK(rpma_rt_completion_event(&item) == RPMA_RT_EVENT_CLOSED);
 	CHECK(failed == 5);
-	MUST_ANSWER(RPMA_RT_E_CLOSED, post(&r, 5, 0, 11));
 	MUST(rpma_rt_leases_release(r.row, 5));
+	/* also with leases that are not held any more */
+	MUST_ANSWER(RPMA_RT_E_CLOSED, post(&r, 5, 0, 11));
 	world_event(r.s.pq, RPMA_RT_EVENT_CLOSED);
 	world_unref(&r.pair);
 	tear_down(&r);
@@ -272,11 +329,12 @@ int main(void)
 	row__of_two_pools_ARRIVES(&r); /* while both pools are alike */
 	row__of_any_length_COMPLETES_ONCE(&r);
 	row__on_error_only_SILENT(&r);
-	row__lease_with_another_holder_ARRIVES(&r);
+	row__of_parts_of_slots_ARRIVES(&r);
 	row__without_room_GOES_ON(&r);
 	row__wrong_REFUSED(&r);
 	stage_disconnect(&r.s, &r.pair);
 	tear_down(&r);
+	row__lease_with_another_holder_ARRIVES();
 	row__of_a_dying_connection_FAILS();
 	puts("ok");
 	return 0;

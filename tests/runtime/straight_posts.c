@@ -3,9 +3,9 @@
 
 /*
  * straight_posts.c -- posts of single messages and receives by the keeper of
- * the right to post, in a shorter way, beside the same posts on a connection
- * whose right is not kept: each field of a special work request has the same
- * effect on both.
+ * the right to post, and of several, in shorter ways, beside single posts on a
+ * connection whose right is not kept: each field of a special work request has
+ * the same effect on all.
  */
 
 #include <string.h>
@@ -17,7 +17,12 @@
 #define LANE  64
 #define LIMIT 1
 
-enum { SHORT, LONG, WAYS }; /* a kept right, another right */
+enum {
+	SHORT, /* of a kept right */
+	LONG,
+	CHAIN, /* behind a plain work request of the same call */
+	WAYS
+};
 
 struct posts {
 	struct stage s;
@@ -55,6 +60,7 @@ static void set_up(struct posts *p)
 	for (i = 0; i < KEPT; i++)
 		ping(p, &p->pairs[SHORT]);
 	ping(p, &p->pairs[LONG]);
+	ping(p, &p->pairs[CHAIN]);
 }
 
 static void until_closed(struct rpma_rt_queue *queue)
@@ -62,7 +68,7 @@ static void until_closed(struct rpma_rt_queue *queue)
 	struct rpma_rt_completion item;
 	int closed = 0;
 
-	while (closed < 2) {
+	while (closed < WAYS) {
 		item = world_next(queue);
 		closed += item.kind == RPMA_RT_EVENT &&
 			  item.opcode == RPMA_RT_EVENT_CLOSED;
@@ -123,18 +129,32 @@ static void note(struct posts *p, bool is_silent, struct outcome *o)
 	}
 }
 
+static void compare_to(struct outcome *o, const struct outcome *other)
+{
+	CHECK(o->ret == other->ret);
+	CHECK(o->reason == other->reason);
+	CHECK(o->has_send == other->has_send);
+	CHECK(o->send_at_pq == other->send_at_pq);
+	CHECK(memcmp(&o->send, &other->send, sizeof(o->send)) == 0);
+	CHECK(memcmp(&o->recv, &other->recv, sizeof(o->recv)) == 0);
+}
+
 static void compare(struct outcome *o)
 {
 	int i;
 
-	CHECK(o[SHORT].ret == o[LONG].ret);
-	CHECK(o[SHORT].reason == o[LONG].reason);
-	CHECK(o[SHORT].has_send == o[LONG].has_send);
-	CHECK(o[SHORT].send_at_pq == o[LONG].send_at_pq);
 	for (i = 0; i < WAYS; i++)
 		o[i].send.qp_num = o[i].recv.qp_num = 0;
-	CHECK(memcmp(&o[SHORT].send, &o[LONG].send, sizeof(o->send)) == 0);
-	CHECK(memcmp(&o[SHORT].recv, &o[LONG].recv, sizeof(o->recv)) == 0);
+	compare_to(&o[LONG], &o[SHORT]);
+	compare_to(&o[LONG], &o[CHAIN]);
+}
+
+/* A silent message, which finds the next receive, with the context. */
+static void send_silent(struct posts *p, int way, uint64_t context)
+{
+	MUST(rpma_rt_send(p->pairs[way].active, p->s.mr, 64, 8,
+			  RPMA_F_COMPLETION_ON_ERROR, 0));
+	stage_completion(p->s.pq, context, IBV_WC_SUCCESS);
 }
 
 /* --------------------------------------------------------------- sends --- */
@@ -217,7 +237,7 @@ static void make_send(struct posts *p, int way, enum send_kind kind,
 		wr->route = p->routes[way][RPMA_RT_SEND_SIDE];
 		break;
 	case SEND_FOREIGN_ROUTE:
-		wr->route = p->routes[!way][RPMA_RT_SEND_SIDE];
+		wr->route = p->routes[(way + 1) % WAYS][RPMA_RT_SEND_SIDE];
 		break;
 	case SEND_IMM:
 		wr->op = RPMA_RT_OP_SEND_WITH_IMM;
@@ -234,6 +254,34 @@ static void make_send(struct posts *p, int way, enum send_kind kind,
 	}
 }
 
+/* Posts the work request in a way. The receives of the messages are there: of
+ * the plain message in front with the context 2, then with the context 3.
+ * Returns 1, or an error: nothing is posted, and the receives are gone. */
+static int post_send(struct posts *p, int way, const struct rpma_rt_wr *wr)
+{
+	struct rpma_rt_wr both[2];
+	int count = way == CHAIN ? 2 : 1;
+	int ret;
+
+	rpma_rt_prep_send(&both[0], p->s.mr, 64, 8, RPMA_F_COMPLETION_ON_ERROR,
+			  0);
+	both[1] = *wr;
+	if (count == 2)
+		MUST(rpma_rt_recv(p->pairs[way].passive, p->s.mr, 0, 8, 2));
+	MUST(rpma_rt_recv(p->pairs[way].passive, p->s.mr, 0, 8, 3));
+	ret = rpma_rt_post_send(p->pairs[way].active, &both[2 - count], count);
+	CHECK(ret == count || ret < 0);
+	if (ret < 0) {
+		if (count == 2)
+			send_silent(p, way, 2);
+		send_silent(p, way, 3);
+		return ret;
+	}
+	if (count == 2)
+		stage_completion(p->s.pq, 2, IBV_WC_SUCCESS);
+	return 1;
+}
+
 static void post_send__each_field_ALIKE(struct posts *p)
 {
 	struct rpma_rt_future future = {{0, 0}};
@@ -246,19 +294,10 @@ static void post_send__each_field_ALIKE(struct posts *p)
 		memset(o, 0, sizeof(o));
 		for (way = 0; way < WAYS; way++) {
 			make_send(p, way, kind, &wr, &future);
-			MUST(rpma_rt_recv(p->pairs[way].passive, p->s.mr, 0, 8,
-					  3));
-			o[way].ret =
-				rpma_rt_post_send(p->pairs[way].active, &wr, 1);
+			o[way].ret = post_send(p, way, &wr);
 			o[way].reason = rpma_rt_again_reason();
-			if (o[way].ret == 1) {
+			if (o[way].ret == 1)
 				note(p, kind == SEND_SILENT, &o[way]);
-				continue;
-			}
-			/* the receive is for the next message */
-			MUST(rpma_rt_send(p->pairs[way].active, p->s.mr, 64, 8,
-					  RPMA_F_COMPLETION_ON_ERROR, 0));
-			stage_completion(p->s.pq, 3, IBV_WC_SUCCESS);
 		}
 		compare(o);
 		CHECK(o[SHORT].ret == (send_is_valid[kind] ? 1 : RPMA_E_INVAL));
@@ -312,11 +351,28 @@ static void make_recv(struct posts *p, int way, enum recv_kind kind,
 		wr->route = p->routes[way][RPMA_RT_RECV_SIDE];
 		break;
 	case RECV_FOREIGN_ROUTE:
-		wr->route = p->routes[!way][RPMA_RT_RECV_SIDE];
+		wr->route = p->routes[(way + 1) % WAYS][RPMA_RT_RECV_SIDE];
 		break;
 	default:
 		break;
 	}
+}
+
+/* Posts the receive in a way. A plain receive in front has the context 2.
+ * Returns 1, or an error: nothing is posted. */
+static int post_recv(struct posts *p, int way, const struct rpma_rt_recv_wr *wr)
+{
+	struct rpma_rt_recv_wr both[2];
+	int count = way == CHAIN ? 2 : 1;
+	int ret;
+
+	rpma_rt_prep_recv(&both[0], p->s.mr, 0, 8, 2);
+	both[1] = *wr;
+	ret = rpma_rt_post_recv(p->pairs[way].passive, &both[2 - count], count);
+	CHECK(ret == count || ret < 0);
+	if (ret == 2)
+		send_silent(p, way, 2);
+	return ret < 0 ? ret : 1;
 }
 
 static void post_recv__each_field_ALIKE(struct posts *p)
@@ -331,8 +387,7 @@ static void post_recv__each_field_ALIKE(struct posts *p)
 		memset(o, 0, sizeof(o));
 		for (way = 0; way < WAYS; way++) {
 			make_recv(p, way, kind, &wr, &future);
-			o[way].ret = rpma_rt_post_recv(p->pairs[way].passive,
-						       &wr, 1);
+			o[way].ret = post_recv(p, way, &wr);
 			o[way].reason = rpma_rt_again_reason();
 			if (o[way].ret != 1)
 				continue;
@@ -398,6 +453,27 @@ static void post__full_queue_REFUSED(struct posts *p)
 
 /* -------------------------------------------------------------- behind --- */
 
+/* Several messages, and a row of leases, are refused as a single message. */
+static void refused_behind(const struct stage *s, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_pool *pool =
+		stage_pool(s, NULL, 2, 64, RPMA_RT_POOL_NO_SENDS);
+	const struct rpma_rt_lease *leases[2];
+	struct rpma_rt_lease lease;
+	struct rpma_rt_wr wrs[2];
+
+	rpma_rt_prep_send(&wrs[0], s->mr, 64, 8, 0, 1);
+	wrs[1] = wrs[0];
+	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_post_send(conn, wrs, 2));
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_BACKLOG);
+	MUST(rpma_rt_pool_take(pool, &lease));
+	leases[0] = leases[1] = &lease;
+	MUST_ANSWER(RPMA_E_AGAIN, rpma_rt_post_leases(conn, leases, 2, 0, 1));
+	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_BACKLOG);
+	MUST(rpma_rt_lease_release(&lease));
+	MUST(rpma_rt_pool_delete(&pool));
+}
+
 /* Posts to the queue of a slow consumer are refused. */
 static void post__consumer_behind_REFUSED(void)
 {
@@ -434,6 +510,7 @@ static void post__consumer_behind_REFUSED(void)
 	}
 	CHECK(ret == RPMA_E_AGAIN);
 	CHECK(rpma_rt_again_reason() == RPMA_RT_AGAIN_BACKLOG);
+	refused_behind(&s, pair.active);
 	while (i-- > 0)
 		CHECK(world_next(queue).kind == RPMA_RT_COMPLETION);
 	CHECK(world_next(queue).kind == RPMA_RT_WRITABLE);
