@@ -30,8 +30,7 @@ static inline bool straight_is_sole(const struct rpma_rt_pool *pool,
 {
 	/* relaxed: the program holds the lease, so no other thread makes a work
 	 * request a holder during the call */
-	return likely(lease != NULL) && likely(lease->pool == pool) &&
-	       likely(lease->mr == pool->mr) &&
+	return likely(lease != NULL) && likely(lease->mr == pool->mr) &&
 	       likely(lease->slot < pool->count) &&
 	       likely(atomic_load_explicit(&pool->leases[lease->slot],
 					   memory_order_relaxed) ==
