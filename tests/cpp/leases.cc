@@ -252,6 +252,44 @@ static void loop__few_given_of_LOOPS(rpma_rt_mode mode)
 	CHECK(free >= (4 + LOOPS * SOME) * 3 / 4);
 }
 
+static rt::task<void> echo_one(scene &s, const pair &both)
+{
+	CHECK(co_await both.client.give(s.lease("there")));
+	CHECK(co_await both.server.receive());
+	CHECK(co_await both.server.give(s.lease("back")));
+	CHECK(co_await both.client.receive());
+}
+
+/* Leases of two pools that are given in one turn end the chain, whichever pool
+ * is first: so the slots are free soon, and no loop ends the chain. */
+static rt::task<void> give_of_two_pools(scene &s)
+{
+	auto both = co_await s.connect();
+	const rt::pool other = open_pool(s.runtime, s.peer, 1);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		auto first = must(other.take());
+		auto second = s.lease("second");
+
+		first.assign("first");
+		if (i % 2)
+			std::swap(first, second);
+		CHECK(co_await both.client.give(std::move(first)));
+		CHECK(co_await both.client.give(std::move(second)));
+		for (int j = 0; j < 2; j++)
+			CHECK(co_await both.server.receive());
+		co_await echo_one(s, both);
+		co_await echo_one(s, both);
+	}
+}
+
+static void loop__given_of_two_pools_COME_BACK(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 256, .depth = 64});
+
+	s.run(give_of_two_pools(s));
+}
+
 /* What was given is sent before a drain, and before a send that is awaited. */
 static rt::task<void> give_and_drain(scene &s)
 {
@@ -409,6 +447,7 @@ int main()
 	RUN(loop__few_given_COME_BACK);
 	RUN(loop__echo_from_few_slots_ALL_RECEIVED);
 	RUN(loop__few_given_of_LOOPS);
+	RUN(loop__given_of_two_pools_COME_BACK);
 	RUN(lease__assign);
 	RUN(loop__given_before_a_drain);
 	RUN(loop__given_READ_LATE);

@@ -223,7 +223,7 @@ static void polls__both_ends(rpma_rt_mode mode)
 		for (auto &both : pairs) {
 			for (uint32_t i = 0; i < DEPTH; i++) {
 				s.loop.spawn(echo(both.server));
-				s.loop.spawn(ask(s, both.client, i + 1, 50,
+				s.loop.spawn(ask(s, both.client, i + 1, 200,
 						 ++asking));
 			}
 		}
