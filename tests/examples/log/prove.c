@@ -306,15 +306,35 @@ static void begin(struct run *run, const char *what)
 	run->out = out[0];
 }
 
-/* Reads what the client printed, for a millisecond if there is nothing. */
+/* Fails if the client said that a replica is not to be used: damaged, or
+ * without a record that the replica had acknowledged. */
+static void look_at_errors(void)
+{
+	char name[64], line[512];
+	FILE *errors;
+
+	snprintf(name, sizeof(name), "%s/errors", dir);
+	errors = fopen(name, "r");
+	while (errors != NULL && fgets(line, sizeof(line), errors) != NULL)
+		if (strncmp(line, "replica ", 8) == 0)
+			fail("%s", line);
+	if (errors != NULL)
+		fclose(errors);
+}
+
+/* Reads what the client printed, for a millisecond if there is nothing. A client
+ * that does not use a replica any more may wait for a quorum that is not to come:
+ * what the client said decides, not how long the client waits. */
 static void take_lines(struct run *run)
 {
 	struct pollfd out = {.fd = run->out, .events = POLLIN};
 	char *line = run->buffer, *end;
 	ssize_t got;
 
-	if (poll(&out, 1, 1) <= 0)
+	if (poll(&out, 1, 1) <= 0) {
+		look_at_errors();
 		return;
+	}
 	got = read(run->out, run->buffer + run->len,
 		   sizeof(run->buffer) - run->len);
 	if (got <= 0) {
@@ -378,22 +398,6 @@ static bool disturb(struct run *run, bool is_mended)
 		return false;
 	}
 	return true;
-}
-
-/* Fails if the client said that a replica is not to be used: damaged, or
- * without a record that the replica had acknowledged. */
-static void look_at_errors(void)
-{
-	char name[64], line[512];
-	FILE *errors;
-
-	snprintf(name, sizeof(name), "%s/errors", dir);
-	errors = fopen(name, "r");
-	while (errors != NULL && fgets(line, sizeof(line), errors) != NULL)
-		if (strncmp(line, "replica ", 8) == 0)
-			fail("%s", line);
-	if (errors != NULL)
-		fclose(errors);
 }
 
 static void stuck(const char *what, int status)
