@@ -5,7 +5,7 @@
  * outage.c -- the end of a process by power failure. A child stops all threads
  * of the process, writes the persistent values of volatile words to the files,
  * and kills the process, so a parent that waited for the process finds the
- * restored files. Other threads may have held locks when the child was made,
+ * restored files, and nothing that the process had open. Other threads may have held locks when the child was made,
  * so the child calls only functions that take no lock. If no child can be made,
  * the process writes the values and kills itself.
  */
@@ -121,11 +121,19 @@ static uint64_t restore(void)
 	return lost;
 }
 
+/* The child has a copy of each descriptor of the process, and may end later than
+ * the process: a port whose socket the child still has would be in use. */
+static void kill_process(void)
+{
+	close_range(0, UINT_MAX, 0);
+	kill(victim, SIGKILL);
+}
+
 /* The program made the file shorter: words behind the end are nowhere. */
 static void on_bus(int signal)
 {
 	(void)signal;
-	kill(victim, SIGKILL);
+	kill_process();
 	_exit(1);
 }
 
@@ -144,7 +152,7 @@ static _Noreturn void end_process(pid_t pid, uint64_t operations, uint64_t seed)
 		       (int)pid, (unsigned long long)operations,
 		       (unsigned long long)seed, (unsigned long long)restore());
 	(void)!write(STDERR_FILENO, line, (size_t)len);
-	kill(pid, SIGKILL);
+	kill_process();
 	_exit(0);
 }
 

@@ -10,12 +10,18 @@
 
 #include "world.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -503,6 +509,8 @@ TEST(failure__is_noticed_by_no_thread)
 }
 
 static bool is_continued; /* the next SIGSTOP is undone by another process */
+/* shared with the child that ends a process: the child lives until this is 0 */
+static _Atomic int *stays;
 
 /* Replaces the function of the C library, for the device too. */
 __attribute__((visibility("default"))) int kill(pid_t pid, int number)
@@ -513,6 +521,8 @@ __attribute__((visibility("default"))) int kill(pid_t pid, int number)
 		is_continued = false;
 		syscall(SYS_kill, pid, SIGCONT);
 	}
+	while (number == SIGKILL && stays != NULL && *stays)
+		sched_yield();
 	return ret;
 }
 
@@ -552,6 +562,54 @@ TEST(failure__of_a_child_leaves_its_parent)
 		.run = write_fork, .is_near = true, .judge = judge_range};
 
 	world_expect(&s, ANY);
+}
+
+/* Returns a socket with the name, or -1: the name is in use. */
+static int have_name(const char *text)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int len;
+
+	assert_true(fd >= 0);
+	len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "%s",
+		       text);
+	if (!bind(fd, (struct sockaddr *)&name,
+		  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			      (size_t)len)))
+		return fd;
+	assert_int_equal(errno, EADDRINUSE);
+	close(fd);
+	return -1;
+}
+
+static void fail_with_name(struct world *w)
+{
+	int status, fd;
+	pid_t pid;
+
+	stays = mmap(NULL, sizeof(*stays), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(stays, MAP_FAILED);
+	*stays = 1;
+	pid = fork();
+	if (pid == 0 && have_name(w->path) >= 0)
+		rpma_loopback_power_fail();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	fd = have_name(w->path);
+	*stays = 0;
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* A server starts again at the port as soon as its process has ended. */
+TEST(failure__leaves_nothing_OPEN)
+{
+	const struct scenario s = {
+		.run = fail_with_name, .is_near = true, .judge = judge_range};
+
+	world_expect(&s, LOST);
 }
 
 int main(int argc, char **argv)
