@@ -64,15 +64,15 @@ STRAIGHT void straight_leave(struct rpma_rt_conn *conn, enum rpma_rt_side side,
 /* Posts the work requests of a call alone, as many as the chain holds. seen:
  * the word of the turn, read before the routes are looked at. is_kept: the word
  * is rt_turn_is_kept_idle(). The code is inlined into each caller, and so
- * generated for the side, for everything that is constant in the whole call,
- * for a kept right, and for a count of 1. Returns false if nothing is posted:
- * the call has to be made in another way. */
-STRAIGHT bool straight_post_at(struct rpma_rt_conn *conn,
-			       enum rpma_rt_side side, const void *wrs,
+ * generated for the way, for everything that is constant in the whole call, for
+ * a kept right, and for a count of 1. Returns false if nothing is posted: the
+ * call has to be made in another way. */
+STRAIGHT bool straight_post_at(struct rpma_rt_conn *conn, const void *wrs,
 			       int count, void *chain,
 			       const struct straight_way *way, uint64_t seen,
 			       bool is_kept)
 {
+	const enum rpma_rt_side side = way->side;
 	struct rt_gate *gate = &conn->gate[side];
 	int routes = way->fill(conn, wrs, count, chain);
 	int taken;
@@ -101,16 +101,23 @@ STRAIGHT bool straight_post_at(struct rpma_rt_conn *conn,
 	return true;
 }
 
-STRAIGHT bool straight_post(struct rpma_rt_conn *conn, enum rpma_rt_side side,
-			    const void *wrs, int count, void *chain,
+/* Posts the work requests of a call alone. Returns false if nothing is posted. */
+STRAIGHT bool straight_post(struct rpma_rt_conn *conn, const void *wrs,
+			    int count, void *chain,
 			    const struct straight_way *way)
 {
-	struct rt_turn *turn = &conn->gate[side].turn;
+	struct rt_turn *turn = &conn->gate[way->side].turn;
 	uint64_t seen = rt_turn_look(turn);
 
-	return likely(rt_turn_is_idle(turn, seen)) &&
-	       straight_post_at(conn, side, wrs, count, chain, way, seen,
-				false);
+	return likely(count <= RT_POST_CHUNK) &&
+	       likely(rt_turn_is_idle(turn, seen)) &&
+	       straight_post_at(conn, wrs, count, chain, way, seen, false);
+}
+
+STRAIGHT int straight_give_sends(struct rpma_rt_conn *conn, void *sends,
+				 int count)
+{
+	return rt_hold_give_linked_sends(conn, sends, count);
 }
 
 /* Returns whether the connection has a queue that is not behind: what goes to

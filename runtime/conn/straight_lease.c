@@ -93,17 +93,11 @@ STRAIGHT void straight_note_leases(struct rpma_rt_conn *conn, const void *wrs,
 	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
 }
 
-STRAIGHT int straight_give_leases(struct rpma_rt_conn *conn, void *sends,
-				  int count)
-{
-	return rt_hold_give_linked_sends(conn, sends, count);
-}
-
 static const struct straight_way leases_to_own = {
 	.fill = straight_fill_leases,
 	.is_ready = straight_own_ready,
 	.note = straight_note_leases,
-	.give = straight_give_leases,
+	.give = straight_give_sends,
 	.side = RPMA_RT_SEND_SIDE,
 };
 
@@ -114,8 +108,7 @@ straight_post_leases(struct rpma_rt_conn *conn, const struct straight_row *row,
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
-	return straight_post(conn, RPMA_RT_SEND_SIDE, row, count, chain,
-			     &leases_to_own);
+	return straight_post(conn, row, count, chain, &leases_to_own);
 }
 
 /* Posts a row of which every lease was checked. */
@@ -198,7 +191,6 @@ int rpma_rt_post_leases(struct rpma_rt_conn *conn,
 				 "RPMA_F_COMPLETION_ON_ERROR",
 				 flags);
 	if (likely(conn != NULL && leases != NULL) && likely(count > 0) &&
-	    count <= RT_POST_CHUNK &&
 	    likely(rt_post_is_checked(conn, RPMA_RT_SEND_SIDE)) &&
 	    likely(leases[0] != NULL && leases[0]->pool != NULL) &&
 	    likely(context <= RT_COOKIE_MASK) &&

@@ -209,8 +209,8 @@ straight_post_own_recv(struct rpma_rt_conn *conn,
 {
 	struct rpma_recv_wr out;
 
-	return likely(straight_post_at(conn, RPMA_RT_RECV_SIDE, wr, 1, &out,
-				       &recvs_to_own, seen, true))
+	return likely(straight_post_at(conn, wr, 1, &out, &recvs_to_own, seen,
+				       true))
 		       ? 1
 		       : rt_post_recv_any(conn, wr, 1);
 }
@@ -220,8 +220,7 @@ straight_post_recv(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr)
 {
 	struct rpma_recv_wr out;
 
-	return likely(straight_post(conn, RPMA_RT_RECV_SIDE, wr, 1, &out,
-				    &recvs_to_routes))
+	return likely(straight_post(conn, wr, 1, &out, &recvs_to_routes))
 		       ? 1
 		       : rt_post_recv_any(conn, wr, 1);
 }
@@ -245,10 +244,7 @@ straight_post_recvs(struct rpma_rt_conn *conn, const struct rpma_rt_recv_wr *wr,
 {
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 
-	return likely(count <= RT_POST_CHUNK) &&
-			       likely(straight_post(conn, RPMA_RT_RECV_SIDE, wr,
-						    count, chain,
-						    &recvs_to_routes))
+	return likely(straight_post(conn, wr, count, chain, &recvs_to_routes))
 		       ? count
 		       : rt_post_recv_any(conn, wr, count);
 }
@@ -259,10 +255,7 @@ straight_post_own_recvs(struct rpma_rt_conn *conn,
 {
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 
-	return likely(count <= RT_POST_CHUNK) &&
-			       likely(straight_post(conn, RPMA_RT_RECV_SIDE, wr,
-						    count, chain,
-						    &recvs_to_own))
+	return likely(straight_post(conn, wr, count, chain, &recvs_to_own))
 		       ? count
 		       : straight_post_recvs(conn, wr, count);
 }
@@ -273,10 +266,7 @@ straight_post_recv_futures(struct rpma_rt_conn *conn,
 {
 	struct rpma_recv_wr chain[RT_POST_CHUNK];
 
-	return likely(count <= RT_POST_CHUNK) &&
-			       likely(straight_post(conn, RPMA_RT_RECV_SIDE, wr,
-						    count, chain,
-						    &recvs_to_futures))
+	return likely(straight_post(conn, wr, count, chain, &recvs_to_futures))
 		       ? count
 		       : rt_post_recv_any(conn, wr, count);
 }

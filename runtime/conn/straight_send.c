@@ -150,28 +150,31 @@ straight_send_fill_plain(const struct rpma_rt_wr *wr,
 	return true;
 }
 
-STRAIGHT void straight_note_sends(struct rpma_rt_conn *conn, const void *wrs,
-				  int count, void *sends)
+/* Notes a chain. wr: NULL if all work requests are messages. */
+STRAIGHT void straight_note_chain(struct rpma_rt_conn *conn,
+				  const struct rpma_rt_wr *wr, int count,
+				  struct rpma_send_wr *chain)
 {
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
-	const struct rpma_rt_wr *wr = wrs;
-	struct rpma_send_wr *chain = sends;
+	uint8_t opcode;
 	int i;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
+		opcode = wr == NULL ? IBV_WC_SEND
+				    : straight_ops[wr[i].op].completes;
 		chain[i].wr.send_flags =
-			rt_hold_append(&pen, chain[i].wr.wr_id,
-				       straight_ops[wr[i].op].completes, tick)
+			rt_hold_append(&pen, chain[i].wr.wr_id, opcode, tick)
 				? IBV_SEND_SIGNALED
 				: 0;
+	}
 	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
 }
 
-STRAIGHT int straight_give_sends(struct rpma_rt_conn *conn, void *sends,
-				 int count)
+STRAIGHT void straight_note_sends(struct rpma_rt_conn *conn, const void *wrs,
+				  int count, void *sends)
 {
-	return rt_hold_give_linked_sends(conn, sends, count);
+	straight_note_chain(conn, wrs, count, sends);
 }
 
 /* Fills in a chain whose work requests all go to routes, or all to futures.
@@ -263,7 +266,8 @@ STRAIGHT bool straight_is_message(const struct rpma_rt_wr *wr)
 
 	return wr->route == NULL &&
 	       (head == straight_message_head(RPMA_F_COMPLETION_ON_ERROR) ||
-		head == straight_message_head(RPMA_F_COMPLETION_ALWAYS));
+		head == straight_message_head(RPMA_F_COMPLETION_ALWAYS) ||
+		head == straight_message_head(0));
 }
 
 /* Fills in a chain of messages, of which the first straight_is_message(). */
@@ -298,18 +302,8 @@ STRAIGHT int straight_fill_messages(const struct rpma_rt_conn *conn,
 STRAIGHT void straight_note_messages(struct rpma_rt_conn *conn, const void *wrs,
 				     int count, void *sends)
 {
-	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
-	uint32_t tick = rt_poller_date(conn->poller);
-	struct rpma_send_wr *chain = sends;
-	int i;
-
 	(void)wrs;
-	for (i = 0; i < count; i++)
-		chain[i].wr.send_flags = rt_hold_append(&pen, chain[i].wr.wr_id,
-							IBV_WC_SEND, tick)
-						 ? IBV_SEND_SIGNALED
-						 : 0;
-	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
+	straight_note_chain(conn, NULL, count, sends);
 }
 
 static const struct straight_way messages_to_own = {
@@ -328,8 +322,8 @@ straight_post_message(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 {
 	struct rpma_send_wr out;
 
-	return likely(straight_post_at(conn, RPMA_RT_SEND_SIDE, wr, 1, &out,
-				       &messages_to_own, seen, true))
+	return likely(straight_post_at(conn, wr, 1, &out, &messages_to_own,
+				       seen, true))
 		       ? 1
 		       : rt_post_send_any(conn, wr, 1);
 }
@@ -339,8 +333,7 @@ straight_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
 {
 	struct rpma_send_wr out;
 
-	return likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr, 1, &out,
-				    &sends_to_routes))
+	return likely(straight_post(conn, wr, 1, &out, &sends_to_routes))
 		       ? 1
 		       : rt_post_send_any(conn, wr, 1);
 }
@@ -365,10 +358,7 @@ straight_post_sends(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
-	return likely(count <= RT_POST_CHUNK) &&
-			       likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr,
-						    count, chain,
-						    &sends_to_routes))
+	return likely(straight_post(conn, wr, count, chain, &sends_to_routes))
 		       ? count
 		       : rt_post_send_any(conn, wr, count);
 }
@@ -379,10 +369,7 @@ straight_post_messages(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
-	return likely(count <= RT_POST_CHUNK) &&
-			       likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr,
-						    count, chain,
-						    &messages_to_own))
+	return likely(straight_post(conn, wr, count, chain, &messages_to_own))
 		       ? count
 		       : straight_post_sends(conn, wr, count);
 }
@@ -393,10 +380,7 @@ straight_post_send_futures(struct rpma_rt_conn *conn,
 {
 	struct rpma_send_wr chain[RT_POST_CHUNK];
 
-	return likely(count <= RT_POST_CHUNK) &&
-			       likely(straight_post(conn, RPMA_RT_SEND_SIDE, wr,
-						    count, chain,
-						    &sends_to_futures))
+	return likely(straight_post(conn, wr, count, chain, &sends_to_futures))
 		       ? count
 		       : rt_post_send_any(conn, wr, count);
 }

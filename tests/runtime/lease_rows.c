@@ -99,20 +99,10 @@ static void receive_all(struct rows *r)
 		receive_one(r);
 }
 
-static struct rpma_rt_completion next_item(struct rpma_rt_queue *queue)
-{
-	struct rpma_rt_completion item;
-
-	do {
-		item = world_next(queue);
-	} while (item.kind == RPMA_RT_WRITABLE);
-	return item;
-}
-
 /* The next item is the completion of the row, whose leases go back. */
 static void complete(struct rows *r, int count, uint64_t context)
 {
-	struct rpma_rt_completion item = next_item(r->s.aq);
+	struct rpma_rt_completion item = world_next_but_writable(r->s.aq);
 
 	CHECK(item.kind == RPMA_RT_COMPLETION && item.status == 0);
 	CHECK(item.opcode == IBV_WC_SEND && item.context == context);
@@ -221,7 +211,7 @@ static void row__lease_with_another_holder_ARRIVES(void)
 		MUST(rpma_rt_recv(r.pair.passive, r.s.mr, 0, 64, 1));
 	for (i = 0; i < 5; i++)
 		stage_completion(r.s.pq, 1, IBV_WC_SUCCESS);
-	item = next_item(r.s.aq);
+	item = world_next_but_writable(r.s.aq);
 	CHECK(item.status == 0 && item.context == 9);
 	MUST(rpma_rt_leases_release(r.row, 3));
 	stage_disconnect(&r.s, &r.pair);
@@ -305,7 +295,7 @@ static void row__of_a_dying_connection_FAILS(void)
 	MUST_ANSWER(5, post(&r, 5, 0, 11));
 	MUST(rpma_rt_conn_close(r.pair.active));
 	for (;;) {
-		item = next_item(r.s.aq);
+		item = world_next_but_writable(r.s.aq);
 		if (item.kind == RPMA_RT_EVENT)
 			break;
 		CHECK(item.status != 0 && item.context == 11);

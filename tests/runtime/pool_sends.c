@@ -46,20 +46,9 @@ static void end(struct scene *c)
 	stage_close(&c->s);
 }
 
-/* Returns the next item that is no WRITABLE. */
-static struct rpma_rt_completion next_item(struct rpma_rt_queue *queue)
-{
-	struct rpma_rt_completion item;
-
-	do {
-		item = world_next(queue);
-	} while (item.kind == RPMA_RT_WRITABLE);
-	return item;
-}
-
 static void closed(struct rpma_rt_queue *queue)
 {
-	struct rpma_rt_completion item = next_item(queue);
+	struct rpma_rt_completion item = world_next_but_writable(queue);
 
 	CHECK(rpma_rt_completion_event(&item) == RPMA_RT_EVENT_CLOSED);
 }

@@ -156,6 +156,16 @@ struct rpma_rt_completion world_next(struct rpma_rt_queue *queue)
 	return item;
 }
 
+struct rpma_rt_completion world_next_but_writable(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_completion item;
+
+	do {
+		item = world_next(queue);
+	} while (item.kind == RPMA_RT_WRITABLE);
+	return item;
+}
+
 struct rpma_rt_completion world_event(struct rpma_rt_queue *queue,
 				      enum rpma_rt_event event)
 {

@@ -62,6 +62,8 @@ int world_post_recv(struct rpma_rt_conn *conn,
 
 /* The next item, which must come. */
 struct rpma_rt_completion world_next(struct rpma_rt_queue *queue);
+/* The next item that is no WRITABLE. */
+struct rpma_rt_completion world_next_but_writable(struct rpma_rt_queue *queue);
 /* Returns the next item, asserted to be the event. */
 struct rpma_rt_completion world_event(struct rpma_rt_queue *queue,
 				      enum rpma_rt_event event);
