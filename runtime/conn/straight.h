@@ -101,7 +101,8 @@ STRAIGHT bool straight_post_at(struct rpma_rt_conn *conn, const void *wrs,
 	return true;
 }
 
-/* Posts the work requests of a call alone. Returns false if nothing is posted. */
+/* Posts the work requests of a call alone. Returns false if nothing is
+ * posted. */
 STRAIGHT bool straight_post(struct rpma_rt_conn *conn, const void *wrs,
 			    int count, void *chain,
 			    const struct straight_way *way)

@@ -5,9 +5,10 @@
  * outage.c -- the end of a process by power failure. A child stops all threads
  * of the process, writes the persistent values of volatile words to the files,
  * and kills the process, so a parent that waited for the process finds the
- * restored files, and nothing that the process had open. Other threads may have held locks when the child was made,
- * so the child calls only functions that take no lock. If no child can be made,
- * the process writes the values and kills itself.
+ * restored files, and nothing that the process had open. Other threads may have
+ * held locks when the child was made, so the child calls only functions that
+ * take no lock. If no child can be made, the process writes the values and
+ * kills itself.
  */
 
 #include "memory/outage.h"
@@ -121,8 +122,8 @@ static uint64_t restore(void)
 	return lost;
 }
 
-/* The child has a copy of each descriptor of the process, and may end later than
- * the process: a port whose socket the child still has would be in use. */
+/* The child has a copy of each descriptor of the process, and may end later
+ * than the process: a port whose socket the child still has would be in use. */
 static void kill_process(void)
 {
 	close_range(0, UINT_MAX, 0);

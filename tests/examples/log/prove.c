@@ -322,8 +322,8 @@ static void look_at_errors(void)
 		fclose(errors);
 }
 
-/* Reads what the client printed, for a millisecond if there is nothing. A client
- * that does not use a replica any more may wait for a quorum that is not to come:
+/* Reads what the client printed, for a millisecond if there is nothing. A
+ * client that does not use a replica any more may wait in vain for a quorum:
  * what the client said decides, not how long the client waits. */
 static void take_lines(struct run *run)
 {

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -521,7 +522,9 @@ __attribute__((visibility("default"))) int kill(pid_t pid, int number)
 		is_continued = false;
 		syscall(SYS_kill, pid, SIGCONT);
 	}
-	while (number == SIGKILL && stays != NULL && *stays)
+	/* acquire: pairs with the release in fail_with_name() */
+	while (number == SIGKILL && stays != NULL &&
+	       atomic_load_explicit(stays, memory_order_acquire))
 		sched_yield();
 	return ret;
 }
@@ -591,13 +594,15 @@ static void fail_with_name(struct world *w)
 	stays = mmap(NULL, sizeof(*stays), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(stays, MAP_FAILED);
-	*stays = 1;
+	/* relaxed: no child is there yet */
+	atomic_store_explicit(stays, 1, memory_order_relaxed);
 	pid = fork();
 	if (pid == 0 && have_name(w->path) >= 0)
 		rpma_loopback_power_fail();
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	fd = have_name(w->path);
-	*stays = 0;
+	/* release: pairs with the load in kill() */
+	atomic_store_explicit(stays, 0, memory_order_release);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_true(fd >= 0);
 	close(fd);
