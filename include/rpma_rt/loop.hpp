@@ -40,8 +40,8 @@ namespace rpma::rt
  *   borrowed a queue of the program, which stays until the loop is destroyed;
  *            nothing else leads to the queue. nullptr: the loop makes a queue
  *   queue    the configuration of the queue that the loop makes
- *   polls    how often a turn polls, after full polls, before the loop posts
- *            given sends; larger where no other thread waits for the sends
+ *   polls    how often a turn polls, after polls that found several items,
+ *            before the loop posts given sends: 16 where throughput counts
  */
 struct loop_cfg {
 	int poller = -1;
@@ -198,8 +198,8 @@ struct loop_core : counted<loop_core> {
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
-	/* items of a full poll, which may leave others */
-	static constexpr int FULL = 32;
+	/* items of a poll, after which there may be others */
+	static constexpr int SEVERAL = 2;
 	/* rounds without work, turns with work, after which the loop ends
 	 * chains of sends */
 	static constexpr uint32_t CHAIN_ROUNDS = 256;
@@ -436,14 +436,15 @@ struct loop_core : counted<loop_core> {
 		return rpma_rt_queue_wait(queue, batch, BATCH,
 					  may_sleep(timeout_ms));
 	}
-	/* Takes items, with polls > 1 also after a full poll, so that each post
-	 * has more sends. Returns the number, or an error: no item follows. */
+	/* Takes items, with polls > 1 also after several items, so that each
+	 * post has more sends. Returns the number, or an error: no item
+	 * follows. */
 	int take_all(scope &running, int timeout_ms) noexcept
 	{
 		int got = take_some(running, timeout_ms);
 		int all = got;
 
-		for (int i = 1; i < polls && got >= FULL && !is_left; i++) {
+		for (int i = 1; i < polls && got >= SEVERAL && !is_left; i++) {
 			got = take_some(running, 0);
 			all += std::max(got, 0);
 		}

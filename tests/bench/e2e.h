@@ -204,11 +204,13 @@ static inline void e2e_post_all(struct e2e_thread *thread,
 }
 
 /* Returns whether a thread whose poll has found `got` completions polls again
- * before it posts: the poll was full, and no other thread waits for the posts.
- * So each post has as many work requests as there can be. */
+ * before it posts, so that each post has as many work requests as there can be.
+ * With both ends on the thread nothing comes after a poll that was not full. A
+ * thread with one end looks again after several completions, and answers a
+ * single one at once. */
 static inline bool e2e_polls_again(const struct e2e *e2e, int got)
 {
-	return got >= E2E_BATCH && !e2e->is_two;
+	return got >= (e2e->is_two ? 2 : E2E_BATCH);
 }
 
 static inline int e2e_batch(uint32_t due)

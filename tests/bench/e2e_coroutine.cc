@@ -108,7 +108,7 @@ half *make_half(e2e_thread *thread)
 	cfg.slot_size = E2E_SIZE;
 	loop.poller = static_cast<int>(thread->number);
 	/* as e2e_polls_again() */
-	loop.polls = common->all->is_two ? 1 : 16;
+	loop.polls = 16;
 	return new half{.thread = thread,
 			.pool = must(rt::pool::make(common->runtime,
 						    common->peer, cfg)),

@@ -153,7 +153,7 @@ static rt::task<void> take_items(rt::loop &loop, int &taken)
 		must(co_await loop.next());
 }
 
-/* A turn polls again after a full poll, up to polls times. */
+/* A turn polls again after a poll of several items, up to polls times. */
 static void polls__items_for_several(rpma_rt_mode mode)
 {
 	constexpr int ITEMS = 200;
@@ -169,6 +169,33 @@ static void polls__items_for_several(rpma_rt_mode mode)
 		CHECK(s.loop.turn(0) == std::min(ITEMS, polls * EACH));
 		CHECK(taken == std::min(ITEMS, polls * EACH));
 		while (taken < ITEMS)
+			CHECK(s.loop.turn(0) > 0);
+	}
+}
+
+/* Each of the first `count` items brings another one. */
+static rt::task<void> take_and_push(rt::loop &loop, int count, int &taken)
+{
+	for (;; taken++) {
+		must(co_await loop.next());
+		if (taken < count)
+			CHECK(push(loop.queue(), 0) == 0);
+	}
+}
+
+/* A poll of several items is followed by another, however few it found; a
+ * single item is followed by the posts of the turn. */
+static void polls__after_SEVERAL_items(rpma_rt_mode mode)
+{
+	for (int count : {1, 2, 5}) {
+		scene s({.mode = mode, .polls = 16});
+		int taken = 0;
+
+		s.loop.spawn(take_and_push(s.loop, count, taken));
+		for (int i = 0; i < count; i++)
+			CHECK(push(s.loop.queue(), 0) == 0);
+		CHECK(s.loop.turn(0) == (count == 1 ? 1 : 2 * count));
+		while (taken < 2 * count)
 			CHECK(s.loop.turn(0) > 0);
 	}
 }
@@ -280,6 +307,7 @@ static void messages__in_a_row_READY_COROUTINES_BETWEEN(rpma_rt_mode mode)
 int main(void)
 {
 	RUN(polls__items_for_several);
+	RUN(polls__after_SEVERAL_items);
 	RUN(polls__both_ends);
 	RUN(messages__in_a_row_READY_COROUTINES_BETWEEN);
 	timer__under_traffic(RPMA_RT_MODE_MANUAL);
