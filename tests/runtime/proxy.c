@@ -188,12 +188,9 @@ static uint64_t receive_next(struct proxy *p, struct rpma_rt_conn *conn,
 			     struct rpma_rt_queue *queue, size_t memory,
 			     bool *is_end)
 {
-	struct rpma_rt_completion item;
+	struct rpma_rt_completion item = world_next_but_writable(queue);
 	uint64_t number;
 
-	do
-		item = world_next(queue);
-	while (item.kind == RPMA_RT_WRITABLE);
 	*is_end = item.kind == RPMA_RT_MESSAGE;
 	if (*is_end)
 		return NOISE;
