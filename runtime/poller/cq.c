@@ -23,6 +23,7 @@
 #include "base/runtime.h"
 #include "poller/poller.h"
 #include "poller/qp_table.h"
+#include "poller/round.h"
 
 /* ------------------------------------------------------------- channels --- */
 
@@ -250,9 +251,22 @@ void rt_cq_fail_channel_poller(struct rt_channel *channel)
 
 #define CQS_LEAST 16 /* least number of places for CQs that a poller keeps */
 
+/* Finds rt_poller.single and rt_poller.awake. Follows each change of what they
+ * depend on. */
+static void cqs_find_single(struct rt_poller *poller)
+{
+	struct rt_cq *cq = poller->cqs_awake == 1 ? poller->cqs[0] : NULL;
+
+	poller->awake = cq != NULL && rt_round_is_usual(cq) ? cq : NULL;
+	poller->single = poller->cqs_count == 1 ? poller->awake : NULL;
+	if (poller->cqs_rested > poller->cqs_count)
+		poller->cqs_rested = poller->cqs_count;
+}
+
 void rt_cqs_fail_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	cq->dead = true;
+	cqs_find_single(poller);
 	/* the device reports the failure to the CQ's owner */
 	if (cq->raw != NULL)
 		return;
@@ -279,13 +293,22 @@ static void cqs_swap(struct rt_poller *poller, struct rt_cq *cq, int place)
 void rt_cqs_wake_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	cq->empty_polls = 0;
-	if (cq->place >= 0 && !rt_cqs_is_awake_poller(poller, cq))
-		cqs_swap(poller, cq, poller->cqs_awake++);
+	if (cq->place < 0 || rt_cqs_is_awake_poller(poller, cq))
+		return;
+	cqs_swap(poller, cq, poller->cqs_awake++);
+	cqs_find_single(poller);
 }
 
 void rt_cqs_rest_poller(struct rt_poller *poller, struct rt_cq *cq)
 {
 	cqs_swap(poller, cq, --poller->cqs_awake);
+	cqs_find_single(poller);
+}
+
+void rt_cqs_wake_all_poller(struct rt_poller *poller)
+{
+	poller->cqs_awake = poller->cqs_count;
+	cqs_find_single(poller);
 }
 
 /* ------------------------------------------------------------- leaving --- */
@@ -300,6 +323,7 @@ void rt_cqs_take_out_poller(struct rt_poller *poller, struct rt_cq *cq)
 		rt_cqs_rest_poller(poller, cq);
 	cqs_swap(poller, cq, --poller->cqs_count);
 	cq->place = -1;
+	cqs_find_single(poller);
 	if (poller->cqs_max < CQS_LEAST ||
 	    poller->cqs_count > poller->cqs_max / 4)
 		return;
@@ -481,6 +505,7 @@ void rt_channel_leave_message(struct rt_msg *msg, void *owner)
 
 	cq->leaving_next = poller->leaving;
 	poller->leaving = cq;
+	rt_poller_disturb(poller);
 }
 
 static void channel_let_go(struct rt_poller *poller, struct rt_cq *cq)
@@ -546,6 +571,6 @@ int rt_channel_wake(struct rt_poller *poller)
 			count += channel_read(poller, channel);
 	}
 	if (expired && count == 0)
-		poller->timed_out = true;
+		rt_poller_time_out(poller);
 	return count;
 }

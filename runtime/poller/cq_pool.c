@@ -481,6 +481,8 @@ int rt_cq_pool_fini(struct rt_poller *poller)
 	int first = 0;
 	int ret;
 
+	poller->single = NULL;
+	poller->awake = NULL;
 	poller->cqs_count = 0;
 	poller->cqs_awake = 0;
 	poller->reading = NULL;

@@ -177,6 +177,7 @@ static void deliver_list_spilling(struct rt_poller *poller,
 	rt_queue_ref_spill_poller(lane);
 	lane->spill_next = poller->spilling;
 	poller->spilling = lane;
+	rt_poller_disturb(poller);
 }
 
 static void deliver_count_spilled(struct rt_poller *poller,

@@ -412,7 +412,9 @@ static void loop_sleep_until_something(struct rt_poller *poller)
 		rt_channel_lose_fds(poller, errno);
 	if (is_timed)
 		RT_STAT_ADD(poller, sleeping_ns, rt_now_ns() - asleep_ns);
-	poller->timed_out = rt_channel_wake(poller) == 0 && n == 0;
+	poller->timed_out = false;
+	if (rt_channel_wake(poller) == 0 && n == 0)
+		rt_poller_time_out(poller);
 }
 
 /* Counts the time that the poller spun since it became idle. */

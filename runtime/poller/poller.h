@@ -111,7 +111,17 @@ struct rt_poller {
 	bool numbers_taken[RT_ROUTE_FIRST]; /* of `reserved` */
 
 	/* used by the poller only; first the words that each round looks at */
-	alignas(RT_CACHE_LINE) struct rt_cq **cqs;
+	/* single: the poller's only CQ, as most pollers have a single one;
+	 * awake: the only CQ that is awake. NULL: there are none or several, or
+	 * the CQ is not rt_round_is_usual(). See rt_cqs_*() */
+	alignas(RT_CACHE_LINE) struct rt_cq *single;
+	struct rt_cq *awake;
+	/* nothing spills, no CQ has to be let go, no task is ready or timed,
+	 * and the back-stop woke nobody. Cleared by rt_poller_disturb(), set by
+	 * a round that has looked at all of them */
+	bool quiet;
+	bool armed; /* the bell is prepared */
+	struct rt_cq **cqs;
 	int cqs_count;
 	/* the first CQs of the array, polled in each round: see rt_cqs_*() */
 	int cqs_awake;
@@ -135,7 +145,6 @@ struct rt_poller {
 	uint64_t polled_ns;
 	uint32_t untimed; /* batches since the last timed batch */
 	uint32_t idle_rounds;
-	bool armed;	/* the bell is prepared */
 	bool timed_out; /* only the back-stop woke the poller */
 	/* the poller naps instead of sleeping on epfd: base/fds.h */
 	bool has_lost_fds;
@@ -185,6 +194,21 @@ struct rt_poller {
 	int left_at;
 	int left;
 };
+
+/* Has the next rounds look for work besides completions and messages. Called
+ * with each such work. On the poller. */
+static inline void rt_poller_disturb(struct rt_poller *poller)
+{
+	poller->quiet = false;
+}
+
+/* Notes that only the back-stop woke the poller: if the round finds
+ * completions, an event was lost. */
+static inline void rt_poller_time_out(struct rt_poller *poller)
+{
+	poller->timed_out = true;
+	rt_poller_disturb(poller);
+}
 
 /* Adds to a statistic: a plain add, because only the poller writes. relaxed: a
  * statistic, which orders nothing */
@@ -426,10 +450,7 @@ void rt_cqs_wake_poller(struct rt_poller *poller, struct rt_cq *cq);
 /* Makes a CQ rest. REQUIRES: the CQ is awake */
 void rt_cqs_rest_poller(struct rt_poller *poller, struct rt_cq *cq);
 /* Makes all CQs awake for the next round, before the poller sleeps. */
-static inline void rt_cqs_wake_all_poller(struct rt_poller *poller)
-{
-	poller->cqs_awake = poller->cqs_count;
-}
+void rt_cqs_wake_all_poller(struct rt_poller *poller);
 /* Ends the polling of a CQ. Does nothing if the CQ has no place. */
 void rt_cqs_take_out_poller(struct rt_poller *poller, struct rt_cq *cq);
 

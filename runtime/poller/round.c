@@ -27,132 +27,15 @@
 /* rounds of waits between two: the thread may do other work between waits */
 #define TAKES_PER_TICK 8
 
-/* ----------------------------------------------------------------- rows --- */
-
-/*
- * A row: successes of a route, one behind the other, as those of a chain that a
- * thread has posted. The functions deliver a row from wc on, up to another
- * completion or `end`, and return behind the last. Not inlined: the loops need
- * the registers. The caller retires the entries.
- */
-
-struct round_row {
-	const struct rt_route_entry *entry;
-	uint64_t of;			/* the wr_ids, but for the cookies */
-	struct rpma_rt_completion item; /* of the last completion */
-};
-
-static inline struct round_row round_row(const struct rt_route_entry *entry,
-					 const struct ibv_wc *wc)
-{
-	return (struct round_row){entry, wc->wr_id & ~RT_COOKIE_MASK,
-				  rt_round_item(entry, wc)};
-}
-
-/* Makes the item of a completion. Returns false if the completion is not of the
- * row, and the item is not to be used. */
-static inline bool round_row_item(struct round_row *row,
-				  const struct ibv_wc *wc)
-{
-	row->item.context = wc->wr_id ^ row->of;
-	if (row->item.context > RT_COOKIE_MASK ||
-	    wc->qp_num != row->item.qp_num || wc->status != IBV_WC_SUCCESS)
-		return false;
-	row->item.byte_len = wc->byte_len;
-	row->item.imm = wc->imm_data;
-	row->item.opcode = (uint8_t)wc->opcode;
-	row->item.flags = rt_round_flags(row->entry, wc);
-	return true;
-}
-
-/* Delivers a row to the lane of the route, as far as the ring has room. */
-__attribute__((noinline)) static const struct ibv_wc *
-round_row_to_lane(struct rt_poller *poller, const struct rt_route_entry *entry,
-		  const struct ibv_wc *wc, const struct ibv_wc *end)
-{
-	struct round_row row = round_row(entry, wc);
-	const struct ibv_wc *first = wc;
-	struct rt_lane *lane = entry->lane;
-	struct rpma_rt_completion *ring = lane->ring;
-	const uint32_t mask = lane->size - 1;
-	uint32_t tail = lane->tail_next;
-
-	if ((uint32_t)(end - wc) > lane->room_end - tail)
-		end = wc + (lane->room_end - tail);
-	for (; wc < end && round_row_item(&row, wc); wc++)
-		rt_lane_fill_slot(&ring[tail++ & mask], &row.item);
-	if (unlikely(wc == first))
-		return wc;
-	/* what touches the lane notes where the batch begins */
-	lane->tail_next++;
-	rt_deliver_touch_lane(poller, lane);
-	lane->tail_next = tail;
-	poller->written += (uint32_t)(wc - first);
-	return wc;
-}
-
-/* Stores a row in the slots of futures, as far as nothing but the result was
- * asked of the slots. */
-__attribute__((noinline)) static const struct ibv_wc *
-round_row_to_futures(struct rt_poller *poller,
-		     const struct rt_route_entry *entry,
-		     const struct ibv_wc *wc, const struct ibv_wc *end)
-{
-	struct round_row row = round_row(entry, wc);
-	const struct ibv_wc *first = wc;
-	struct rt_future_batch *batch = &poller->futures;
-	struct rt_future *slot;
-
-	if (end - wc > RT_FUTURE_BATCH - (int)batch->count)
-		end = wc + (RT_FUTURE_BATCH - batch->count);
-	for (; wc < end && round_row_item(&row, wc); wc++) {
-		slot = rt_future_of_cookie(row.item.context);
-		/* the address of another route, or of an earlier poll, may be
-		 * prefetched as well */
-		rt_future_prefetch(rt_wr_id_cookie(wc[RT_FUTURE_AHEAD].wr_id));
-		if (unlikely(!rt_future_is_expected(slot, row.item.context) ||
-			     slot->told != 0))
-			break;
-		rt_future_fill(slot, row.item);
-		batch->complete[batch->count + (wc - first)] = slot;
-	}
-	if (unlikely(wc == first))
-		return wc;
-	rt_future_add_batch(batch, entry->futures, (uint32_t)(wc - first));
-	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
-	poller->written += (uint32_t)(wc - first);
-	poller->has_others = true;
-	return wc;
-}
-
-/* a consumer that runs the round, and takes from the lane */
-struct round_taker {
-	struct rt_lane *lane;
-	uint32_t tail;		       /* of the lane, which is empty */
-	struct rpma_rt_completion *to; /* where the next completion goes */
-};
+/* -------------------------------------------------------------- routing --- */
 
 /* Returns whether completions of the route go to the consumer: the round has
  * written nothing to the lane. */
-static inline bool round_may_hand(const struct round_taker *taker,
+static inline bool round_may_hand(const struct rt_round_taker *taker,
 				  const struct rt_route_entry *entry)
 {
 	return entry->lane == taker->lane &&
 	       likely(entry->lane->tail_next == taker->tail);
-}
-
-/* Hands a row to the consumer. */
-__attribute__((noinline)) static const struct ibv_wc *
-round_row_to_taker(const struct rt_route_entry *entry, const struct ibv_wc *wc,
-		   const struct ibv_wc *end, struct round_taker *taker)
-{
-	struct round_row row = round_row(entry, wc);
-	struct rpma_rt_completion *to = taker->to;
-
-	for (; wc < end && round_row_item(&row, wc); wc++)
-		rt_lane_fill_slot(to++, &row.item);
-	taker->to = to;
-	return wc;
 }
 
 /* Returns whether a row begins: the next completion is of the same route, which
@@ -169,8 +52,6 @@ static inline bool round_begins_row(const struct rt_route_entry *entry,
 	       likely(rt_side_marks(entry->side) == RT_SIDE_HEALTHY);
 }
 
-/* -------------------------------------------------------------- routing --- */
-
 /* Delivers a completion in any way. Not inlined: an item whose address is taken
  * is built in memory, from narrow stores, which costs 5 ns a completion. */
 __attribute__((noinline)) static void
@@ -182,7 +63,7 @@ round_deliver_any(struct rt_poller *poller, const struct rt_route_entry *entry,
 	rt_deliver_item(poller, entry, &item);
 }
 
-/* Stores a single completion as round_row_to_futures() stores a row, with fewer
+/* Stores a single completion as rt_row_to_futures() stores a row, with fewer
  * instructions. */
 static void round_deliver_future(struct rt_poller *poller,
 				 const struct rt_route_entry *entry,
@@ -222,7 +103,7 @@ round_deliver_call(struct rt_poller *poller, const struct rt_route_entry *entry,
 static inline void round_deliver(struct rt_poller *poller,
 				 const struct rt_route_entry *entry,
 				 const struct ibv_wc *wc,
-				 struct round_taker *taker)
+				 struct rt_round_taker *taker)
 {
 	struct rpma_rt_completion item;
 
@@ -276,7 +157,7 @@ round_retire_otherwise(struct rt_side *side, const struct ibv_wc *wc)
 
 __attribute__((always_inline)) static inline void
 round_route(struct rt_poller *poller, struct rt_cq *cq, const struct ibv_wc *wc,
-	    struct round_taker *taker)
+	    struct rt_round_taker *taker)
 {
 	struct rt_route_entry *entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	struct rt_side *side;
@@ -330,7 +211,7 @@ static void round_time_batch(struct rt_poller *poller)
  * nothing in the lane goes before. */
 __attribute__((always_inline)) static inline void
 round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
-		     struct round_taker *taker)
+		     struct rt_round_taker *taker)
 {
 	const struct ibv_wc *end = poller->wcs + n;
 	const struct ibv_wc *wc = poller->wcs;
@@ -342,11 +223,11 @@ round_deliver_routes(struct rt_poller *poller, struct rt_cq *cq, int n,
 		if (!round_begins_row(entry, wc, end))
 			next = wc;
 		else if (entry->leads_to == RT_TO_FUTURES)
-			next = round_row_to_futures(poller, entry, wc, end);
+			next = rt_row_to_futures(poller, entry, wc, end);
 		else if (taker != NULL && round_may_hand(taker, entry))
-			next = round_row_to_taker(entry, wc, end, taker);
+			next = rt_row_to_taker(entry, wc, end, taker);
 		else
-			next = round_row_to_lane(poller, entry, wc, end);
+			next = rt_row_to_lane(poller, entry, wc, end);
 		if (next == wc) {
 			round_route(poller, cq, next++, taker);
 			continue;
@@ -378,30 +259,45 @@ round_deliver_batch(struct rt_poller *poller, struct rt_cq *cq, int n)
 	return n;
 }
 
-/* Polls a CQ; returns the number of completions in wcs. REQUIRES: the CQ is not
- * dead */
-static inline int round_poll_cq(struct rt_poller *poller, struct rt_cq *cq,
-				int budget)
+/* Polls a CQ; returns what ibv_poll_cq() does. REQUIRES: the CQ is not dead */
+static inline int round_poll_verb(struct rt_poller *poller,
+				  const struct rt_cq *cq, int budget)
 {
-	int n;
+	int n = ibv_poll_cq(cq->ibv_cq, budget < RT_BATCH ? budget : RT_BATCH,
+			    poller->wcs);
 
-	n = ibv_poll_cq(cq->ibv_cq, budget < RT_BATCH ? budget : RT_BATCH,
-			poller->wcs);
-	if (n > 0) {
+	if (n > 0)
 		rt_order_polled(cq->ibv_cq);
-		return n;
-	}
+	return n;
+}
+
+/* Handles a poll that found no completion, or, n below 0, has failed. */
+static inline void round_poll_none(struct rt_poller *poller, struct rt_cq *cq,
+				   int n)
+{
 	if (unlikely(n < 0))
 		rt_cqs_fail_poller(poller, cq);
 	if (unlikely(!cds_list_empty(&cq->sweeping)))
 		round_end_waits(poller, cq, true);
 	RT_STAT_ADD(poller, empty_polls, 1);
+}
+
+/* Polls a CQ; returns the number of completions in wcs. REQUIRES: the CQ is not
+ * dead */
+static inline int round_poll_cq(struct rt_poller *poller, struct rt_cq *cq,
+				int budget)
+{
+	int n = round_poll_verb(poller, cq, budget);
+
+	if (n > 0)
+		return n;
+	round_poll_none(poller, cq, n);
 	return 0;
 }
 
 /* Polls and delivers a batch of a CQ, if the CQ can be polled now. */
-static int round_poll_one(struct rt_poller *poller, struct rt_cq *cq,
-			  int budget)
+static inline int round_poll_one(struct rt_poller *poller, struct rt_cq *cq,
+				 int budget)
 {
 	int n = 0;
 
@@ -454,18 +350,18 @@ static int round_poll_awake(struct rt_poller *poller, int budget)
 	return done;
 }
 
-/* Polls a batch of the next resting CQ; completions wake the CQ. */
-static int round_poll_resting(struct rt_poller *poller, int budget)
+/* Polls the next resting CQ for a completion, which wakes the CQ: others are
+ * polled with those of the CQs that are awake. */
+static inline int round_poll_resting(struct rt_poller *poller)
 {
 	struct rt_cq *cq;
 	int done;
 
-	if (++poller->cqs_rested >= poller->cqs_count ||
-	    poller->cqs_rested < poller->cqs_awake)
-		poller->cqs_rested = poller->cqs_awake;
+	if (unlikely(--poller->cqs_rested < poller->cqs_awake))
+		poller->cqs_rested = poller->cqs_count - 1;
 	cq = poller->cqs[poller->cqs_rested];
-	done = round_poll_one(poller, cq, budget);
-	if (done > 0)
+	done = round_poll_one(poller, cq, 1);
+	if (unlikely(done > 0))
 		rt_cqs_wake_poller(poller, cq);
 	return done;
 }
@@ -535,12 +431,18 @@ round_store_one(struct rt_poller *poller, struct rt_cq *cq,
 
 /* ------------------------------------------------------------ the round --- */
 
+/* Looks at everything that rt_poller_disturb() tells of. */
+static inline bool round_find_quiet(const struct rt_poller *poller)
+{
+	return poller->spilling == NULL && poller->leaving == NULL &&
+	       !poller->timed_out && rt_schedule_is_empty(&poller->schedule);
+}
+
 /* Returns whether there is nothing to look for but completions. */
 static inline bool round_is_quiet(const struct rt_poller *poller)
 {
-	return likely(poller->spilling == NULL && poller->leaving == NULL &&
-		      !poller->timed_out && rt_inbox_is_empty(&poller->inbox) &&
-		      rt_schedule_is_empty(&poller->schedule));
+	assert(!poller->quiet || round_find_quiet(poller));
+	return likely(poller->quiet && rt_inbox_is_empty(&poller->inbox));
 }
 
 /* Does the rest of a round besides completions: spills, messages, tasks. */
@@ -563,6 +465,7 @@ __attribute__((noinline)) static int round_do_others(struct rt_poller *poller,
 		done += rt_schedule_run(poller, done == 0);
 	if (rt_deliver_is_due(poller))
 		rt_deliver_flush(poller);
+	poller->quiet = round_find_quiet(poller);
 	return done;
 }
 
@@ -623,8 +526,8 @@ static inline int round_end_empty(struct rt_poller *poller)
 
 /* Runs a round with a single CQ awake, after the resting CQs had no
  * completions. */
-static int round_run_awake(struct rt_poller *poller, struct rt_cq *cq,
-			   int budget)
+static inline int round_run_awake(struct rt_poller *poller, struct rt_cq *cq,
+				  int budget)
 {
 	int n = round_poll_cq(poller, cq, budget);
 
@@ -637,6 +540,17 @@ static int round_run_awake(struct rt_poller *poller, struct rt_cq *cq,
 	return round_end_empty(poller);
 }
 
+/* Ends a round that has handled `done` completions of a resting CQ: polls all
+ * that are awake. Not inlined: a round with a single CQ awake saves no registers
+ * for this function. */
+__attribute__((noinline)) static int round_run_several(struct rt_poller *poller,
+						       int budget, int done)
+{
+	done += round_poll_awake(poller, budget - done);
+	return done > 0 ? round_end_batches(poller, done)
+			: round_end_empty(poller);
+}
+
 /* Runs a round of a poller with several CQs, or with an unusual CQ. */
 __attribute__((noinline)) static int round_run_any(struct rt_poller *poller,
 						   int budget)
@@ -646,13 +560,10 @@ __attribute__((noinline)) static int round_run_any(struct rt_poller *poller,
 	/* first: CQs that are awake may use up each budget, but a resting CQ
 	 * does so only once, and is awake then */
 	if (poller->cqs_awake < poller->cqs_count)
-		done = round_poll_resting(poller, budget);
-	if (done == 0 && poller->cqs_awake == 1 &&
-	    rt_round_is_usual(poller->cqs[0]))
-		return round_run_awake(poller, poller->cqs[0], budget);
-	done += round_poll_awake(poller, budget - done);
-	return done > 0 ? round_end_batches(poller, done)
-			: round_end_empty(poller);
+		done = round_poll_resting(poller);
+	if (unlikely(done > 0 || poller->awake == NULL))
+		return round_run_several(poller, budget, done);
+	return round_run_awake(poller, poller->awake, budget);
 }
 
 __attribute__((noinline)) static void round_read_clock(struct rt_poller *poller)
@@ -670,7 +581,7 @@ int rt_round_run(struct rt_poller *poller, int budget)
 		round_read_clock(poller);
 	if (!rt_round_has_single(poller))
 		return round_run_any(poller, budget);
-	cq = poller->cqs[0];
+	cq = poller->single;
 	n = round_poll_cq(poller, cq, budget);
 	return n > 0 ? round_end_single(poller, cq, n)
 		     : round_end_empty(poller);
@@ -701,7 +612,7 @@ __attribute__((noinline)) static int
 round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 	       struct rpma_rt_completion *cmpl, int max, int n)
 {
-	struct round_taker taker = {lane, lane->tail_next, cmpl};
+	struct rt_round_taker taker = {lane, lane->tail_next, cmpl};
 	struct rpma_rt_completion *first;
 	int room = max;
 	int done = 0;
@@ -745,31 +656,63 @@ static inline bool round_may_take(const struct rt_poller *poller,
 		      rt_lane_has_place_poller(lane));
 }
 
+/* Ends a round of a consumer in which functions may be called: the calling
+ * thread is the poller meanwhile. Arguments and result as of round_take_all();
+ * side: NULL, or of the only completion, which went to cmpl. */
+__attribute__((noinline)) static int
+round_take_rest(struct rt_poller *poller, struct rt_side *side,
+		struct rt_lane *lane, struct rpma_rt_completion *cmpl, int max,
+		int n)
+{
+	uint64_t runner = poller->runner;
+	int count = 1;
+
+	rt_self_set_poller(poller);
+	/* rings are not left out: the caller may sleep on another queue */
+	poller->runner = 0;
+	if (side != NULL) {
+		round_ring_one(poller, NULL, side);
+	} else if (n > 0) {
+		count = round_take_all(poller, poller->single, lane, cmpl, max,
+				       n);
+	} else {
+		round_poll_none(poller, poller->single, n);
+		count = round_end_empty(poller) > 0 ? RT_TAKE_OTHERS : 0;
+	}
+	poller->runner = runner;
+	rt_self_set_poller(NULL);
+	return count;
+}
+
 /* Runs a round as rt_round_run() does. The usual completions of routes to the
  * lane go to cmpl, and not into the lane, as long as the round has written
- * nothing to the lane. Returns their number, at most max. */
+ * nothing to the lane. Returns their number, at most max. A round without a
+ * completion, or with a single usual one, calls no function. */
 static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
 			     struct rpma_rt_completion *cmpl, int max)
 {
 	const struct rt_route_entry *entry = NULL;
-	struct rt_cq *cq = poller->cqs[0];
+	struct rt_cq *cq = poller->single;
 	struct rt_side *side;
 	int n;
 
 	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
 		rt_poller_set_tick_ms(poller, rt_now_ms());
-	n = round_poll_cq(poller, cq, max);
-	if (n == 0)
-		return round_end_empty(poller) > 0 ? RT_TAKE_OTHERS : 0;
+	n = round_poll_verb(poller, cq, max);
+	if (n == 0 && likely(cds_list_empty(&cq->sweeping)) &&
+	    round_is_quiet(poller)) {
+		RT_STAT_ADD(poller, empty_polls, 1);
+		return 0;
+	}
 	if (n == 1)
 		entry = round_usual_route(cq, &poller->wcs[0]);
 	if (entry == NULL || entry->lane != lane)
-		return round_take_all(poller, cq, lane, cmpl, max, n);
+		return round_take_rest(poller, NULL, lane, cmpl, max, n);
 	side = entry->side;
-	if (unlikely(!round_store_one(poller, cq, entry, NULL, side, cmpl) ||
-		     !round_is_quiet(poller)))
-		round_ring_one(poller, NULL, side);
-	return 1;
+	return likely(round_store_one(poller, cq, entry, NULL, side, cmpl) &&
+		      round_is_quiet(poller))
+		       ? 1
+		       : round_take_rest(poller, side, lane, cmpl, max, n);
 }
 
 int rt_poller_take(struct rt_owned *owned, void *lane,
@@ -778,18 +721,12 @@ int rt_poller_take(struct rt_owned *owned, void *lane,
 	struct rt_poller *poller =
 		(struct rt_poller *)((char *)owned -
 				     offsetof(struct rt_poller, owned));
-	uint64_t runner = poller->runner;
 	int count = RT_TAKE_NO_ROUND;
 
 	if (unlikely(!rt_owner_go_in_owned(owned)))
 		return RT_TAKE_NO_ROUND;
-	rt_self_set_poller(poller);
-	/* rings are not left out: the caller may sleep on another queue */
-	poller->runner = 0;
 	if (likely(round_may_take(poller, lane)))
 		count = round_take(poller, lane, cmpl, max);
-	poller->runner = runner;
-	rt_self_set_poller(NULL);
 	rt_owner_go_out_owned(owned);
 	return count;
 }

@@ -7,6 +7,8 @@
 #ifndef RT_POLLER_ROUND_H
 #define RT_POLLER_ROUND_H
 
+#include <assert.h>
+
 #include "base/lang.h"
 #include "poller/cq_pool.h"
 #include "poller/poller.h"
@@ -41,8 +43,10 @@ static inline bool rt_round_is_usual(const struct rt_cq *cq)
  * true for most pollers. */
 static inline bool rt_round_has_single(const struct rt_poller *poller)
 {
-	return likely(poller->cqs_count == 1 &&
-		      rt_round_is_usual(poller->cqs[0]));
+	assert((poller->single != NULL) ==
+	       (poller->cqs_count == 1 && poller->cqs_awake == 1 &&
+		rt_round_is_usual(poller->cqs[0])));
+	return likely(poller->single != NULL);
 }
 
 /* Returns whether a round that hands completions to a consumer may poll the CQ
@@ -54,7 +58,7 @@ static inline bool rt_round_may_poll_again(const struct rt_poller *poller,
 {
 	return poller->touched_lanes == NULL &&
 	       poller->touched_numbers == NULL && poller->calls.count == 0 &&
-	       rt_round_has_single(poller) && poller->cqs[0] == cq;
+	       rt_round_has_single(poller) && poller->single == cq;
 }
 
 static inline bool rt_round_is_of(const struct rt_route_entry *entry,
@@ -100,5 +104,33 @@ static inline void rt_round_to_lane(struct rt_poller *poller,
 	rt_deliver_touch_lane(poller, entry->lane);
 	poller->written++;
 }
+
+/* ----------------------------------------------------------------- rows --- */
+
+/* a consumer that runs the round, and takes from the lane */
+struct rt_round_taker {
+	struct rt_lane *lane;
+	uint32_t tail;		       /* of the lane, which is empty */
+	struct rpma_rt_completion *to; /* where the next completion goes */
+};
+
+/*
+ * Deliver a row of successes of the route, from wc on, up to another completion
+ * or `end`, and return behind the last: to the route's lane, as far as the ring
+ * has room; to futures of which nothing but the result was asked; to the
+ * consumer. The caller retires the entries.
+ */
+const struct ibv_wc *rt_row_to_lane(struct rt_poller *poller,
+				    const struct rt_route_entry *entry,
+				    const struct ibv_wc *wc,
+				    const struct ibv_wc *end);
+const struct ibv_wc *rt_row_to_futures(struct rt_poller *poller,
+				       const struct rt_route_entry *entry,
+				       const struct ibv_wc *wc,
+				       const struct ibv_wc *end);
+const struct ibv_wc *rt_row_to_taker(const struct rt_route_entry *entry,
+				     const struct ibv_wc *wc,
+				     const struct ibv_wc *end,
+				     struct rt_round_taker *taker);
 
 #endif /* RT_POLLER_ROUND_H */

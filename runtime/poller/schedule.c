@@ -30,6 +30,7 @@ void rt_schedule_ready(struct rt_poller *poller, struct rt_task *task)
 {
 	rt_schedule_cancel(poller, task);
 	cds_list_add_tail(&task->link, &poller->schedule.ready);
+	rt_poller_disturb(poller);
 }
 
 void rt_schedule_ready_all(struct rt_poller *poller, struct cds_list_head *list)
@@ -40,6 +41,7 @@ void rt_schedule_ready_all(struct rt_poller *poller, struct cds_list_head *list)
 	 * run */
 	cds_list_splice(list, ready->prev);
 	CDS_INIT_LIST_HEAD(list);
+	rt_poller_disturb(poller);
 }
 
 void rt_schedule_at(struct rt_poller *poller, struct rt_task *task,
@@ -50,6 +52,7 @@ void rt_schedule_at(struct rt_poller *poller, struct rt_task *task,
 	if (rt_heap_has(timed, &task->timer))
 		rt_heap_remove(timed, &task->timer);
 	rt_heap_insert(timed, &task->timer, deadline_ns);
+	rt_poller_disturb(poller);
 }
 
 void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list)

@@ -410,19 +410,32 @@ FAKE_TEST(arm__refused_cq_dead)
 	ok(rpma_rt_conn_unref(&conn));
 }
 
+FAKE_TEST(fail__the_only_cq_POLLED_NO_MORE)
+{
+	struct rpma_rt_conn *conn = fake_established(f);
+
+	assert_int_equal(polls_in_a_round(f), 1);
+	rt_cqs_fail_poller(f->poller, conn->cq);
+	assert_int_equal(polls_in_a_round(f), 0);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_DEVICE);
+	ok(rpma_rt_conn_unref(&conn));
+}
+
 /* Counted by the round after a sleep ended only by time. */
 FAKE_TEST(timed_out__a_completion_without_event_counted)
 {
 	struct rpma_rt_conn *conn = fake_established(f);
 
 	send_and_complete(conn, 1);
-	f->poller->timed_out = true;
+	rt_poller_time_out(f->poller);
 	fake_round(f);
 	assert_int_equal(stats_of(f).lost_events_recovered, 1);
 	/* an event a little later was not lost */
 	send_and_complete(conn, 1);
 	fake_cq_event(conn->cq);
-	f->poller->timed_out = true;
+	rt_poller_time_out(f->poller);
 	fake_round(f);
 	assert_int_equal(stats_of(f).lost_events_recovered, 1);
 	fake_take(f, f->queue);

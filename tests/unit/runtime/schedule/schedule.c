@@ -7,6 +7,7 @@
 
 #include "rt_fake.h"
 #include "base/clock.h"
+#include "poller/round.h"
 #include "poller/schedule.h"
 
 #define TASKS (3 * RT_SCHEDULE_UNITS)
@@ -57,6 +58,31 @@ FAKE_TEST(ready__oldest_first_so_many_a_round)
 	assert_int_equal(rt_schedule_run(poller, true), 0);
 	for (i = 0; i < TASKS; i++)
 		assert_int_equal(jobs[i].place, i);
+}
+
+/* A round that has looked for everything looks at no task, until there is a
+ * task again. */
+FAKE_TEST(round__quiet_RUNS_THE_NEXT_TASK)
+{
+	struct rt_poller *poller = begin(f);
+	CDS_LIST_HEAD(list);
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		do
+			rt_round_run(poller, RT_BATCH);
+		while (!poller->quiet);
+		if (i == 0) {
+			rt_schedule_ready(poller, &jobs[i].task);
+		} else if (i == 1) {
+			rt_schedule_at(poller, &jobs[i].task, rt_now_ns());
+		} else {
+			rt_schedule_wait(&jobs[i].task, &list);
+			rt_schedule_ready_all(poller, &list);
+		}
+		rt_round_run(poller, RT_BATCH);
+		assert_int_equal(jobs[i].runs, 1);
+	}
 }
 
 FAKE_TEST(ready__long_runs_end_the_round)
