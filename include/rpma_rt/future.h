@@ -95,6 +95,13 @@ int rpma_rt_future_deliver(const struct rpma_rt_future *future,
  * 0 (always 0 for a zeroed handle). Thread: holder. */
 int rpma_rt_future_drop(struct rpma_rt_future *future);
 
+/* Writes the results of the first futures, as many as are complete, and drops
+ * these futures: a poll and a drop of each, in one call.
+ * Returns their number, 0..count. Errors: INVAL (the first handle names no
+ * future; another such handle ends the call). Thread: holder of each. */
+int rpma_rt_futures_take(struct rpma_rt_future *futures, int count,
+			 struct rpma_rt_completion *cmpls) RPMA_RT_MUST_CHECK;
+
 RPMA_RT_END
 
 #endif /* RPMA_RT_FUTURE_H */

@@ -207,3 +207,68 @@ int rpma_rt_future_drop(struct rpma_rt_future *future)
 	rt_future_free_holder(slot);
 	return 0;
 }
+
+/* ---------------------------------------------------------------- taking --- */
+
+/* Takes a future that is complete, and of which more than the result was asked
+ * or may be asked. Returns false if the future is not complete. */
+__attribute__((noinline)) static bool
+future_take_any(struct rpma_rt_future *future, struct rpma_rt_completion *cmpl)
+{
+	if (rpma_rt_future_poll(future, cmpl) != 1)
+		return false;
+	rpma_rt_future_drop(future);
+	return true;
+}
+
+/* Returns whether the result is there, and the poller is through with the slot:
+ * nothing but the result was asked. */
+static inline bool future_is_only_done(const struct rt_future *slot)
+{
+	/* relaxed: only the holder arms a continuation */
+	return rt_future_state(slot) == RT_FUTURE_DONE &&
+	       !(slot->mine & ~RT_FUTURE_READ) &&
+	       atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
+		       RT_FUTURE_NONE;
+}
+
+/* Not inlined: a take that is right saves no registers for this function. */
+__attribute__((noinline)) static int
+future_refuse_take(const struct rpma_rt_future *futures, int count,
+		   const struct rpma_rt_completion *cmpls)
+{
+	struct rt_future *slot = NULL;
+	int ret = RT_REFUSE_NULL(futures, cmpls);
+
+	if (ret)
+		return ret;
+	if (count < 1)
+		return RT_REFUSE(RPMA_E_INVAL,
+				 "count is %d: give how many futures there "
+				 "are, 1 or more",
+				 count);
+	return find(futures, &slot);
+}
+
+int rpma_rt_futures_take(struct rpma_rt_future *futures, int count,
+			 struct rpma_rt_completion *cmpls)
+{
+	struct rt_future *slot;
+	int n;
+
+	if (unlikely(count < 1 || cmpls == NULL ||
+		     !rt_future_is_held(&futures[0])))
+		return future_refuse_take(futures, count, cmpls);
+	for (n = 0; n < count && likely(rt_future_is_held(&futures[n])); n++) {
+		slot = rt_future_slot(&futures[n]);
+		if (unlikely(!future_is_only_done(slot))) {
+			if (!future_take_any(&futures[n], &cmpls[n]))
+				return n;
+			continue;
+		}
+		cmpls[n] = slot->result;
+		futures[n] = (struct rpma_rt_future){{0, 0}};
+		rt_future_free_holder(slot);
+	}
+	return n;
+}

@@ -22,19 +22,28 @@ static bool post_future(struct e2e_end *end)
 static void poll_futures(struct e2e_end *end)
 {
 	struct rpma_rt_future *futures = end->extra;
-	struct rpma_rt_future *oldest;
-	struct rpma_rt_completion item;
-	int ret;
+	struct rpma_rt_completion items[E2E_BATCH];
+	uint32_t first, most;
+	int taken;
+	int i;
 
 	while (end->got < end->received) {
-		oldest = &futures[end->got % end->in_count];
-		ret = rpma_rt_future_poll(oldest, &item);
-		if (ret == 0)
+		first = (uint32_t)(end->got % end->in_count);
+		most = (uint32_t)(end->received - end->got);
+		if (most > end->in_count - first)
+			most = end->in_count - first;
+		if (most > E2E_BATCH)
+			most = E2E_BATCH;
+		taken = rpma_rt_futures_take(&futures[first], (int)most, items);
+		if (taken < 0)
+			bench_fail(rpma_rt_err_2str(taken));
+		for (i = 0; i < taken; i++) {
+			if (!rpma_rt_completion_is_ok(&items[i]))
+				bench_fail("a receive has failed");
+			e2e_got(end);
+		}
+		if ((uint32_t)taken < most)
 			return;
-		if (ret < 0 || !rpma_rt_completion_is_ok(&item))
-			bench_fail("a receive has failed");
-		rpma_rt_future_drop(oldest);
-		e2e_got(end);
 	}
 }
 

@@ -409,6 +409,7 @@ static void future_end(struct growth *g)
 }
 
 CALL(future_drop_alone, CHECK(rpma_rt_future_drop(&t.future) >= 0))
+CALL(future_take, CHECK(rpma_rt_futures_take(&t.future, 1, items) == 1))
 CALL(future_then, MUST(rpma_rt_future_then(&t.future, ignore, NULL)))
 CALL(future_deliver, MUST(rpma_rt_future_deliver(&t.future, g->chain)))
 
@@ -568,6 +569,7 @@ const struct growth_call growth_calls[] = {
 	{"rpma_rt_future_poll", future_done, future_poll, future_drop},
 	{"rpma_rt_future_wait *", post_future, future_wait, future_drop},
 	{"rpma_rt_future_drop", future_done, future_drop_alone, run},
+	{"rpma_rt_futures_take", future_done, future_take, run},
 	{"rpma_rt_future_then", post_future, future_then, drop_and_run},
 	{"rpma_rt_future_deliver", post_future, future_deliver, drop_and_run},
 	{"rpma_rt_future_cancel", post_future, future_cancel, future_end},

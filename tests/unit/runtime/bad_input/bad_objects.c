@@ -749,6 +749,9 @@ void futures(void **state)
 		 NULL);
 	ok(rpma_rt_future_drop(&event));
 	NULLS(rpma_rt_future_drop, &future);
+	NULLS(rpma_rt_futures_take, &future, 1, out.items);
+	BAD_SAYS("count is 0", RPMA_E_INVAL, rpma_rt_futures_take, &future, 0,
+		 out.items);
 	BAD(RPMA_E_INVAL, rpma_rt_future_wait, &future, out.items, -2);
 	BAD(RPMA_E_INVAL, rpma_rt_future_wait_some, &future, 1, 2, 0);
 	BAD(RPMA_E_INVAL, rpma_rt_future_wait_some, &future, 1, 0, 0);
@@ -759,4 +762,6 @@ void futures(void **state)
 	fake_bury(f, &conn);
 	ok(rpma_rt_future_drop(&future) - 1);
 	BAD_SAYS("dropped before", RPMA_E_INVAL, rpma_rt_future_drop, &none);
+	BAD_SAYS("dropped before", RPMA_E_INVAL, rpma_rt_futures_take, &none, 1,
+		 out.items);
 }

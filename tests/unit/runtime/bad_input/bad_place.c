@@ -188,6 +188,7 @@ static void refuse_forked(struct fake *f, struct rpma_rt_conn *conn,
 	FORKED(rpma_rt_future_then, &future, bad_hear, NULL);
 	FORKED(rpma_rt_future_deliver, &future, NULL);
 	FORKED(rpma_rt_future_drop, &future);
+	FORKED(rpma_rt_futures_take, &future, 1, out.items);
 	FORKED(rpma_rt_srq_recv, shared, NULL, 0, 0, 1);
 	FORKED(rpma_rt_next_future, &(struct rpma_rt_source){.srq = shared},
 	       &future);

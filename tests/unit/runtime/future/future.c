@@ -313,6 +313,125 @@ FAKE_TEST(row__each_future_AS_ASKED)
 	fake_bury(f, &conn);
 }
 
+FAKE_TEST(take__as_many_as_are_COMPLETE)
+{
+	enum { ROW = 6 };
+	struct rpma_rt_conn *conn = established(f, ROW);
+	struct rpma_rt_completion items[ROW];
+	struct rpma_rt_future futures[ROW];
+	uint32_t taken = 0;
+	uint32_t done;
+	uint32_t i;
+
+	for (i = 0; i < ROW; i++)
+		ok(post_recv(conn, i, &futures[i]));
+	run(f);
+	for (done = 0; done <= ROW; done += 3) {
+		for (i = taken; i < done; i++)
+			fake_received(conn, i, IBV_WC_SUCCESS);
+		run(f);
+		assert_int_equal(rpma_rt_futures_take(&futures[taken],
+						      ROW - (int)taken, items),
+				 done - taken);
+		for (i = 0; taken < done; i++, taken++) {
+			assert_int_equal(items[i].context, taken);
+			assert_int_equal(items[i].status, IBV_WC_SUCCESS);
+			assert_int_equal(futures[taken].opaque[0], 0);
+		}
+		if (done == ROW)
+			break;
+		pending(&futures[taken]);
+	}
+	/* the slots are free */
+	for (i = 0; i < ROW; i++)
+		ok(post_recv(conn, i, &futures[i]));
+	fake_bury(f, &conn);
+	assert_int_equal(rpma_rt_futures_take(futures, 4, items), 4);
+	assert_int_not_equal(items[3].status, IBV_WC_SUCCESS);
+	assert_int_equal(rpma_rt_futures_take(&futures[4], 2, items), 2);
+}
+
+/* Futures that are cancelled, that led to a function, that were polled before,
+ * and of an event, are taken as by a poll and a drop; a handle that was dropped
+ * ends the call. */
+FAKE_TEST(take__each_future_AS_A_POLL_AND_A_DROP)
+{
+	enum { ROW = 5 };
+	struct rpma_rt_conn *conn = established(f, ROW);
+	struct rpma_rt_completion items[ROW + 2];
+	struct rpma_rt_future futures[ROW + 2];
+	uint32_t i;
+
+	calls = 0;
+	for (i = 0; i < ROW; i++)
+		ok(post_recv(conn, i, &futures[i]));
+	ok(rpma_rt_conn_future(conn, RPMA_RT_EVENT_ESTABLISHED, &futures[ROW]));
+	futures[ROW + 1] = (struct rpma_rt_future){{0, 0}};
+	ok(rpma_rt_future_then(&futures[1], hear, NULL));
+	cancel(&futures[2], RPMA_RT_CANCELLED_DETACHED);
+	run(f);
+	for (i = 0; i < ROW; i++)
+		fake_received(conn, i, IBV_WC_SUCCESS);
+	run(f);
+	completed(&futures[3], 3, IBV_WC_SUCCESS);
+	assert_int_equal(calls, 1);
+	assert_int_equal(rpma_rt_futures_take(futures, ROW + 2, items),
+			 ROW + 1);
+	for (i = 0; i < ROW; i++) {
+		assert_int_equal(items[i].context, i);
+		assert_int_equal(items[i].flags & RPMA_RT_C_DETACHED,
+				 i == 2 ? RPMA_RT_C_DETACHED : 0);
+	}
+	assert_int_equal(items[ROW].kind, RPMA_RT_EVENT);
+	assert_int_equal(items[ROW].opcode, RPMA_RT_EVENT_ESTABLISHED);
+	assert_int_equal(rpma_rt_futures_take(futures, ROW, items),
+			 RPMA_E_INVAL);
+	left(f, 2); /* the message of the cancelled future */
+	/* the slots are free */
+	for (i = 0; i < ROW; i++)
+		ok(post_recv(conn, i, &futures[i]));
+	for (i = 0; i < ROW; i++)
+		assert_int_equal(rpma_rt_future_drop(&futures[i]), 0);
+	fake_bury(f, &conn);
+}
+
+static struct rpma_rt_future cancelled_late;
+
+static void take_cancelled(const struct rpma_rt_completion *cmpl, void *arg)
+{
+	struct rpma_rt_completion item;
+
+	(void)cmpl;
+	(void)arg;
+	/* published, and the poller has still to do what was asked */
+	calls++;
+	assert_int_equal(rpma_rt_futures_take(&cancelled_late, 1, &item), 0);
+}
+
+/* A future that completes while the poller does not know of the cancel yet. */
+FAKE_TEST(take__cancelled_a_moment_ago_NOT_YET)
+{
+	struct rpma_rt_conn *conn = established(f, 2);
+	struct rpma_rt_completion item;
+	struct rpma_rt_future first;
+
+	calls = 0;
+	ok(post_recv(conn, 0, &first));
+	ok(post_recv(conn, 1, &cancelled_late));
+	ok(rpma_rt_future_then(&first, take_cancelled, NULL));
+	run(f);
+	cancel(&cancelled_late, RPMA_RT_CANCELLED_DETACHED);
+	fake_received(conn, 0, IBV_WC_SUCCESS);
+	fake_received(conn, 1, IBV_WC_SUCCESS);
+	run(f);
+	assert_int_equal(calls, 1);
+	assert_int_equal(rpma_rt_futures_take(&cancelled_late, 1, &item), 1);
+	assert_int_equal(item.flags, RPMA_RT_C_DETACHED);
+	assert_int_equal(rpma_rt_futures_take(&first, 1, &item), 1);
+	left(f, 1);
+	fake_bury(f, &conn);
+}
+
 /* A drop that forbids the function, before and after the result. */
 FAKE_TEST(then__dropped_never)
 {
