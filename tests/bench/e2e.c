@@ -98,9 +98,11 @@ static void *allocate(size_t count, size_t size)
 }
 
 /* A server has twice as many slots as messages can be outstanding, and sends
- * from a slot while the next receive is posted. */
+ * from a slot while the next receive is posted. Spare receives have slots of
+ * their own. */
 static void make_end(struct e2e_end *end, uint32_t conn, bool is_client)
 {
+	const uint32_t spare = e2e_spare(&run);
 	size_t part = run.memory_size / run.conns / 4;
 	char *memory = run.memory + (size_t)conn * 4 * part;
 	uint32_t pair = conn % run.pairs;
@@ -112,12 +114,13 @@ static void make_end(struct e2e_end *end, uint32_t conn, bool is_client)
 	end->thread = thread;
 	end->id = conn;
 	end->is_client = is_client;
-	end->in_count = is_client ? run.depth : 2 * run.depth;
+	end->in_count = (is_client ? run.depth : 2 * run.depth) + spare;
 	end->out_count = run.depth;
 	end->in = memory + (is_client ? 0 : 2 * part);
 	end->out = memory + part;
 	end->stamps = allocate(run.depth, sizeof(*end->stamps));
-	end->recvs = run.depth;
+	end->recvs = run.depth + spare;
+	end->least_recvs = spare > 0 ? spare : 1;
 	thread->is_client |= is_client;
 	thread->ends[thread->end_count++] = end;
 }
@@ -130,8 +133,9 @@ static void make_all(void)
 	run.thread_count =
 		run.is_two && !form->has_pollers ? 2 * run.pairs : run.pairs;
 	/* lines come in pairs: each part begins with a pair */
-	run.memory_size =
-		(size_t)run.conns * 4 * ((run.depth + 1) / 2 * 2) * E2E_SIZE;
+	run.memory_size = (size_t)run.conns * 4 *
+			  ((run.depth + e2e_spare(&run) + 1) / 2 * 2) *
+			  E2E_SIZE;
 	run.memory = allocate(run.memory_size, 1);
 	run.threads = allocate(run.thread_count, sizeof(*run.threads));
 	run.ends = allocate(2 * run.conns, sizeof(*run.ends));

@@ -20,6 +20,7 @@
 #define E2E_SIZE  64 /* bytes of a message */
 #define E2E_WORDS (E2E_SIZE / 8)
 #define E2E_BATCH 32	/* completions of a poll, work requests of a post */
+#define E2E_RECVS 16	/* receives of a post, while fewer messages are out */
 #define E2E_EACH  16	/* every sixteenth message is timed */
 #define E2E_LOOK  32	/* rounds of a thread between two looks at the clock */
 #define E2E_TIMES 16384 /* the last times of a thread */
@@ -35,7 +36,8 @@ struct E2E_APART e2e_end {
 	uint64_t id;	      /* of the connection */
 	bool is_client;
 	bool is_touched;
-	uint32_t recvs;		 /* receives to be posted */
+	uint32_t recvs;		 /* receives to be posted, when there are */
+	uint32_t least_recvs;	 /* so many */
 	uint32_t sends;		 /* messages to be sent */
 	uint64_t got;		 /* messages, so far */
 	uint64_t received, sent; /* posted receives, posted sends */
@@ -211,6 +213,19 @@ static inline void e2e_post_all(struct e2e_thread *thread,
 static inline bool e2e_polls_again(const struct e2e *e2e, int got)
 {
 	return got >= (e2e->is_two ? 2 : E2E_BATCH);
+}
+
+/* Returns how many receives an end posts more than messages can be outstanding.
+ * With few messages out it posts E2E_RECVS receives at a time. */
+static inline uint32_t e2e_spare(const struct e2e *e2e)
+{
+	return e2e->depth < E2E_RECVS ? E2E_RECVS : 0;
+}
+
+/* Returns whether the receives that are due are to be posted. */
+static inline bool e2e_posts_recvs(const struct e2e_end *end)
+{
+	return end->recvs >= end->least_recvs;
 }
 
 static inline int e2e_batch(uint32_t due)

@@ -83,7 +83,7 @@ static bool post_bare(struct e2e_end *end)
 {
 	struct chains *chains = end->thread->form;
 
-	while (end->recvs > 0)
+	while (e2e_posts_recvs(end))
 		post_recvs(chains, end);
 	while (end->sends > 0)
 		post_sends(chains, end);

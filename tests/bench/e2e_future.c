@@ -12,7 +12,7 @@
 
 static bool post_future(struct e2e_end *end)
 {
-	while (end->recvs > 0) {
+	while (e2e_posts_recvs(end)) {
 		if (!e2e_rt_post_recvs(end, end->extra))
 			return false;
 	}
@@ -64,7 +64,7 @@ static void open_futures(struct e2e *e2e)
 
 	e2e_rt_open(e2e, RPMA_RT_MODE_MANUAL);
 	e2e_rt_queues(e2e);
-	e2e_rt.cfg.futures = 2 * e2e->depth;
+	e2e_rt.cfg.futures = 2 * e2e->depth + e2e_spare(e2e);
 	for (i = 0; i < 2 * e2e->conns; i++) {
 		e2e->ends[i].extra = make_futures(e2e->ends[i].in_count);
 	}

@@ -95,7 +95,7 @@ static inline bool e2e_rt_post_recvs(struct e2e_end *end,
 
 static inline bool e2e_rt_post(struct e2e_end *end)
 {
-	while (end->recvs > 0) {
+	while (e2e_posts_recvs(end)) {
 		if (!e2e_rt_post_recvs(end, NULL))
 			return false;
 	}
