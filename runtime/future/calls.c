@@ -208,7 +208,7 @@ int rpma_rt_future_drop(struct rpma_rt_future *future)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- taking --- */
+/* --------------------------------------------------------------- taking --- */
 
 /* Takes a future that is complete, and of which more than the result was asked
  * or may be asked. Returns false if the future is not complete. */

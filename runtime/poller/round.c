@@ -541,8 +541,8 @@ static inline int round_run_awake(struct rt_poller *poller, struct rt_cq *cq,
 }
 
 /* Ends a round that has handled `done` completions of a resting CQ: polls all
- * that are awake. Not inlined: a round with a single CQ awake saves no registers
- * for this function. */
+ * that are awake. Not inlined: a round with a single CQ awake saves no
+ * registers for this function. */
 __attribute__((noinline)) static int round_run_several(struct rt_poller *poller,
 						       int budget, int done)
 {
