@@ -63,6 +63,7 @@ struct E2E_APART e2e_thread {
 	uint64_t *times; /* ns of messages, the last of them */
 	uint64_t time_count;
 	void *form; /* the form's */
+	void *wrs;  /* the form's: work requests */
 };
 
 struct e2e {
@@ -220,6 +221,13 @@ static inline bool e2e_polls_again(const struct e2e *e2e, int got)
 static inline uint32_t e2e_spare(const struct e2e *e2e)
 {
 	return e2e->depth < E2E_RECVS ? E2E_RECVS : 0;
+}
+
+/* Returns how many sends the completion of a signaled send frees. With few
+ * messages out the queues of many sends cost no memory that counts. */
+static inline uint32_t e2e_sends_a_signal(const struct e2e *e2e)
+{
+	return e2e->depth < 8 ? 64 : e2e->depth <= 16 ? 16 : 32;
 }
 
 /* Returns whether the receives that are due are to be posted. */

@@ -147,7 +147,7 @@ static struct chains *make_chains(struct e2e_thread *thread, uint32_t sq_size,
 
 static void open_bare(struct e2e *e2e)
 {
-	uint32_t signal_each = e2e->depth > 16 ? 32 : 16;
+	uint32_t signal_each = e2e_sends_a_signal(e2e);
 	/* twice the depth may be outstanding before a completion is seen */
 	uint32_t sq_size = 2 * e2e->depth + signal_each;
 	struct rdma_cm_id *ids[2];

@@ -12,12 +12,13 @@ struct e2e_rt e2e_rt;
 static void make_wrs(const struct e2e *e2e)
 {
 	struct e2e_rt_wrs *wrs;
+	uint32_t t;
 	uint32_t i;
 
-	e2e_rt.wrs =
-		aligned_alloc(128, e2e->thread_count * sizeof(*e2e_rt.wrs));
-	CHECK(e2e_rt.wrs);
-	for (wrs = e2e_rt.wrs; wrs < e2e_rt.wrs + e2e->thread_count; wrs++) {
+	for (t = 0; t < e2e->thread_count; t++) {
+		wrs = aligned_alloc(128, sizeof(*wrs));
+		CHECK(wrs);
+		e2e->threads[t].wrs = wrs;
 		for (i = 0; i < E2E_BATCH; i++) {
 			rpma_rt_prep_send(&wrs->sends[i], e2e_rt.mr, 0,
 					  E2E_SIZE, RPMA_F_COMPLETION_ON_ERROR,
@@ -31,9 +32,9 @@ static void make_wrs(const struct e2e *e2e)
 void e2e_rt_open(struct e2e *e2e, enum rpma_rt_mode mode)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
-	/* as the bare form has, but for the shortest queues: a half of the
-	 * queue is unsignaled, and the bare form signals every 16th send */
-	uint32_t room = e2e->depth < 8 ? 32 : 2 * e2e->depth + 16;
+	/* a half of the queue is unsignaled, rounded down to a power of two: as
+	 * the bare form has, but for 8x64, whose form has 64 */
+	uint32_t room = e2e->depth < 8 ? 128 : 2 * e2e->depth + 16;
 
 	world_open(&e2e_rt.world);
 	e2e_rt.is_manual = mode == RPMA_RT_MODE_MANUAL;

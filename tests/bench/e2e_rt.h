@@ -24,7 +24,6 @@ struct e2e_rt {
 	bool is_manual;
 	struct rpma_mr_local *mr;
 	char *memory;
-	struct e2e_rt_wrs *wrs;	     /* by the number of the thread */
 	struct rpma_rt_queue *setup; /* until the connections are there */
 	struct rpma_rt_conn_cfg cfg;
 };
@@ -50,9 +49,14 @@ static inline bool e2e_rt_taken(int taken)
 	return false;
 }
 
+static inline struct e2e_rt_wrs *e2e_rt_wrs_of(const struct e2e_end *end)
+{
+	return (struct e2e_rt_wrs *)end->thread->wrs;
+}
+
 static inline bool e2e_rt_post_sends(struct e2e_end *end)
 {
-	struct rpma_rt_wr *wrs = e2e_rt.wrs[end->thread->number].sends;
+	struct rpma_rt_wr *wrs = e2e_rt_wrs_of(end)->sends;
 	int count = e2e_batch(end->sends);
 	int taken;
 	int i;
@@ -73,7 +77,7 @@ static inline bool e2e_rt_post_sends(struct e2e_end *end)
 static inline bool e2e_rt_post_recvs(struct e2e_end *end,
 				     struct rpma_rt_future *futures)
 {
-	struct rpma_rt_recv_wr *wrs = e2e_rt.wrs[end->thread->number].recvs;
+	struct rpma_rt_recv_wr *wrs = e2e_rt_wrs_of(end)->recvs;
 	int count = e2e_batch(end->recvs);
 	uint64_t number;
 	int taken;
