@@ -135,21 +135,10 @@ struct rt_owner {
 	char name[RT_THREAD_NAME];
 };
 
-struct rpma_rt_completion;
-
-/* results of rt_owned.take besides a number of completions */
-#define RT_TAKE_NO_ROUND (-1) /* the round is an unusual one: not run */
-#define RT_TAKE_OTHERS	 (-2) /* the round worked for others only */
-
 /* the part of a poller that names the owner; embedded in the poller */
 struct rt_owned {
 	/* immutable after init */
 	void (*run)(struct rt_owned *owned); /* a round, for a wait */
-	/* a round for the owner, who consumes from the empty lane: stores up to
-	 * max usual completions for the lane, and returns their number, or an
-	 * RT_TAKE_*. Not inside a round. Of pollers of manual mode */
-	int (*take)(struct rt_owned *owned, void *lane,
-		    struct rpma_rt_completion *cmpl, int max);
 	struct rt_inbox *inbox;
 	int index;
 	struct rt_owned *next; /* the runtime's next poller; NULL: the last */

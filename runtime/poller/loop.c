@@ -539,7 +539,6 @@ static int loop_init_owned(struct rt_poller *poller)
 
 	rt_owner_init(&poller->owned, poller->index, &poller->inbox,
 		      loop_run_owned);
-	poller->owned.take = rt_poller_take;
 	poller->owned.next = is_last ? NULL : &poller[1].owned;
 	if (!poller->threaded)
 		return rt_owner_start();

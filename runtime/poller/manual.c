@@ -174,57 +174,6 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller, uint32_t budget)
 	return handled;
 }
 
-/* Not inlined: a take that is right saves no registers for this function. */
-__attribute__((noinline)) static int
-manual_refuse_take(const struct rpma_rt *rt, const struct rpma_rt_queue *queue,
-		   const struct rpma_rt_completion *cmpl, int max,
-		   const bool *busy)
-{
-	int ret = RT_REFUSE_NULL(rt, queue, cmpl, busy);
-
-	if (ret == 0)
-		ret = RT_REFUSE_FORKED(rt);
-	return ret ? ret
-		   : RT_REFUSE(RPMA_E_INVAL,
-			       "max is %d: give how many fit into cmpl, 1 or "
-			       "more",
-			       max);
-}
-
-/* Runs a round, then polls the queue: the take where nothing goes straight. The
- * queue of a stopped runtime may have items, and says itself that no item
- * follows. */
-__attribute__((noinline)) static int
-manual_run_and_poll(struct rpma_rt *rt, uint32_t poller,
-		    struct rpma_rt_queue *queue,
-		    struct rpma_rt_completion *cmpl, int max, bool *busy)
-{
-	int handled = rpma_rt_poller_run(rt, poller, (uint32_t)max);
-
-	if (handled < 0 && handled != RPMA_RT_E_CLOSED)
-		return handled;
-	*busy = handled > 0;
-	return rpma_rt_queue_poll(queue, cmpl, max);
-}
-
-int rpma_rt_poller_take(struct rpma_rt *rt, uint32_t poller,
-			struct rpma_rt_queue *queue,
-			struct rpma_rt_completion *cmpl, int max, bool *busy)
-{
-	int count = RT_TAKE_NO_ROUND;
-
-	if (unlikely(rt == NULL || queue == NULL || cmpl == NULL || max < 1 ||
-		     busy == NULL || rt_context_check(rt)))
-		return manual_refuse_take(rt, queue, cmpl, max, busy);
-	if (likely(poller < rt->cfg.pollers))
-		count = rt_queue_take_straight(
-			queue, &rt->pollers[poller].owned, cmpl, max);
-	if (unlikely(count == RT_TAKE_NO_ROUND))
-		return manual_run_and_poll(rt, poller, queue, cmpl, max, busy);
-	*busy = count != 0;
-	return likely(count > 0) ? count : rpma_rt_queue_poll(queue, cmpl, max);
-}
-
 int rpma_rt_poller_arm(struct rpma_rt *rt, uint32_t poller)
 {
 	RT_NOT_CANCELLED;

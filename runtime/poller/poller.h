@@ -328,10 +328,6 @@ static inline void rt_poller_leave_own(struct rt_poller *poller)
 	rt_owner_leave_own(&poller->owned);
 }
 
-/* rt_owned.take of every poller. */
-int rt_poller_take(struct rt_owned *owned, void *lane,
-		   struct rpma_rt_completion *cmpl, int max);
-
 /* Runs fn(arg) on the poller, waits, and returns the result. Not on a poller.
  * REQUIRES: no lock */
 int rt_poller_call(struct rt_poller *poller, int (*fn)(void *arg), void *arg);

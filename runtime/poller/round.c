@@ -24,8 +24,6 @@
 
 /* rounds between two reads of the clock while the poller is never idle */
 #define ROUNDS_PER_TICK 1024
-/* rounds of waits between two: the thread may do other work between waits */
-#define TAKES_PER_TICK 8
 
 /* -------------------------------------------------------------- routing --- */
 
@@ -259,18 +257,6 @@ round_deliver_batch(struct rt_poller *poller, struct rt_cq *cq, int n)
 	return n;
 }
 
-/* Polls a CQ; returns what ibv_poll_cq() does. REQUIRES: the CQ is not dead */
-static inline int round_poll_verb(struct rt_poller *poller,
-				  const struct rt_cq *cq, int budget)
-{
-	int n = ibv_poll_cq(cq->ibv_cq, budget < RT_BATCH ? budget : RT_BATCH,
-			    poller->wcs);
-
-	if (n > 0)
-		rt_order_polled(cq->ibv_cq);
-	return n;
-}
-
 /* Handles a poll that found no completion, or, n below 0, has failed. */
 static inline void round_poll_none(struct rt_poller *poller, struct rt_cq *cq,
 				   int n)
@@ -287,7 +273,7 @@ static inline void round_poll_none(struct rt_poller *poller, struct rt_cq *cq,
 static inline int round_poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 				int budget)
 {
-	int n = round_poll_verb(poller, cq, budget);
+	int n = rt_round_poll_verb(poller, cq, budget);
 
 	if (n > 0)
 		return n;
@@ -366,84 +352,7 @@ static inline int round_poll_resting(struct rt_poller *poller)
 	return done;
 }
 
-/* ------------------------------------------------------ one completion --- */
-
-/*
- * Returns the route of a usual completion, or NULL: a success, of a route to a
- * lane, on a CQ with routes and without waiting tasks.
- */
-static inline const struct rt_route_entry *
-round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
-{
-	const struct rt_route_entry *entry;
-
-	if (unlikely(cq->sweeping.next != &cq->sweeping))
-		return NULL;
-	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
-	if (!rt_round_is_of(entry, wc) || entry->leads_to != RT_TO_LANE ||
-	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
-	    !rt_side_is_healthy(entry->side))
-		return NULL;
-	return entry;
-}
-
-/* Stores the item of the only completion of a poll, with the steps of
- * deliver_flush_once() in their order, up to the fence. lane, side: of the
- * entry, which the stores may change for all that the compiler knows. lane
- * NULL: the item goes to `to`, for the consumer of the entry's lane. Returns
- * whether no consumer sleeps and no poster waits. */
-__attribute__((always_inline)) static inline bool
-round_store_one(struct rt_poller *poller, struct rt_cq *cq,
-		const struct rt_route_entry *entry, struct rt_lane *lane,
-		struct rt_side *side, struct rpma_rt_completion *to)
-{
-	struct rpma_rt_completion item;
-	uint32_t ms = rt_poller_tick(poller);
-
-	/* otherwise these would be published too late */
-	assert(!rt_deliver_is_due(poller));
-	/* first, because a call between the other steps would cost registers */
-	rt_side_retire(side);
-	item = rt_round_item(entry, &poller->wcs[0]);
-	rt_lane_fill_slot(lane != NULL ? rt_lane_place_poller(lane) : to,
-			  &item);
-	/* without `lane` the entry's lane never has the item */
-	rt_lane_date_poller(entry->lane,
-			    entry->lane->tail_next - (lane == NULL), ms);
-	rt_side_publish(side, ms);
-	if (lane != NULL) {
-		if (!poller->threaded)
-			rt_lane_sign_poller(lane);
-		rt_lane_publish_one_poller(lane);
-	}
-	cq->taken++;
-	RT_STAT_ADD(poller, alone, 1);
-	/* as in deliver_fence() [LANE-3] [LEDGER-2] */
-	rt_fence_light();
-	if (likely(lane == NULL || rt_keep_is_here(lane->kept)) &&
-	    likely(rt_side_is_kept_here(side)))
-		rt_fence_light();
-	else
-		rt_fence_dekker();
-	return (lane == NULL || !rt_bell_is_due(lane->consumer)) &&
-	       !rt_side_is_due(side);
-}
-
 /* ------------------------------------------------------------ the round --- */
-
-/* Looks at everything that rt_poller_disturb() tells of. */
-static inline bool round_find_quiet(const struct rt_poller *poller)
-{
-	return poller->spilling == NULL && poller->leaving == NULL &&
-	       !poller->timed_out && rt_schedule_is_empty(&poller->schedule);
-}
-
-/* Returns whether there is nothing to look for but completions. */
-static inline bool round_is_quiet(const struct rt_poller *poller)
-{
-	assert(!poller->quiet || round_find_quiet(poller));
-	return likely(poller->quiet && rt_inbox_is_empty(&poller->inbox));
-}
 
 /* Does the rest of a round besides completions: spills, messages, tasks. */
 __attribute__((noinline)) static int round_do_others(struct rt_poller *poller,
@@ -465,7 +374,7 @@ __attribute__((noinline)) static int round_do_others(struct rt_poller *poller,
 		done += rt_schedule_run(poller, done == 0);
 	if (rt_deliver_is_due(poller))
 		rt_deliver_flush(poller);
-	poller->quiet = round_find_quiet(poller);
+	poller->quiet = rt_round_find_quiet(poller);
 	return done;
 }
 
@@ -474,7 +383,7 @@ __attribute__((noinline)) static int round_end_batches(struct rt_poller *poller,
 {
 	if (rt_deliver_is_due(poller))
 		rt_deliver_flush(poller);
-	return round_is_quiet(poller) ? done : round_do_others(poller, done);
+	return rt_round_is_quiet(poller) ? done : round_do_others(poller, done);
 }
 
 __attribute__((noinline)) static int round_deliver_all(struct rt_poller *poller,
@@ -506,14 +415,14 @@ __attribute__((noinline)) static int round_end_single(struct rt_poller *poller,
 	const struct rt_route_entry *entry = NULL;
 
 	if (n == 1)
-		entry = round_usual_route(cq, &poller->wcs[0]);
+		entry = rt_round_usual_route(cq, &poller->wcs[0]);
 	if (entry == NULL || unlikely(poller->rt->cfg.timing != 0) ||
 	    !rt_lane_has_place_poller(entry->lane))
 		return round_deliver_all(poller, cq, n);
-	if (unlikely(!round_store_one(poller, cq, entry, entry->lane,
-				      entry->side, NULL)))
+	if (unlikely(!rt_round_store_one(poller, cq, entry, entry->lane,
+					 entry->side, NULL)))
 		return round_ring_one(poller, entry->lane, entry->side);
-	return round_is_quiet(poller) ? 1 : round_do_others(poller, 1);
+	return rt_round_is_quiet(poller) ? 1 : round_do_others(poller, 1);
 }
 
 /* Ends a round that found no completion. */
@@ -521,7 +430,7 @@ static inline int round_end_empty(struct rt_poller *poller)
 {
 	/* polls that found nothing wrote nothing */
 	assert(!rt_deliver_is_due(poller));
-	return round_is_quiet(poller) ? 0 : round_do_others(poller, 0);
+	return rt_round_is_quiet(poller) ? 0 : round_do_others(poller, 0);
 }
 
 /* Runs a round with a single CQ awake, after the resting CQs had no
@@ -641,28 +550,9 @@ round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
 	return taker.to > cmpl ? (int)(taker.to - cmpl) : RT_TAKE_OTHERS;
 }
 
-/* Returns whether the completions of a round may go to the caller, who consumes
- * from the lane: nothing in the lane goes first, and the round has no unusual
- * beginning. Inside. */
-static inline bool round_may_take(const struct rt_poller *poller,
-				  const struct rt_lane *lane)
-{
-	/* relaxed: the caller is the consumer, who alone writes the head. A
-	 * lane that spills has no place */
-	return rt_round_has_single(poller) && likely(!poller->armed) &&
-	       likely(lane->tail_next ==
-			      atomic_load_explicit(&lane->head,
-						   memory_order_relaxed) &&
-		      rt_lane_has_place_poller(lane));
-}
-
-/* Ends a round of a consumer in which functions may be called: the calling
- * thread is the poller meanwhile. Arguments and result as of round_take_all();
- * side: NULL, or of the only completion, which went to cmpl. */
-__attribute__((noinline)) static int
-round_take_rest(struct rt_poller *poller, struct rt_side *side,
-		struct rt_lane *lane, struct rpma_rt_completion *cmpl, int max,
-		int n)
+int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
+		       struct rt_lane *lane, struct rpma_rt_completion *cmpl,
+		       int max, int n)
 {
 	uint64_t runner = poller->runner;
 	int count = 1;
@@ -681,52 +571,5 @@ round_take_rest(struct rt_poller *poller, struct rt_side *side,
 	}
 	poller->runner = runner;
 	rt_self_set_poller(NULL);
-	return count;
-}
-
-/* Runs a round as rt_round_run() does. The usual completions of routes to the
- * lane go to cmpl, and not into the lane, as long as the round has written
- * nothing to the lane. Returns their number, at most max. A round without a
- * completion, or with a single usual one, calls no function. */
-static inline int round_take(struct rt_poller *poller, struct rt_lane *lane,
-			     struct rpma_rt_completion *cmpl, int max)
-{
-	const struct rt_route_entry *entry = NULL;
-	struct rt_cq *cq = poller->single;
-	struct rt_side *side;
-	int n;
-
-	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
-		rt_poller_set_tick_ms(poller, rt_now_ms());
-	n = round_poll_verb(poller, cq, max);
-	if (n == 0 && likely(cds_list_empty(&cq->sweeping)) &&
-	    round_is_quiet(poller)) {
-		RT_STAT_ADD(poller, empty_polls, 1);
-		return 0;
-	}
-	if (n == 1)
-		entry = round_usual_route(cq, &poller->wcs[0]);
-	if (entry == NULL || entry->lane != lane)
-		return round_take_rest(poller, NULL, lane, cmpl, max, n);
-	side = entry->side;
-	return likely(round_store_one(poller, cq, entry, NULL, side, cmpl) &&
-		      round_is_quiet(poller))
-		       ? 1
-		       : round_take_rest(poller, side, lane, cmpl, max, n);
-}
-
-int rt_poller_take(struct rt_owned *owned, void *lane,
-		   struct rpma_rt_completion *cmpl, int max)
-{
-	struct rt_poller *poller =
-		(struct rt_poller *)((char *)owned -
-				     offsetof(struct rt_poller, owned));
-	int count = RT_TAKE_NO_ROUND;
-
-	if (unlikely(!rt_owner_go_in_owned(owned)))
-		return RT_TAKE_NO_ROUND;
-	if (likely(round_may_take(poller, lane)))
-		count = round_take(poller, lane, cmpl, max);
-	rt_owner_go_out_owned(owned);
 	return count;
 }

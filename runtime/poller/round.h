@@ -105,6 +105,112 @@ static inline void rt_round_to_lane(struct rt_poller *poller,
 	poller->written++;
 }
 
+/* ----------------------------------------------------- parts of a round --- */
+
+/* Polls a CQ; returns what ibv_poll_cq() does. REQUIRES: the CQ is not dead */
+static inline int rt_round_poll_verb(struct rt_poller *poller,
+				     const struct rt_cq *cq, int budget)
+{
+	int n = ibv_poll_cq(cq->ibv_cq, budget < RT_BATCH ? budget : RT_BATCH,
+			    poller->wcs);
+
+	if (n > 0)
+		rt_order_polled(cq->ibv_cq);
+	return n;
+}
+
+/*
+ * Returns the route of a usual completion, or NULL: a success, of a route to a
+ * lane, on a CQ with routes and without waiting tasks.
+ */
+static inline const struct rt_route_entry *
+rt_round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
+{
+	const struct rt_route_entry *entry;
+
+	if (unlikely(cq->sweeping.next != &cq->sweeping))
+		return NULL;
+	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
+	if (!rt_round_is_of(entry, wc) || entry->leads_to != RT_TO_LANE ||
+	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
+	    !rt_side_is_healthy(entry->side))
+		return NULL;
+	return entry;
+}
+
+/* Stores the item of the only completion of a poll, with the steps of
+ * deliver_flush_once() in their order, up to the fence. lane, side: of the
+ * entry, which the stores may change for all that the compiler knows. lane
+ * NULL: the item goes to `to`, for the consumer of the entry's lane. Returns
+ * whether no consumer sleeps and no poster waits. */
+__attribute__((always_inline)) static inline bool
+rt_round_store_one(struct rt_poller *poller, struct rt_cq *cq,
+		   const struct rt_route_entry *entry, struct rt_lane *lane,
+		   struct rt_side *side, struct rpma_rt_completion *to)
+{
+	struct rpma_rt_completion item;
+	uint32_t ms = rt_poller_tick(poller);
+
+	/* otherwise these would be published too late */
+	assert(!rt_deliver_is_due(poller));
+	/* first, because a call between the other steps would cost registers */
+	rt_side_retire(side);
+	item = rt_round_item(entry, &poller->wcs[0]);
+	rt_lane_fill_slot(lane != NULL ? rt_lane_place_poller(lane) : to,
+			  &item);
+	/* without `lane` the entry's lane never has the item */
+	rt_lane_date_poller(entry->lane,
+			    entry->lane->tail_next - (lane == NULL), ms);
+	rt_side_publish(side, ms);
+	if (lane != NULL) {
+		if (!poller->threaded)
+			rt_lane_sign_poller(lane);
+		rt_lane_publish_one_poller(lane);
+	}
+	cq->taken++;
+	RT_STAT_ADD(poller, alone, 1);
+	/* as in deliver_fence() [LANE-3] [LEDGER-2] */
+	rt_fence_light();
+	if (likely(lane == NULL || rt_keep_is_here(lane->kept)) &&
+	    likely(rt_side_is_kept_here(side)))
+		rt_fence_light();
+	else
+		rt_fence_dekker();
+	return (lane == NULL || !rt_bell_is_due(lane->consumer)) &&
+	       !rt_side_is_due(side);
+}
+
+/* Looks at everything that rt_poller_disturb() tells of. */
+static inline bool rt_round_find_quiet(const struct rt_poller *poller)
+{
+	return poller->spilling == NULL && poller->leaving == NULL &&
+	       !poller->timed_out && rt_schedule_is_empty(&poller->schedule);
+}
+
+/* Returns whether there is nothing to look for but completions. */
+static inline bool rt_round_is_quiet(const struct rt_poller *poller)
+{
+	assert(!poller->quiet || rt_round_find_quiet(poller));
+	return likely(poller->quiet && rt_inbox_is_empty(&poller->inbox));
+}
+
+/* ------------------------------------------- straight to the consumer --- */
+
+/* results of a round of a consumer besides a number of completions */
+#define RT_TAKE_NO_ROUND (-1) /* the round is an unusual one: not run */
+#define RT_TAKE_OTHERS	 (-2) /* the round worked for others only */
+
+/*
+ * Ends a round of a consumer in which functions may be called: the calling
+ * thread is the poller meanwhile. n: what ibv_poll_cq() returned for up to max
+ * completions; usual ones of the lane go to cmpl. side: NULL, or of the only
+ * completion, which went to cmpl already. Returns how many completions went to
+ * cmpl, or RT_TAKE_OTHERS.
+ */
+int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
+		       struct rt_lane *lane, struct rpma_rt_completion *cmpl,
+		       int max, int n);
+
 /* ----------------------------------------------------------------- rows --- */
 
 /* a consumer that runs the round, and takes from the lane */

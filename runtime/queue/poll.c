@@ -252,20 +252,6 @@ static int rt_alone_wait(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	return 0;
 }
 
-/* Returns whether the caller is a function of a round whose items go straight
- * to the consumer: what is in the queue comes after these items. */
-static inline bool poll_is_in_hand(const struct rpma_rt_queue *queue)
-{
-	/* relaxed: written by the consumer only, who calls the function */
-	return atomic_load_explicit(&queue->in_hand, memory_order_relaxed);
-}
-
-static inline void poll_set_in_hand(struct rpma_rt_queue *queue, bool in_hand)
-{
-	/* relaxed: as above */
-	atomic_store_explicit(&queue->in_hand, in_hand, memory_order_relaxed);
-}
-
 /* Arms the fd, inside. A readable fd stays readable unless there is nothing to
  * take. A function that finds nothing in the queue, because the caller of its
  * round has items in hand, arms the fd, which is readable then: a loop that
@@ -273,7 +259,7 @@ static inline void poll_set_in_hand(struct rpma_rt_queue *queue, bool in_hand)
 static enum rt_take_end alone_arm(struct rpma_rt_queue *queue)
 {
 	enum rt_take_end end = rt_queue_look_consumer(queue);
-	bool in_hand = poll_is_in_hand(queue);
+	bool in_hand = rt_queue_is_in_hand(queue);
 
 	if (end == RT_TAKE_WOKEN)
 		rt_wake_take_consumer(queue);
@@ -407,7 +393,7 @@ poll_inside(struct rpma_rt_queue *queue, struct rpma_rt_completion *cmpl,
 	uint32_t count = 0;
 	int ret = 0;
 
-	if (unlikely(poll_is_in_hand(queue))) {
+	if (unlikely(rt_queue_is_in_hand(queue))) {
 		rt_queue_count_take(queue, &queue->stats.polls, 0);
 		return 0;
 	}
@@ -529,7 +515,7 @@ static inline bool poll_is_own(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: if the queue is not finished, no words of the pollers are
 	 * touched */
-	return rt_lane_is_own(queue->lanes[0]) && !poll_is_in_hand(queue) &&
+	return rt_lane_is_own(queue->lanes[0]) && !rt_queue_is_in_hand(queue) &&
 	       rt_mpsc_is_empty_owner(&queue->messages) &&
 	       !atomic_load_explicit(&queue->finished, memory_order_relaxed);
 }
@@ -647,10 +633,8 @@ static bool poll_has_manual(const struct rpma_rt_queue *queue)
 	return rt_context_owned(queue->rt) != NULL || rt_owner_has_any();
 }
 
-/* Waits in any way; checks the arguments. */
-__attribute__((noinline)) static int poll_wait(struct rpma_rt_queue *queue,
-					       struct rpma_rt_completion *cmpl,
-					       int max, int timeout_ms)
+int rt_queue_wait_any(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, int max, int timeout_ms)
 {
 	enum rt_take_end why = RT_TAKE_EMPTY;
 	uint32_t count = 0;
@@ -678,56 +662,8 @@ __attribute__((noinline)) static int poll_wait(struct rpma_rt_queue *queue,
 	return ret ? ret : poll_answer(queue, count, why);
 }
 
-/* Returns the poller that fills the queue alone. NULL: no such poller. */
-static inline struct rt_owned *poll_filler(const struct rpma_rt_queue *queue)
-{
-	/* acquire [LANE-6]: pairs with the release in
-	 * queue_set_filler_locked(): the lane is whole. Unseen by the
-	 * sanitizer: the array of lanes is no data of the program */
-	return rt_load_unseen(&queue->filler, memory_order_acquire);
-}
-
-/*
- * Runs a round of the poller that fills the queue alone, for the owner of the
- * poller: the completions of the round go to the caller, without the lane, and
- * are counted as a call in *calls. Returns their number, or an RT_TAKE_*.
- */
-static inline int poll_take_straight(struct rpma_rt_queue *queue,
-				     struct rt_owned *filler,
-				     _Atomic uint64_t *calls,
-				     struct rpma_rt_completion *cmpl, int max)
-{
-	int count;
-
-	/* beside another consumer the call is refused, but not here. An owner
-	 * that is inside already is in a function of a round */
-	if (unlikely(!rt_keep_is_free(&queue->alone) ||
-		     !rt_mpsc_is_empty_owner(&queue->messages) ||
-		     rt_queue_has_tokens(queue) || rt_self_is_poller()))
-		return RT_TAKE_NO_ROUND;
-	poll_set_in_hand(queue, true);
-	count = filler->take(filler, queue->lanes[0], cmpl, max);
-	poll_set_in_hand(queue, false);
-	if (unlikely(count <= 0))
-		return count;
-	rt_queue_date_at(&queue->stats.last_take,
-			 rt_lane_dated_mt(queue->lanes[0]));
-	rt_stat_add(calls, 1);
-	rt_stat_add(&queue->stats.taken, (uint32_t)count);
-	return count;
-}
-
-int rt_queue_take_straight(struct rpma_rt_queue *queue, struct rt_owned *owned,
-			   struct rpma_rt_completion *cmpl, int max)
-{
-	if (unlikely(poll_filler(queue) != owned || !rt_owner_is_self(owned)))
-		return RT_TAKE_NO_ROUND;
-	return poll_take_straight(queue, owned, &queue->stats.polls, cmpl, max);
-}
-
-/* Ends a wait without a timeout whose round gave the caller nothing. */
-static int poll_end_straight(struct rpma_rt_queue *queue,
-			     struct rpma_rt_completion *cmpl, int max)
+int rt_queue_wait_no_more(struct rpma_rt_queue *queue,
+			  struct rpma_rt_completion *cmpl, int max)
 {
 	/* acquire [LANE-6]: the lanes are initialised. Unseen by the sanitizer:
 	 * as in rpma_rt_queue_poll() */
@@ -748,26 +684,4 @@ static int poll_end_straight(struct rpma_rt_queue *queue,
 	ret = poll_wait_once(queue, 0, false, cmpl, (uint32_t)max, &count,
 			     &why);
 	return ret ? ret : poll_answer(queue, count, why);
-}
-
-int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
-		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
-{
-	struct rt_owned *filler;
-	int count;
-
-	if (unlikely(queue == NULL || cmpl == NULL || max <= 0 ||
-		     timeout_ms < -1 || rt_context_check(queue->rt)))
-		return poll_wait(queue, cmpl, max, timeout_ms);
-	filler = poll_filler(queue);
-	/* a wait runs all pollers of the thread */
-	if (!rt_owner_is_only(filler))
-		return poll_wait(queue, cmpl, max, timeout_ms);
-	count = poll_take_straight(queue, filler, &queue->stats.waits, cmpl,
-				   max);
-	if (likely(count > 0))
-		return count;
-	if (count != RT_TAKE_NO_ROUND && timeout_ms == 0)
-		return poll_end_straight(queue, cmpl, max);
-	return poll_wait(queue, cmpl, max, timeout_ms);
 }

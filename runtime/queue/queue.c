@@ -196,7 +196,7 @@ static void queue_set_filler_locked(struct rpma_rt_queue *queue, uint32_t lanes,
 
 	if (lanes == 1 && !queue->goes_in)
 		filler = queue_find_poller(rt_context_owned(queue->rt), poller);
-	/* release [LANE-6]: pairs with the acquire in poll_take_straight(): the
+	/* release [LANE-6]: pairs with the acquire in rt_queue_filler(): the
 	 * lane is whole */
 	atomic_store_explicit(&queue->filler, filler, memory_order_release);
 }

@@ -36,12 +36,6 @@ void rt_queue_free_idle(struct rpma_rt *rt);
 /* Makes the queue the queue of a shard; before any other thread has the
  * queue. */
 void rt_queue_set_shard(struct rpma_rt_queue *queue, uint32_t shard);
-/* Runs a round of a poller whose completions go straight to the caller, who
- * consumes from the queue. Returns their number, or an RT_TAKE_*: NO_ROUND also
- * if another thread has the poller, or other pollers fill the queue. Not
- * beside a failed rt_context_check(). */
-int rt_queue_take_straight(struct rpma_rt_queue *queue, struct rt_owned *owned,
-			   struct rpma_rt_completion *cmpl, int max);
 
 /* Returns the pollers, as bits, that a wait for the queue runs in manual mode
  * if they belong to no thread: the pollers with a lane to the queue. If shards

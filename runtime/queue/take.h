@@ -61,6 +61,54 @@ static inline int64_t rt_queue_end_ns(int64_t timeout_ns)
 	return timeout_ns < 0 ? -1 : (int64_t)rt_now_ns() + timeout_ns;
 }
 
+/* ------------------------------------------------------------ straight --- */
+
+/*
+ * For a round whose completions go straight to the consumer: poller/take.c.
+ */
+
+/* Returns the poller that fills the queue alone. NULL: no such poller. */
+static inline struct rt_owned *
+rt_queue_filler(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6]: pairs with the release in
+	 * queue_set_filler_locked(): the lane is whole. Unseen by the
+	 * sanitizer: the array of lanes is no data of the program */
+	return rt_load_unseen(&queue->filler, memory_order_acquire);
+}
+
+/* Returns whether items may go past the queue: nothing but the lane may have
+ * items, and no other thread consumes. Beside another consumer the call is
+ * refused, but not here. */
+static inline bool rt_queue_may_pass(struct rpma_rt_queue *queue)
+{
+	return rt_keep_is_free(&queue->alone) &&
+	       rt_mpsc_is_empty_owner(&queue->messages) &&
+	       !rt_queue_has_tokens(queue);
+}
+
+/* Returns whether the caller is a function of a round whose items go straight
+ * to the consumer: what is in the queue comes after these items. */
+static inline bool rt_queue_is_in_hand(const struct rpma_rt_queue *queue)
+{
+	/* relaxed: written by the consumer only, who calls the function */
+	return atomic_load_explicit(&queue->in_hand, memory_order_relaxed);
+}
+
+static inline void rt_queue_set_in_hand(struct rpma_rt_queue *queue,
+					bool in_hand)
+{
+	/* relaxed: as above */
+	atomic_store_explicit(&queue->in_hand, in_hand, memory_order_relaxed);
+}
+
+/* Waits in any way; checks the arguments. */
+int rt_queue_wait_any(struct rpma_rt_queue *queue,
+		      struct rpma_rt_completion *cmpl, int max, int timeout_ms);
+/* Ends a wait without a timeout whose round gave the caller nothing. */
+int rt_queue_wait_no_more(struct rpma_rt_queue *queue,
+			  struct rpma_rt_completion *cmpl, int max);
+
 /* ---------------------------------------------------------------- count --- */
 
 /*

@@ -459,6 +459,20 @@ static void wait__function_takes_from_the_queue_IN_ORDER(struct function *f)
 	f->takes = false;
 }
 
+/* A function may not wait, also where nothing is behind its completion. */
+static void wait__by_a_function_REFUSED(struct function *f)
+{
+	struct straight *t = f->t;
+	struct rpma_rt_completion items[8];
+
+	f->calls = f->got = 0;
+	f->takes = true;
+	post_write(t, f->route, RPMA_F_COMPLETION_ALWAYS, 0);
+	while (f->calls < 1)
+		MUST(rpma_rt_queue_wait(t->s.aq, items, 8, 0));
+	f->takes = false;
+}
+
 /* More calls than a round collects: the batch ends early. */
 static void wait__batch_ends_early_IN_ORDER(struct function *f)
 {
@@ -506,6 +520,7 @@ static void functions(struct straight *t)
 					 called, &f, &f.route));
 	if (is_inline()) {
 		wait__function_takes_from_the_queue_IN_ORDER(&f);
+		wait__by_a_function_REFUSED(&f);
 		wait__batch_ends_early_IN_ORDER(&f);
 		wait__functions_post_again_RETURNS(&f);
 	}

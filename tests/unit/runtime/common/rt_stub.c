@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "queue/impl.h"
 #include "queue/queue.h"
+#include "queue/take.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -275,4 +276,11 @@ bool stub_ring(struct rt_lane *lane)
 {
 	rt_fence_dekker();
 	return rt_lane_bell_poller(lane);
+}
+
+/* poller/take.c, where a queue has no poller */
+int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
+		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
+{
+	return rt_queue_wait_any(queue, cmpl, max, timeout_ms);
 }
