@@ -184,14 +184,19 @@ future_drop_any(struct rpma_rt_future *future)
 	return is_called;
 }
 
+/* Returns whether the holder has asked for no continuation. */
+static inline bool future_has_no_then(const struct rt_future *slot)
+{
+	/* relaxed: only the holder arms a continuation */
+	return atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
+	       RT_FUTURE_NONE;
+}
+
 /* Returns whether the holder has read the result, and has asked for nothing:
  * then the poller is through with the slot. */
 static inline bool future_is_only_read(const struct rt_future *slot)
 {
-	/* relaxed: only the holder arms a continuation */
-	return slot->mine == RT_FUTURE_READ &&
-	       atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
-		       RT_FUTURE_NONE;
+	return slot->mine == RT_FUTURE_READ && future_has_no_then(slot);
 }
 
 int rpma_rt_future_drop(struct rpma_rt_future *future)
@@ -225,11 +230,8 @@ future_take_any(struct rpma_rt_future *future, struct rpma_rt_completion *cmpl)
  * nothing but the result was asked. */
 static inline bool future_is_only_done(const struct rt_future *slot)
 {
-	/* relaxed: only the holder arms a continuation */
 	return rt_future_state(slot) == RT_FUTURE_DONE &&
-	       !(slot->mine & ~RT_FUTURE_READ) &&
-	       atomic_load_explicit(&slot->claim, memory_order_relaxed) ==
-		       RT_FUTURE_NONE;
+	       !(slot->mine & ~RT_FUTURE_READ) && future_has_no_then(slot);
 }
 
 /* Not inlined: a take that is right saves no registers for this function. */

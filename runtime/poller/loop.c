@@ -182,12 +182,6 @@ static bool lend_is_plain(const struct rt_poller *poller)
 
 /* ---------------------------------------------------- a consumer inside --- */
 
-static struct rt_poller *poller_of(struct rt_owned *owned)
-{
-	return (struct rt_poller *)((char *)owned -
-				    offsetof(struct rt_poller, owned));
-}
-
 /* Returns whether the completion is a success of a route to a lane, or to a
  * function of the runtime that any thread may call. */
 static inline bool lend_is_usual(const struct rt_route_entry *entry,
@@ -271,7 +265,7 @@ static bool lend_ring_unless(bool is_done, struct rt_poller *poller)
  * needed, and rings the thread then. */
 static bool rt_lend_serve(struct rt_owned *owned)
 {
-	struct rt_poller *poller = poller_of(owned);
+	struct rt_poller *poller = RT_FROM(struct rt_poller, owned, owned);
 
 	rt_owner_count_turn(owned);
 	return lend_ring_unless(lend_serve(poller), poller);
@@ -290,7 +284,7 @@ static bool lend_arm(struct rt_poller *poller)
  * wakes the thread. */
 static bool rt_lend_arm(struct rt_owned *owned)
 {
-	struct rt_poller *poller = poller_of(owned);
+	struct rt_poller *poller = RT_FROM(struct rt_poller, owned, owned);
 
 	return lend_ring_unless(lend_arm(poller) && lend_serve(poller), poller);
 }
@@ -514,9 +508,7 @@ int rt_poller_enter(struct rt_poller *poller)
 /* Runs a round for a thread that waits for something and is inside already. */
 static void loop_run_owned(struct rt_owned *owned)
 {
-	struct rt_poller *poller =
-		(struct rt_poller *)((char *)owned -
-				     offsetof(struct rt_poller, owned));
+	struct rt_poller *poller = RT_FROM(struct rt_poller, owned, owned);
 	uint64_t runner = poller->runner;
 
 	rt_self_set_poller(poller);

@@ -20,7 +20,6 @@
 #include "poller/poller.h"
 #include "poller/cq_pool.h"
 #include "poller/round.h"
-#include "queue/queue.h"
 
 /* Checks the index of a poller. */
 static int manual_check_index(const struct rt_log_place *place,

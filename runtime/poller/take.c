@@ -7,9 +7,6 @@
  * so, and rpma_rt_poller_take() is such a round. doc/protocols/manual.md.
  */
 
-#include <assert.h>
-#include <stddef.h>
-
 #include "base/clock.h"
 #include "base/context.h"
 #include "base/lang.h"
@@ -98,9 +95,7 @@ __attribute__((always_inline)) static inline int
 take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	      _Atomic uint64_t *calls, struct rpma_rt_completion *cmpl, int max)
 {
-	struct rt_poller *poller =
-		(struct rt_poller *)((char *)filler -
-				     offsetof(struct rt_poller, owned));
+	struct rt_poller *poller = RT_FROM(struct rt_poller, owned, filler);
 	int count;
 
 	/* an owner that is inside already is in a function of a round */

@@ -20,7 +20,7 @@
 #define E2E_SIZE  64 /* bytes of a message */
 #define E2E_WORDS (E2E_SIZE / 8)
 #define E2E_BATCH 32	/* completions of a poll, work requests of a post */
-#define E2E_RECVS 16	/* receives of a post, while fewer messages are out */
+#define E2E_RECVS 16	/* receives of a post, if fewer messages are out */
 #define E2E_EACH  16	/* every sixteenth message is timed */
 #define E2E_LOOK  32	/* rounds of a thread between two looks at the clock */
 #define E2E_TIMES 16384 /* the last times of a thread */
@@ -36,8 +36,8 @@ struct E2E_APART e2e_end {
 	uint64_t id;	      /* of the connection */
 	bool is_client;
 	bool is_touched;
-	uint32_t recvs;		 /* receives to be posted, when there are */
-	uint32_t least_recvs;	 /* so many */
+	uint32_t recvs;		 /* receives to be posted */
+	uint32_t least_recvs;	 /* fewer receives are not posted yet */
 	uint32_t sends;		 /* messages to be sent */
 	uint64_t got;		 /* messages, so far */
 	uint64_t received, sent; /* posted receives, posted sends */

@@ -23,18 +23,17 @@ static void poll_futures(struct e2e_end *end)
 {
 	struct rpma_rt_future *futures = end->extra;
 	struct rpma_rt_completion items[E2E_BATCH];
-	uint32_t first, most;
-	int taken;
+	uint32_t first, due;
+	int most, taken;
 	int i;
 
 	while (end->got < end->received) {
 		first = (uint32_t)(end->got % end->in_count);
-		most = (uint32_t)(end->received - end->got);
-		if (most > end->in_count - first)
-			most = end->in_count - first;
-		if (most > E2E_BATCH)
-			most = E2E_BATCH;
-		taken = rpma_rt_futures_take(&futures[first], (int)most, items);
+		due = (uint32_t)(end->received - end->got);
+		if (due > end->in_count - first)
+			due = end->in_count - first;
+		most = e2e_batch(due);
+		taken = rpma_rt_futures_take(&futures[first], most, items);
 		if (taken < 0)
 			bench_fail(rpma_rt_err_2str(taken));
 		for (i = 0; i < taken; i++) {
@@ -42,7 +41,7 @@ static void poll_futures(struct e2e_end *end)
 				bench_fail("a receive has failed");
 			e2e_got(end);
 		}
-		if ((uint32_t)taken < most)
+		if (taken < most)
 			return;
 	}
 }

@@ -32,10 +32,13 @@ static void make_wrs(const struct e2e *e2e)
 void e2e_rt_open(struct e2e *e2e, enum rpma_rt_mode mode)
 {
 	struct rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
-	/* a half of the queue is unsignaled, rounded down to a power of two: as
-	 * the bare form has, but for 8x64, whose form has 64 */
-	uint32_t room = e2e->depth < 8 ? 128 : 2 * e2e->depth + 16;
+	/* a half of the queue is unsignaled, rounded down to a power of two: at
+	 * least as many sends as in the bare form */
+	uint32_t least = 2 * e2e_sends_a_signal(e2e);
+	uint32_t room = 2 * e2e->depth + 16;
 
+	if (room < least)
+		room = least;
 	world_open(&e2e_rt.world);
 	e2e_rt.is_manual = mode == RPMA_RT_MODE_MANUAL;
 	cfg.mode = mode;
