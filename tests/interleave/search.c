@@ -252,13 +252,14 @@ static int find_again(const struct scene *scene)
 }
 
 /* In that play, or, name NULL, in any of those that are right. */
-static int find(struct scene *scene, const struct play *plays, const char *name)
+static int find(struct scene *scene, const struct play *plays, const char *name,
+		int most)
 {
 	for (scene->play = plays; scene->play->name; scene->play++) {
 		if (name ? strcmp(name, scene->play->name) != 0
 			 : scene->play->kind == WRONG)
 			continue;
-		if (search_play(scene, STEPS))
+		if (search_play(scene, most))
 			return find_again(scene);
 	}
 	fprintf(stderr, "nothing was found\n");
@@ -312,8 +313,10 @@ static int run(int argc, char **argv, struct scene *scene,
 {
 	const char *what = argc > 1 ? argv[1] : "6";
 
+	if (argc == 3 && strcmp(what, "found") == 0 && atoi(argv[2]) > 0)
+		return find(scene, plays, NULL, atoi(argv[2]));
 	if (argc <= 3 && strcmp(what, "found") == 0)
-		return find(scene, plays, argv[2]);
+		return find(scene, plays, argv[2], STEPS);
 	if (argc == 2 && strcmp(what, "wrong") == 0)
 		return find_wrong(plays);
 	if (argc <= 2 && atoi(what) > 0)
@@ -338,8 +341,8 @@ int search_main(int argc, char **argv, struct ibv_context *ctx,
 	ret = run(argc, argv, &scene, plays);
 	if (ret == 2)
 		fprintf(stderr,
-			"usage: %s [STEPS | found [PLAY] | wrong | PLAY CQS "
-			"WHERE]\n",
+			"usage: %s [STEPS | found [STEPS | PLAY] | wrong | "
+			"PLAY CQS WHERE]\n",
 			program);
 	fflush(NULL);
 	return ret;

@@ -83,7 +83,7 @@ void scene_destroy_qps(struct scene *scene);
  * failure, which is the last form.
  *
  * PROGRAM [STEPS]
- * PROGRAM found [PLAY]
+ * PROGRAM found [STEPS | PLAY]
  * PROGRAM wrong
  * PROGRAM [again] PLAY CQS WHERE
  */
