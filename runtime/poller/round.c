@@ -281,9 +281,70 @@ static inline int round_poll_cq(struct rt_poller *poller, struct rt_cq *cq,
 	return 0;
 }
 
-/* Polls and delivers a batch of a CQ, if the CQ can be polled now. */
+/* Returns how many completions more a consumer has room for. */
+static inline int round_room(const struct rt_round_taker *taker)
+{
+	return (int)(taker->end - taker->to);
+}
+
+/* Delivers the completions of a poll, and hands those of the consumer to the
+ * consumer. */
+static void round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
+			     struct rt_round_taker *taker, int n)
+{
+	const struct rpma_rt_completion *first = taker->to;
+
+	/* as in round_deliver_batch() */
+	cq->taken += (uint64_t)n;
+	round_deliver_routes(poller, cq, n, taker);
+	poller->written += (uint32_t)(taker->to - first);
+	RT_STAT_ADD(poller, full_polls, 1);
+	RT_STAT_ADD(poller, completions, n);
+	RT_STAT_ADD(poller, batches, taker->to != first);
+}
+
+/* Returns whether a round may poll the CQ at the place once more for the
+ * consumer: nothing was polled but completions of the consumer, and silent
+ * ones. No function was called and no credit was published, so that the
+ * completions come to an end. A message may have moved the CQ. */
+static bool round_may_take_again(const struct rt_poller *poller,
+				 const struct rt_cq *cq, int place,
+				 const struct rt_round_taker *taker)
+{
+	return poller->touched_lanes == NULL &&
+	       poller->touched_numbers == NULL && poller->calls.count == 0 &&
+	       taker->lane->tail_next == taker->tail &&
+	       place < poller->cqs_awake && poller->cqs[place] == cq &&
+	       rt_round_is_usual(cq);
+}
+
+/* Delivers the n completions of a poll of a usual CQ, and polls again after a
+ * full poll, while the consumer has room: silent completions leave room.
+ * Returns the number of completions. */
+__attribute__((noinline)) static int
+round_take_all(struct rt_poller *poller, struct rt_cq *cq,
+	       struct rt_round_taker *taker, int n)
+{
+	const int place = cq->place;
+	int done = 0;
+	bool is_full;
+
+	do {
+		is_full = n == RT_BATCH || n == round_room(taker);
+		done += n;
+		round_take_batch(poller, cq, taker, n);
+		n = 0;
+		if (is_full && round_room(taker) > 0 &&
+		    round_may_take_again(poller, cq, place, taker))
+			n = round_poll_cq(poller, cq, round_room(taker));
+	} while (n > 0);
+	return done;
+}
+
+/* Polls and delivers a batch of a CQ, if the CQ can be polled now. taker: NULL,
+ * or a consumer, who gets what round_take_all() hands over. */
 static inline int round_poll_one(struct rt_poller *poller, struct rt_cq *cq,
-				 int budget)
+				 int budget, struct rt_round_taker *taker)
 {
 	int n = 0;
 
@@ -294,7 +355,9 @@ static inline int round_poll_one(struct rt_poller *poller, struct rt_cq *cq,
 		return 0;
 	}
 	cq->empty_polls = 0;
-	return round_deliver_batch(poller, cq, n);
+	return taker != NULL && likely(cq->raw == NULL)
+		       ? round_take_all(poller, cq, taker, n)
+		       : round_deliver_batch(poller, cq, n);
 }
 
 /* Lets a single CQ rest whose polls found nothing for long enough. */
@@ -310,10 +373,20 @@ __attribute__((noinline)) static void round_rest_one(struct rt_poller *poller)
 	}
 }
 
-/* Polls a batch of each CQ that is awake, beginning with another CQ each time.
- * Delivering may run the inbox, and a message there may add or remove a CQ: no
- * index is kept from a CQ to the next. */
-static int round_poll_awake(struct rt_poller *poller, int budget)
+/* Returns how many completions the next poll of a round may give, which has
+ * handled `done`. */
+static inline int round_left(int budget, int done,
+			     const struct rt_round_taker *taker)
+{
+	return taker != NULL ? round_room(taker) : budget - done;
+}
+
+/* Polls a batch of each CQ that is awake, beginning with another CQ each time,
+ * as long as the budget, or the consumer's array, lasts. Delivering may run the
+ * inbox, and a message there may add or remove a CQ: no index is kept from a CQ
+ * to the next. */
+static int round_poll_awake(struct rt_poller *poller, int budget,
+			    struct rt_round_taker *taker)
 {
 	bool is_any_idle = false;
 	struct rt_cq *cq;
@@ -322,13 +395,16 @@ static int round_poll_awake(struct rt_poller *poller, int budget)
 	int i;
 
 	at = ++poller->cqs_first;
-	for (i = 0; i < poller->cqs_awake && done < budget; i++) {
+	for (i = 0;
+	     i < poller->cqs_awake && round_left(budget, done, taker) > 0;
+	     i++) {
 		if (at >= poller->cqs_awake)
 			at = 0;
 		if (i == 0)
 			poller->cqs_first = at;
 		cq = poller->cqs[at++];
-		done += round_poll_one(poller, cq, budget - done);
+		done += round_poll_one(poller, cq,
+				       round_left(budget, done, taker), taker);
 		is_any_idle |= cq->empty_polls >= RT_CQS_EMPTY_POLLS;
 	}
 	if (is_any_idle)
@@ -338,7 +414,8 @@ static int round_poll_awake(struct rt_poller *poller, int budget)
 
 /* Polls the next resting CQ for a completion, which wakes the CQ: others are
  * polled with those of the CQs that are awake. */
-static inline int round_poll_resting(struct rt_poller *poller)
+static inline int round_poll_resting(struct rt_poller *poller,
+				     struct rt_round_taker *taker)
 {
 	struct rt_cq *cq;
 	int done;
@@ -346,7 +423,7 @@ static inline int round_poll_resting(struct rt_poller *poller)
 	if (unlikely(--poller->cqs_rested < poller->cqs_awake))
 		poller->cqs_rested = poller->cqs_count - 1;
 	cq = poller->cqs[poller->cqs_rested];
-	done = round_poll_one(poller, cq, 1);
+	done = round_poll_one(poller, cq, 1, taker);
 	if (unlikely(done > 0))
 		rt_cqs_wake_poller(poller, cq);
 	return done;
@@ -455,7 +532,7 @@ static inline int round_run_awake(struct rt_poller *poller, struct rt_cq *cq,
 __attribute__((noinline)) static int round_run_several(struct rt_poller *poller,
 						       int budget, int done)
 {
-	done += round_poll_awake(poller, budget - done);
+	done += round_poll_awake(poller, budget - done, NULL);
 	return done > 0 ? round_end_batches(poller, done)
 			: round_end_empty(poller);
 }
@@ -469,7 +546,7 @@ __attribute__((noinline)) static int round_run_any(struct rt_poller *poller,
 	/* first: CQs that are awake may use up each budget, but a resting CQ
 	 * does so only once, and is awake then */
 	if (poller->cqs_awake < poller->cqs_count)
-		done = round_poll_resting(poller);
+		done = round_poll_resting(poller, NULL);
 	if (unlikely(done > 0 || poller->awake == NULL))
 		return round_run_several(poller, budget, done);
 	return round_run_awake(poller, poller->awake, budget);
@@ -514,46 +591,27 @@ void rt_round_take_over(struct rt_poller *poller)
 
 /* ------------------------------------------- straight to the consumer --- */
 
-/* Ends a round whose poll for up to max completions gave n: hands completions
- * to the consumer. Polls again after a full poll, while the consumer has room:
- * silent completions leave room. */
-__attribute__((noinline)) static int
-round_take_all(struct rt_poller *poller, struct rt_cq *cq, struct rt_lane *lane,
-	       struct rpma_rt_completion *cmpl, int max, int n)
+/* Ends the polls of a round that handled `done` completions. Returns how many
+ * of the completions the consumer got, or RT_TAKE_OTHERS. */
+static int round_end_take(struct rt_poller *poller,
+			  const struct rt_round_taker *taker,
+			  const struct rpma_rt_completion *cmpl, int done)
 {
-	struct rt_round_taker taker = {lane, lane->tail_next, cmpl};
-	struct rpma_rt_completion *first;
-	int room = max;
-	int done = 0;
-	bool is_full;
-
-	do {
-		is_full = n == (room < RT_BATCH ? room : RT_BATCH);
-		done += n;
-		first = taker.to;
-		/* as in round_deliver_batch() */
-		cq->taken += (uint64_t)n;
-		round_deliver_routes(poller, cq, n, &taker);
-		poller->written += (uint32_t)(taker.to - first);
-		RT_STAT_ADD(poller, full_polls, 1);
-		RT_STAT_ADD(poller, completions, n);
-		RT_STAT_ADD(poller, batches, taker.to != first);
-		room = max - (int)(taker.to - cmpl);
-		n = 0;
-		if (is_full && room > 0 && lane->tail_next == taker.tail &&
-		    rt_round_may_poll_again(poller, cq))
-			n = round_poll_cq(poller, cq, room);
-	} while (n > 0);
 	/* the lane never has the items */
-	rt_lane_date_poller(lane, taker.tail - 1, rt_poller_tick(poller));
-	round_end_batches(poller, done);
-	return taker.to > cmpl ? (int)(taker.to - cmpl) : RT_TAKE_OTHERS;
+	if (done > 0)
+		rt_lane_date_poller(taker->lane, taker->tail - 1,
+				    rt_poller_tick(poller));
+	done = round_end_batches(poller, done);
+	if (taker->to > cmpl)
+		return (int)(taker->to - cmpl);
+	return done > 0 ? RT_TAKE_OTHERS : 0;
 }
 
 int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 		       struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 		       int max, int n)
 {
+	struct rt_round_taker taker = {lane, lane->tail_next, cmpl, cmpl + max};
 	uint64_t runner = poller->runner;
 	int count = 1;
 
@@ -563,12 +621,32 @@ int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 	if (side != NULL) {
 		round_ring_one(poller, NULL, side);
 	} else if (n > 0) {
-		count = round_take_all(poller, poller->single, lane, cmpl, max,
-				       n);
+		n = round_take_all(poller, poller->single, &taker, n);
+		count = round_end_take(poller, &taker, cmpl, n);
 	} else {
 		round_poll_none(poller, poller->single, n);
 		count = round_end_empty(poller) > 0 ? RT_TAKE_OTHERS : 0;
 	}
+	poller->runner = runner;
+	rt_self_set_poller(NULL);
+	return count;
+}
+
+int rt_round_take_several(struct rt_poller *poller, struct rt_lane *lane,
+			  struct rpma_rt_completion *cmpl, int max)
+{
+	struct rt_round_taker taker = {lane, lane->tail_next, cmpl, cmpl + max};
+	uint64_t runner = poller->runner;
+	int done = 0;
+	int count;
+
+	rt_self_set_poller(poller);
+	/* as in rt_round_take_rest() */
+	poller->runner = 0;
+	if (poller->cqs_awake < poller->cqs_count)
+		done = round_poll_resting(poller, &taker);
+	done += round_poll_awake(poller, 0, &taker);
+	count = round_end_take(poller, &taker, cmpl, done);
 	poller->runner = runner;
 	rt_self_set_poller(NULL);
 	return count;

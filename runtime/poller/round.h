@@ -49,18 +49,6 @@ static inline bool rt_round_has_single(const struct rt_poller *poller)
 	return likely(poller->single != NULL);
 }
 
-/* Returns whether a round that hands completions to a consumer may poll the CQ
- * once more: nothing else was polled but silent completions. No function was
- * called and no credit was published, so that the completions come to an
- * end. */
-static inline bool rt_round_may_poll_again(const struct rt_poller *poller,
-					   const struct rt_cq *cq)
-{
-	return poller->touched_lanes == NULL &&
-	       poller->touched_numbers == NULL && poller->calls.count == 0 &&
-	       rt_round_has_single(poller) && poller->single == cq;
-}
-
 static inline bool rt_round_is_of(const struct rt_route_entry *entry,
 				  const struct ibv_wc *wc)
 {
@@ -210,14 +198,18 @@ static inline bool rt_round_is_quiet(const struct rt_poller *poller)
 int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 		       struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 		       int max, int n);
+/* Runs a round of a consumer of a poller without a single CQ, likewise. */
+int rt_round_take_several(struct rt_poller *poller, struct rt_lane *lane,
+			  struct rpma_rt_completion *cmpl, int max);
 
 /* ----------------------------------------------------------------- rows --- */
 
 /* a consumer that runs the round, and takes from the lane */
 struct rt_round_taker {
 	struct rt_lane *lane;
-	uint32_t tail;		       /* of the lane, which is empty */
-	struct rpma_rt_completion *to; /* where the next completion goes */
+	uint32_t tail;			/* of the lane, which is empty */
+	struct rpma_rt_completion *to;	/* where the next completion goes */
+	struct rpma_rt_completion *end; /* of the consumer's array */
 };
 
 /*

@@ -30,7 +30,7 @@ static inline bool take_may(const struct rt_poller *poller,
 {
 	/* relaxed: the caller is the consumer, who alone writes the head. A
 	 * lane that spills has no place */
-	return rt_round_has_single(poller) && likely(!poller->armed) &&
+	return likely(!poller->armed) &&
 	       likely(lane->tail_next ==
 			      atomic_load_explicit(&lane->head,
 						   memory_order_relaxed) &&
@@ -46,6 +46,20 @@ static inline int take_in_hand(struct rpma_rt_queue *queue,
 
 	rt_queue_set_in_hand(queue, true);
 	count = rt_round_take_rest(poller, side, queue->lanes[0], cmpl, max, n);
+	rt_queue_set_in_hand(queue, false);
+	return count;
+}
+
+/* Runs a round of a poller without a single CQ. Not inlined: a round with a
+ * single CQ saves no registers for this function. */
+__attribute__((noinline)) static int
+take_of_several(struct rpma_rt_queue *queue, struct rt_poller *poller,
+		struct rpma_rt_completion *cmpl, int max)
+{
+	int count;
+
+	rt_queue_set_in_hand(queue, true);
+	count = rt_round_take_several(poller, queue->lanes[0], cmpl, max);
 	rt_queue_set_in_hand(queue, false);
 	return count;
 }
@@ -69,6 +83,8 @@ take_round(struct rpma_rt_queue *queue, struct rt_poller *poller,
 		return RT_TAKE_NO_ROUND;
 	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
 		rt_poller_set_tick_ms(poller, rt_now_ms());
+	if (!rt_round_has_single(poller))
+		return take_of_several(queue, poller, cmpl, max);
 	n = rt_round_poll_verb(poller, cq, max);
 	if (n == 0 && likely(cds_list_empty(&cq->sweeping)) &&
 	    rt_round_is_quiet(poller)) {

@@ -591,23 +591,39 @@ static int64_t poll_least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* Returns whether a take finds items that an earlier round of the caller left
+ * in the queue's only lane. */
+static bool poll_has_own(const struct rpma_rt_queue *queue)
+{
+	/* acquire [LANE-6]: as in rpma_rt_queue_poll() */
+	return !queue->goes_in &&
+	       rt_load_unseen(&queue->lane_count, memory_order_acquire) == 1 &&
+	       !rt_lane_is_empty_mt(queue->lanes[0]) &&
+	       !rt_queue_has_tokens(queue) && poll_is_own(queue);
+}
+
 /*
  * Waits where the calling thread has pollers of manual mode, or where pollers
  * without an owner may bring items to the queue. Runs the pollers' rounds,
  * outside of the queue because their functions may take from the queue, and
  * takes in turn. When the queue's budget for spinning is spent, the caller
- * sleeps for a moment between two rounds.
+ * sleeps for a moment between two rounds. What an earlier round of the caller
+ * left in the lane is taken without another round: rounds that add as much to
+ * the lane as each wait takes would keep every wait from going straight.
  */
 static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			     struct rpma_rt_completion *cmpl, uint32_t max,
 			     uint32_t *count, enum rt_take_end *why)
 {
 	struct rt_owned *pollers = rt_context_owned(queue->rt);
-	bool is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
-	int ret = poll_wait_once(queue, 0, false, cmpl, max, count, why);
+	bool is_running = false;
 	int64_t end_ns, spin_ns, now;
 	int64_t most;
+	int ret;
 
+	if (!poll_has_own(queue))
+		is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
+	ret = poll_wait_once(queue, 0, false, cmpl, max, count, why);
 	if (timeout_ns == 0 || poll_has_come(ret, *count, *why))
 		return ret;
 	now = (int64_t)rt_now_ns();

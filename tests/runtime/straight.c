@@ -20,6 +20,11 @@
 
 #define DEPTH 128
 #define TURNS 3000
+/* after so many waits that found nothing every CQ rests */
+#define RESTS 1000
+/* the CQ of each end of a connection: both have one, or each has its own */
+#define ONE_CQ	0
+#define TWO_CQS 1
 /* context of a completion of the second poller */
 #define NOT_MINE (UINT64_C(1) << 40)
 
@@ -37,11 +42,12 @@ static bool is_inline(void)
 	return mode != NULL && strcmp(mode, "inline") == 0;
 }
 
-static void set_up(struct straight *t, int pollers)
+static void set_up(struct straight *t, int pollers, uint32_t cq_size)
 {
 	const struct stage_cfg cfg = {.pollers = pollers,
 				      .mode = RPMA_RT_MODE_MANUAL,
-				      .depth = DEPTH};
+				      .depth = DEPTH,
+				      .cq_size = cq_size};
 
 	memset(t, 0, sizeof(*t));
 	stage_open(&t->s, &cfg);
@@ -118,6 +124,14 @@ static uint64_t polls_of(struct straight *t, uint32_t poller)
 	MUST(rpma_rt_poller_get_stats(t->s.world.rt, poller, &stats,
 				      sizeof(stats)));
 	return stats.polls;
+}
+
+static uint64_t backlog_of(struct rpma_rt_queue *queue)
+{
+	struct rpma_rt_queue_stats stats;
+
+	MUST(rpma_rt_queue_get_stats(queue, &stats, sizeof(stats)));
+	return stats.backlog;
 }
 
 /* ---------------------------------------------------------- everything --- */
@@ -214,7 +228,7 @@ static void mixed_post(struct mixed *m)
 }
 
 /* Everything comes once, in order, and is counted once. */
-static void wait__mixed_with_everything_ONCE_IN_ORDER(void)
+static void wait__mixed_with_everything_ONCE_IN_ORDER(uint32_t cq_size)
 {
 	struct rpma_rt_poller_stats before, after;
 	struct rpma_rt_queue_stats was, is;
@@ -223,7 +237,7 @@ static void wait__mixed_with_everything_ONCE_IN_ORDER(void)
 	uint64_t silent;
 	int i;
 
-	set_up(&m.t, 1);
+	set_up(&m.t, 1, cq_size);
 	MUST(rpma_rt_poller_attach(s->world.rt, 0));
 	for (i = 0; i < 64; i++)
 		MUST(rpma_rt_recv(m.t.pair.passive, s->mr, 0, 8, (uint64_t)i));
@@ -348,6 +362,55 @@ static void wait__other_items_of_the_round_IN_ORDER(struct straight *t)
 	post_write(t, NULL, RPMA_F_COMPLETION_ALWAYS, 2);
 	post_answer(t, 3);
 	take_four(t);
+}
+
+/* Completions of both ends, with silent ones between them, fill the caller's
+ * array, and no place behind it; what an earlier round wrote into the lane comes
+ * first, without another round. */
+static void wait__room_of_the_caller_KEPT(struct straight *t)
+{
+	struct rpma_rt_completion items[9];
+	uint64_t polls;
+	uint64_t got;
+	int count;
+	int max;
+	int i;
+
+	for (max = 1; max <= 8; max++) {
+		for (i = 0; i < 16; i++) {
+			post_write(t, NULL, RPMA_F_COMPLETION_ON_ERROR, 0);
+			post_write(t, NULL, RPMA_F_COMPLETION_ALWAYS,
+				   (uint64_t)i);
+		}
+		while (backlog_of(t->s.aq) == 0)
+			CHECK(rpma_rt_poller_run(t->s.world.rt, 0, 3) >= 0);
+		for (got = 0; got < 16; got += (uint64_t)count) {
+			items[max].context = NOT_MINE;
+			polls = polls_of(t, 0);
+			count = rpma_rt_queue_wait(t->s.aq, items, max, -1);
+			CHECK(count > 0 && count <= max);
+			CHECK(items[max].context == NOT_MINE);
+			CHECK(got > 0 || polls_of(t, 0) == polls);
+			for (i = 0; i < count; i++)
+				CHECK(items[i].context == got + (uint64_t)i);
+		}
+	}
+}
+
+/* Waits alone, which do not block, find a message whose CQ has rested. */
+static void wait__resting_cq_FOUND(struct straight *t)
+{
+	struct rpma_rt_completion item;
+	int i;
+
+	for (i = 0; i < RESTS; i++)
+		MUST(rpma_rt_queue_wait(t->s.pq, &item, 1, 0));
+	MUST(rpma_rt_recv(t->pair.passive, t->s.mr, 0, 8, 6));
+	MUST(rpma_rt_send(t->pair.active, t->s.mr, 64, 8,
+			  RPMA_F_COMPLETION_ON_ERROR, 0));
+	while ((i = rpma_rt_queue_wait(t->s.pq, &item, 1, 0)) == 0)
+		;
+	CHECK(i == 1 && item.context == 6);
 }
 
 /* The device has taken silent work requests that complete all the same. */
@@ -542,7 +605,7 @@ static void wait__second_lane_RUN_TOO(void)
 	uint64_t got = 1;
 	int i;
 
-	set_up(&t, 2);
+	set_up(&t, 2, ONE_CQ);
 	MUST(rpma_rt_poller_attach(t.s.world.rt, 0));
 	post_writes(&t, 0, 1);
 	take(t.s.aq, 0);
@@ -573,7 +636,7 @@ static void wait__two_pollers_BOTH_RUN(void)
 	uint64_t polls;
 	struct world_pair other;
 
-	set_up(&t, 2);
+	set_up(&t, 2, ONE_CQ);
 	/* the second poller has a CQ, and queues of its own */
 	world_connect(&t.s.world, t.s.cfg, 1, t.s.pq, t.s.pq, &other);
 	MUST(rpma_rt_poller_attach(t.s.world.rt, 0));
@@ -637,7 +700,7 @@ static void wait__former_owner_TAKES_NOTHING(void)
 	struct former f;
 	pthread_t thread;
 
-	set_up(&f.t, 1);
+	set_up(&f.t, 1, ONE_CQ);
 	sem_init(&f.ended, 0, 0);
 	sem_init(&f.posted, 0, 0);
 	/* behind the key of the library */
@@ -759,7 +822,7 @@ static void wait__stop_beside_CLOSED(void)
 	struct stopped st = {.taken = 0};
 	pthread_t thread;
 
-	set_up(&st.t, 1);
+	set_up(&st.t, 1, ONE_CQ);
 	sem_init(&st.begun, 0, 0);
 	CHECK(pthread_create(&thread, NULL, stopped_main, &st) == 0);
 	sem_wait(&st.begun);
@@ -789,7 +852,7 @@ static void wait__failure_in_the_middle_ONCE_IN_ORDER(void)
 	int i;
 	int k;
 
-	set_up(&t, 1);
+	set_up(&t, 1, ONE_CQ);
 	MUST(rpma_rt_poller_attach(t.s.world.rt, 0));
 	vanished = stage_vanished(&t.s);
 	post_writes(&t, 0, 10);
@@ -821,26 +884,34 @@ static void wait__failure_in_the_middle_ONCE_IN_ORDER(void)
 	stage_close(&t.s);
 }
 
-int main(int argc, char **argv)
+static void one_poller(uint32_t cq_size)
 {
 	struct straight t;
 
-	if (argc > 1) {
-		wait__refused_poster_beside_TOLD(strtoul(argv[1], NULL, 10));
-		return 0;
-	}
-	wait__refused_poster_beside_TOLD(2000);
-	wait__mixed_with_everything_ONCE_IN_ORDER();
-	set_up(&t, 1);
+	wait__mixed_with_everything_ONCE_IN_ORDER(cq_size);
+	set_up(&t, 1, cq_size);
 	MUST(rpma_rt_poller_attach(t.s.world.rt, 0));
 	wait__items_in_the_lane_FIRST(&t);
 	wait__message_BESIDE_COMPLETIONS(&t);
 	make_groups(&t);
 	wait__other_items_of_the_round_IN_ORDER(&t);
 	wait__silent_completions_in_front_FOUND(&t);
+	wait__room_of_the_caller_KEPT(&t);
+	wait__resting_cq_FOUND(&t);
 	wait__other_queue_armed_READABLE(&t);
 	functions(&t);
 	tear_down(&t);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		wait__refused_poster_beside_TOLD(strtoul(argv[1], NULL, 10));
+		return 0;
+	}
+	wait__refused_poster_beside_TOLD(2000);
+	one_poller(ONE_CQ);
+	one_poller(TWO_CQS);
 	wait__second_lane_RUN_TOO();
 	wait__two_pollers_BOTH_RUN();
 	wait__former_owner_TAKES_NOTHING();
