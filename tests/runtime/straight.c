@@ -364,9 +364,9 @@ static void wait__other_items_of_the_round_IN_ORDER(struct straight *t)
 	take_four(t);
 }
 
-/* Completions of both ends, with silent ones between them, fill the caller's
- * array, and no place behind it; what an earlier round wrote into the lane comes
- * first, without another round. */
+/* Completions with silent work requests between them fill the caller's array,
+ * and no place behind the array; what an earlier round wrote into the lane
+ * comes first, without another round. */
 static void wait__room_of_the_caller_KEPT(struct straight *t)
 {
 	struct rpma_rt_completion items[9];
