@@ -607,6 +607,18 @@ static int round_end_take(struct rt_poller *poller,
 	return done > 0 ? RT_TAKE_OTHERS : 0;
 }
 
+/* Polls a poller without a single CQ as any round does, for a consumer. Returns
+ * the number of completions. */
+static int round_take_several(struct rt_poller *poller,
+			      struct rt_round_taker *taker)
+{
+	int done = 0;
+
+	if (poller->cqs_awake < poller->cqs_count)
+		done = round_poll_resting(poller, taker);
+	return done + round_poll_awake(poller, 0, taker);
+}
+
 int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 		       struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 		       int max, int n)
@@ -620,33 +632,15 @@ int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 	poller->runner = 0;
 	if (side != NULL) {
 		round_ring_one(poller, NULL, side);
-	} else if (n > 0) {
-		n = round_take_all(poller, poller->single, &taker, n);
-		count = round_end_take(poller, &taker, cmpl, n);
-	} else {
+	} else if (poller->single != NULL && n <= 0) {
 		round_poll_none(poller, poller->single, n);
 		count = round_end_empty(poller) > 0 ? RT_TAKE_OTHERS : 0;
+	} else {
+		n = poller->single != NULL
+			    ? round_take_all(poller, poller->single, &taker, n)
+			    : round_take_several(poller, &taker);
+		count = round_end_take(poller, &taker, cmpl, n);
 	}
-	poller->runner = runner;
-	rt_self_set_poller(NULL);
-	return count;
-}
-
-int rt_round_take_several(struct rt_poller *poller, struct rt_lane *lane,
-			  struct rpma_rt_completion *cmpl, int max)
-{
-	struct rt_round_taker taker = {lane, lane->tail_next, cmpl, cmpl + max};
-	uint64_t runner = poller->runner;
-	int done = 0;
-	int count;
-
-	rt_self_set_poller(poller);
-	/* as in rt_round_take_rest() */
-	poller->runner = 0;
-	if (poller->cqs_awake < poller->cqs_count)
-		done = round_poll_resting(poller, &taker);
-	done += round_poll_awake(poller, 0, &taker);
-	count = round_end_take(poller, &taker, cmpl, done);
 	poller->runner = runner;
 	rt_self_set_poller(NULL);
 	return count;

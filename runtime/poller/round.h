@@ -189,18 +189,15 @@ static inline bool rt_round_is_quiet(const struct rt_poller *poller)
 #define RT_TAKE_OTHERS	 (-2) /* the round worked for others only */
 
 /*
- * Ends a round of a consumer in which functions may be called: the calling
- * thread is the poller meanwhile. n: what ibv_poll_cq() returned for up to max
- * completions; usual ones of the lane go to cmpl. side: NULL, or of the only
- * completion, which went to cmpl already. Returns how many completions went to
- * cmpl, or RT_TAKE_OTHERS.
+ * Runs, or ends, a round of a consumer in which functions may be called: the
+ * calling thread is the poller meanwhile. Usual completions of the lane go to
+ * cmpl. n: of a poller with a single CQ, what ibv_poll_cq() returned for up to
+ * max completions. side: NULL, or of the only completion, which went to cmpl
+ * already. Returns how many completions went to cmpl, or RT_TAKE_OTHERS.
  */
 int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 		       struct rt_lane *lane, struct rpma_rt_completion *cmpl,
 		       int max, int n);
-/* Runs a round of a consumer of a poller without a single CQ, likewise. */
-int rt_round_take_several(struct rt_poller *poller, struct rt_lane *lane,
-			  struct rpma_rt_completion *cmpl, int max);
 
 /* ----------------------------------------------------------------- rows --- */
 

@@ -37,7 +37,8 @@ static inline bool take_may(const struct rt_poller *poller,
 		      rt_lane_has_place_poller(lane));
 }
 
-/* Ends a round in which functions may be called: rt_round_take_rest(). */
+/* Runs, or ends, a round in which functions may be called:
+ * rt_round_take_rest(). */
 static inline int take_in_hand(struct rpma_rt_queue *queue,
 			       struct rt_poller *poller, struct rt_side *side,
 			       struct rpma_rt_completion *cmpl, int max, int n)
@@ -46,20 +47,6 @@ static inline int take_in_hand(struct rpma_rt_queue *queue,
 
 	rt_queue_set_in_hand(queue, true);
 	count = rt_round_take_rest(poller, side, queue->lanes[0], cmpl, max, n);
-	rt_queue_set_in_hand(queue, false);
-	return count;
-}
-
-/* Runs a round of a poller without a single CQ. Not inlined: a round with a
- * single CQ saves no registers for this function. */
-__attribute__((noinline)) static int
-take_of_several(struct rpma_rt_queue *queue, struct rt_poller *poller,
-		struct rpma_rt_completion *cmpl, int max)
-{
-	int count;
-
-	rt_queue_set_in_hand(queue, true);
-	count = rt_round_take_several(poller, queue->lanes[0], cmpl, max);
 	rt_queue_set_in_hand(queue, false);
 	return count;
 }
@@ -77,22 +64,22 @@ take_round(struct rpma_rt_queue *queue, struct rt_poller *poller,
 	const struct rt_lane *lane = queue->lanes[0];
 	struct rt_cq *cq = poller->single;
 	struct rt_side *side;
-	int n;
+	int n = 0;
 
 	if (unlikely(!take_may(poller, lane)))
 		return RT_TAKE_NO_ROUND;
 	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
 		rt_poller_set_tick_ms(poller, rt_now_ms());
-	if (!rt_round_has_single(poller))
-		return take_of_several(queue, poller, cmpl, max);
-	n = rt_round_poll_verb(poller, cq, max);
-	if (n == 0 && likely(cds_list_empty(&cq->sweeping)) &&
-	    rt_round_is_quiet(poller)) {
-		RT_STAT_ADD(poller, empty_polls, 1);
-		return 0;
+	if (rt_round_has_single(poller)) {
+		n = rt_round_poll_verb(poller, cq, max);
+		if (n == 0 && likely(cds_list_empty(&cq->sweeping)) &&
+		    rt_round_is_quiet(poller)) {
+			RT_STAT_ADD(poller, empty_polls, 1);
+			return 0;
+		}
+		if (n == 1)
+			entry = rt_round_usual_route(cq, &poller->wcs[0]);
 	}
-	if (n == 1)
-		entry = rt_round_usual_route(cq, &poller->wcs[0]);
 	if (entry == NULL || entry->lane != lane)
 		return take_in_hand(queue, poller, NULL, cmpl, max, n);
 	side = entry->side;
