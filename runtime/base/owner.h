@@ -205,6 +205,11 @@ enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 bool rt_owner_has_any(void);
 /* A round of each poller of the calling thread. */
 void rt_owner_run_all(void);
+/* Runs a round of the poller if the calling thread has attached this poller and
+ * no other: without the lock of all owners. owned: NULL, or a poller that lives
+ * as long as the call. Returns false if it is another thread's, or one of
+ * several. */
+bool rt_owner_run_only(struct rt_owned *owned);
 /* Runs a round, unless a thread is inside. Returns false if the poller belongs
  * to a thread. */
 bool rt_owner_visit(struct rt_owned *owned);

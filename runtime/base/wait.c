@@ -132,11 +132,14 @@ bool rt_wait_visit(struct rt_owned *first, uint64_t which)
 	return is_any;
 }
 
-bool rt_wait_run(struct rt_owned *first, uint64_t which)
+bool rt_wait_run(struct rt_owned *known, struct rt_owned *first, uint64_t which)
 {
-	bool is_any = rt_owner_has_any();
+	bool is_any = rt_owner_run_only(known);
 
-	rt_owner_run_all();
+	if (!is_any) {
+		is_any = rt_owner_has_any();
+		rt_owner_run_all();
+	}
 	return rt_wait_visit(first, which) || is_any;
 }
 
@@ -155,7 +158,7 @@ void rt_wait_step(struct rt_wait *wait, pthread_cond_t *cond,
 		return;
 	}
 	pthread_mutex_unlock(lock);
-	wait->nap_ns = rt_wait_run(wait->pollers, wait->which)
+	wait->nap_ns = rt_wait_run(NULL, wait->pollers, wait->which)
 			       ? RT_WAIT_NS
 			       : RT_WAIT_LOOK_NS;
 	if (wait->pollers != NULL)

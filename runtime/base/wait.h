@@ -66,9 +66,12 @@ void rt_wait_nap(void);
  * `first`, `which` that has no owner: for calls that sleep in their own way.
  * Returns false if there is no such poller. After true the caller sleeps no
  * longer than RT_WAIT_NS; after false, in manual mode, no longer than
- * RT_WAIT_LOOK_NS, since a poller may lose its owner.
+ * RT_WAIT_LOOK_NS, since a poller may lose its owner. known: NULL, or a poller
+ * that lives as long as the call: no lock is taken if `known` is the only poller
+ * of the thread.
  */
-bool rt_wait_run(struct rt_owned *first, uint64_t which);
+bool rt_wait_run(struct rt_owned *known, struct rt_owned *first,
+		 uint64_t which);
 /* Runs a round of each poller of `first`, `which` that has no owner: the second
  * half of rt_wait_run(). Returns whether there is such a poller. */
 bool rt_wait_visit(struct rt_owned *first, uint64_t which);

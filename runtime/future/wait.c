@@ -391,15 +391,22 @@ static uint64_t future_wait_pollers_of(const struct rt_future *slot)
 		       : slot->of->pollers;
 }
 
+/* Returns the poller that completes the slot, or NULL. */
+static struct rt_owned *future_wait_poller_of(const struct rt_future *slot)
+{
+	return slot != NULL && slot->of->poller != NULL
+		       ? &slot->of->poller->owned
+		       : NULL;
+}
+
 /* Runs the caller's pollers, and the pollers without an owner on which results
  * depend. Returns whether there are any such pollers. */
 static bool future_wait_run_pollers(const struct wait *wait)
 {
-	const struct rt_future *slot;
-	bool is_any = rt_wait_run(NULL, 0);
+	const struct rt_future *slot = wait->visited;
+	bool is_any = rt_wait_run(future_wait_poller_of(slot), NULL, 0);
 
-	for (slot = wait->visited; slot != NULL;
-	     slot = rt_future_waited(slot)->next_visited)
+	for (; slot != NULL; slot = rt_future_waited(slot)->next_visited)
 		is_any |= rt_wait_visit(rt_context_owned(slot->of->rt),
 					future_wait_pollers_of(slot));
 	return is_any;

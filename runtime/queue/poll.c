@@ -602,6 +602,14 @@ static bool poll_has_own(const struct rpma_rt_queue *queue)
 	       !rt_queue_has_tokens(queue) && poll_is_own(queue);
 }
 
+/* Runs the pollers of the calling thread, and pollers without an owner that may
+ * bring items. Returns false if there is no such poller. */
+static bool poll_run(struct rpma_rt_queue *queue)
+{
+	return rt_wait_run(rt_queue_filler(queue), rt_context_owned(queue->rt),
+			   rt_queue_pollers(queue));
+}
+
 /*
  * Waits where the calling thread has pollers of manual mode, or where pollers
  * without an owner may bring items to the queue. Runs the pollers' rounds,
@@ -615,14 +623,13 @@ static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 			     struct rpma_rt_completion *cmpl, uint32_t max,
 			     uint32_t *count, enum rt_take_end *why)
 {
-	struct rt_owned *pollers = rt_context_owned(queue->rt);
 	bool is_running = false;
 	int64_t end_ns, spin_ns, now;
 	int64_t most;
 	int ret;
 
 	if (!poll_has_own(queue))
-		is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
+		is_running = poll_run(queue);
 	ret = poll_wait_once(queue, 0, false, cmpl, max, count, why);
 	if (timeout_ns == 0 || poll_has_come(ret, *count, *why))
 		return ret;
@@ -638,7 +645,7 @@ static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 				     count, why);
 		if (poll_has_come(ret, *count, *why))
 			return ret;
-		is_running = rt_wait_run(pollers, rt_queue_pollers(queue));
+		is_running = poll_run(queue);
 		now = (int64_t)rt_now_ns();
 	} while (now < end_ns);
 	return poll_wait_once(queue, 0, false, cmpl, max, count, why);

@@ -5,10 +5,10 @@
  * locks_held.c -- a verb that may block is called on a thread that may wait,
  * and without holding a lock that another connection needs: without any lock,
  * except for the gate of the connection that connects or accepts. Nothing is
- * logged under a lock. The objects of the runtime are linked into this program,
- * which counts their calls of mutexes, pauses of gates, and blocking verbs; a
- * connection, an SRQ, an adopted CQ and a runtime go through all steps of their
- * lives once.
+ * logged under a lock. A thread that waits and runs its only poller takes no
+ * lock. The objects of the runtime are linked into this program, which counts
+ * their calls of mutexes, pauses of gates, and blocking verbs; a connection, an
+ * SRQ, an adopted CQ and a runtime go through all steps of their lives once.
  */
 
 #include <pthread.h>
@@ -27,6 +27,7 @@
 
 static _Thread_local const void *held[AT_ONCE];
 static _Thread_local int held_count;
+static _Thread_local uint64_t locks_taken;
 static _Atomic(const struct rpma_rt *) judged;
 static _Atomic uint64_t looks; /* judged calls of blocking verbs */
 
@@ -36,6 +37,7 @@ static void hold(const void *lock)
 {
 	CHECK(held_count < AT_ONCE);
 	held[held_count++] = lock;
+	locks_taken++;
 }
 
 static void let_go(const void *lock)
@@ -320,6 +322,39 @@ static void refused(void)
 	tear_down(&s);
 }
 
+/* Threads with a poller each meet at no lock while they wait in turn with
+ * rounds: for a queue, also when the time is not over at once, and for a
+ * future. */
+static void waits_of_owners(void)
+{
+	const struct stage_cfg cfg = {
+		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+	struct rpma_rt_completion item;
+	struct rpma_rt_future future;
+	struct world_pair pair;
+	struct rpma_rt_recv_wr wr;
+	struct stage s;
+	int i;
+
+	stage_open(&s, &cfg);
+	MUST(rpma_rt_poller_attach(s.world.rt, 0));
+	s.cfg->futures = 1;
+	stage_connect(&s, &pair);
+	wr = (struct rpma_rt_recv_wr){.dst = s.mr, .len = 8, .future = &future};
+	MUST(world_post_recv(pair.active, &wr));
+	while (rpma_rt_poller_run(s.world.rt, 0, DEPTH) > 0)
+		;
+	locks_taken = 0;
+	for (i = 0; i < 10; i++) {
+		MUST(rpma_rt_queue_wait(s.aq, &item, 1, 1));
+		MUST(rpma_rt_future_wait(&future, &item, 0));
+	}
+	CHECK(locks_taken == 0);
+	MUST(rpma_rt_future_drop(&future));
+	stage_disconnect(&s, &pair);
+	stage_close(&s);
+}
+
 int main(void)
 {
 	if (loop_get() == NULL) {
@@ -333,6 +368,7 @@ int main(void)
 	removed();
 	routes_and_srqs();
 	refused();
+	waits_of_owners();
 	/* relaxed: every thread is joined */
 	CHECK(atomic_load_explicit(&looks, memory_order_relaxed) > 50);
 	return 0;

@@ -87,8 +87,9 @@ bool rt_owner_has_any(void)
 	return false;
 }
 
-bool rt_wait_run(struct rt_owned *first, uint64_t which)
+bool rt_wait_run(struct rt_owned *known, struct rt_owned *first, uint64_t which)
 {
+	(void)known;
 	(void)first;
 	(void)which;
 	return false;

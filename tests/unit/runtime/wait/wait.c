@@ -74,13 +74,36 @@ TEST(run__the_pollers_of_the_mask)
 		turns_open(&turns[i]);
 		turns[i].owned.next = i < 3 ? &turns[i + 1].owned : NULL;
 	}
-	assert_false(rt_wait_run(&turns[0].owned, 0));
-	assert_true(rt_wait_run(&turns[0].owned, 1u << 1 | 1u << 3));
+	assert_false(rt_wait_run(NULL, &turns[0].owned, 0));
+	assert_true(rt_wait_run(NULL, &turns[0].owned, 1u << 1 | 1u << 3));
 	assert_int_equal(turns[0].rounds, 0);
 	assert_int_equal(turns[1].rounds, 1);
 	assert_int_equal(turns[2].rounds, 0);
 	assert_int_equal(turns[3].rounds, 1);
 	for (i = 0; i < 4; i++)
+		turns_close(&turns[i]);
+}
+
+/* A poller that the call knows is run without the lock of all owners, if the
+ * poller is the only one of the thread; otherwise all of the thread are run. */
+TEST(run__known_poller_WITH_ALL_OF_THE_THREAD)
+{
+	struct turns turns[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		turns_open(&turns[i]);
+	own(&turns[0]);
+	assert_true(rt_wait_run(&turns[0].owned, NULL, 0));
+	assert_int_equal(turns[0].rounds, 1);
+	assert_true(rt_wait_run(&turns[2].owned, NULL, 0));
+	assert_int_equal(turns[0].rounds, 2);
+	own(&turns[1]);
+	assert_true(rt_wait_run(&turns[1].owned, NULL, 0));
+	assert_int_equal(turns[0].rounds, 3);
+	assert_int_equal(turns[1].rounds, 1);
+	assert_int_equal(turns[2].rounds, 0);
+	for (i = 0; i < 3; i++)
 		turns_close(&turns[i]);
 }
 
