@@ -446,18 +446,6 @@ void rt_owner_run_all(void)
 	}
 }
 
-bool rt_owner_run_only(struct rt_owned *owned)
-{
-	if (!rt_owner_is_only(owned))
-		return false;
-	/* false: a stop has closed the poller */
-	if (rt_owner_enter_own(owned)) {
-		owned->run(owned);
-		rt_owner_leave_own(owned);
-	}
-	return true;
-}
-
 bool rt_owner_visit(struct rt_owned *owned)
 {
 	uint32_t inside;

@@ -205,11 +205,6 @@ enum rt_owner_known rt_owner_look(struct rt_owned *owned,
 bool rt_owner_has_any(void);
 /* A round of each poller of the calling thread. */
 void rt_owner_run_all(void);
-/* Runs a round of the poller if the calling thread has attached this poller and
- * no other: without the lock of all owners. owned: NULL, or a poller that lives
- * as long as the call. Returns false if it is another thread's, or one of
- * several. */
-bool rt_owner_run_only(struct rt_owned *owned);
 /* Runs a round, unless a thread is inside. Returns false if the poller belongs
  * to a thread. */
 bool rt_owner_visit(struct rt_owned *owned);
@@ -325,6 +320,22 @@ static inline bool rt_owner_enter_own(struct rt_owned *owned)
 		       ? rt_owner_go_in_owned(owned)
 		       : rt_owner_go_in(owned, RT_INSIDE_THREAD) ==
 				 RT_INSIDE_NOBODY;
+}
+
+/* Runs a round of the poller if the calling thread has attached this poller and
+ * no other: without the lock of all owners. owned: NULL, or a poller that lives
+ * as long as the call. Returns false if the poller is another thread's, or one
+ * of several. */
+static inline bool rt_owner_run_only(struct rt_owned *owned)
+{
+	if (!rt_owner_is_only(owned))
+		return false;
+	/* false: a stop has closed the poller */
+	if (rt_owner_enter_own(owned)) {
+		owned->run(owned);
+		rt_owner_leave_own(owned);
+	}
+	return true;
 }
 
 #endif /* RT_BASE_OWNER_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The wait of a call: the pollers that it runs meanwhile, and the message about
- * a poller that another thread does not run. */
+/* The wait of a call: the pollers that the wait runs meanwhile, and the message
+ * about a poller that another thread does not run. */
 
 #include <string.h>
 
@@ -63,8 +63,8 @@ static void wait_for_rounds(struct rt_wait *wait, const struct turns *turns,
 	pthread_mutex_unlock(&lock);
 }
 
-/* A mask names the pollers: of these each one without an owner is run.
- * The first case: the thread owns nothing. */
+/* Runs each poller of the mask that has no owner. In the first case the thread
+ * owns nothing. */
 TEST(run__the_pollers_of_the_mask)
 {
 	struct turns turns[4];
@@ -84,8 +84,8 @@ TEST(run__the_pollers_of_the_mask)
 		turns_close(&turns[i]);
 }
 
-/* A poller that the call knows is run without the lock of all owners, if the
- * poller is the only one of the thread; otherwise all of the thread are run. */
+/* Runs the poller that the call knows without the lock of all owners, if the
+ * thread has no other poller; otherwise runs all pollers of the thread. */
 TEST(run__known_poller_WITH_ALL_OF_THE_THREAD)
 {
 	struct turns turns[3];
@@ -107,7 +107,7 @@ TEST(run__known_poller_WITH_ALL_OF_THE_THREAD)
 		turns_close(&turns[i]);
 }
 
-/* Whatever it waits for. */
+/* Runs all pollers of the calling thread, whatever the wait is for. */
 TEST(step__runs_all_of_the_calling_thread)
 {
 	struct rt_wait wait = {0};
@@ -196,7 +196,8 @@ static int wait_until_logged(struct rt_wait *wait)
 	return logged;
 }
 
-/* It has something to do, and its thread does not run it: said once. */
+/* Logs once that a poller has work and that its thread does not run the
+ * poller. */
 TEST(step__owner_does_not_run_it_LOGGED_ONCE)
 {
 	struct turns turns;
@@ -214,7 +215,8 @@ TEST(step__owner_does_not_run_it_LOGGED_ONCE)
 	turns_close(&turns);
 }
 
-/* Nothing to do: its thread may sleep as long as it wants. */
+/* Logs nothing about a poller without work: the thread of the poller may sleep
+ * as long as the thread wants. */
 TEST(step__owner_asleep_NOTHING_SAID)
 {
 	struct turns turns;
@@ -228,7 +230,8 @@ TEST(step__owner_asleep_NOTHING_SAID)
 	turns_close(&turns);
 }
 
-/* The thread ends while another one waits for its poller: that one runs it. */
+/* Runs the poller of a thread that ends while another thread waits for the
+ * poller. */
 TEST(step__owner_ends_RUN_BY_WHO_WAITS)
 {
 	struct turns turns;
