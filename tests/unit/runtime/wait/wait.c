@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/* The wait of a call: the pollers that the wait runs meanwhile, and the message
- * about a poller that another thread does not run. */
+/* The wait of a call: the pollers run meanwhile, and the message about a poller
+ * of another thread with work and without rounds. */
 
 #include <string.h>
 
@@ -84,8 +84,8 @@ TEST(run__the_pollers_of_the_mask)
 		turns_close(&turns[i]);
 }
 
-/* Runs the poller that the call knows without the lock of all owners, if the
- * thread has no other poller; otherwise runs all pollers of the thread. */
+/* Runs the known poller without the lock of all owners, if the thread has no
+ * other poller; otherwise runs all pollers of the thread. */
 TEST(run__known_poller_WITH_ALL_OF_THE_THREAD)
 {
 	struct turns turns[3];
@@ -196,8 +196,7 @@ static int wait_until_logged(struct rt_wait *wait)
 	return logged;
 }
 
-/* Logs once that a poller has work and that its thread does not run the
- * poller. */
+/* Logs once about a poller with work whose thread does not run the poller. */
 TEST(step__owner_does_not_run_it_LOGGED_ONCE)
 {
 	struct turns turns;
