@@ -136,7 +136,11 @@ bool rt_wait_run(struct rt_owned *known, struct rt_owned *first, uint64_t which)
 {
 	bool is_any = rt_owner_run_only(known);
 
-	if (!is_any) {
+	if (is_any) {
+		/* no visit: the poller has an owner. A visit reads words of all
+		 * pollers in front of the poller, which other threads write */
+		which &= ~(UINT64_C(1) << known->index);
+	} else {
 		is_any = rt_owner_has_any();
 		rt_owner_run_all();
 	}

@@ -67,8 +67,8 @@ void rt_wait_nap(void);
  * Returns false if there is no such poller. After true the caller sleeps no
  * longer than RT_WAIT_NS; after false, in manual mode, no longer than
  * RT_WAIT_LOOK_NS, since a poller may lose its owner. known: NULL, or a poller
- * that lives as long as the call: no lock is taken if `known` is the thread's
- * only poller.
+ * of the same runtime that lives as long as the call: no lock is taken if
+ * `known` is the thread's only poller.
  */
 bool rt_wait_run(struct rt_owned *known, struct rt_owned *first,
 		 uint64_t which);

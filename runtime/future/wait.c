@@ -394,9 +394,7 @@ static uint64_t future_wait_pollers_of(const struct rt_future *slot)
 /* Returns the poller that completes the slot, or NULL. */
 static struct rt_owned *future_wait_poller_of(const struct rt_future *slot)
 {
-	return slot != NULL && slot->of->poller != NULL
-		       ? &slot->of->poller->owned
-		       : NULL;
+	return slot->of->poller != NULL ? &slot->of->poller->owned : NULL;
 }
 
 /* Runs the caller's pollers, and the pollers without an owner on which results
@@ -404,9 +402,14 @@ static struct rt_owned *future_wait_poller_of(const struct rt_future *slot)
 static bool future_wait_run_pollers(const struct wait *wait)
 {
 	const struct rt_future *slot = wait->visited;
-	bool is_any = rt_wait_run(future_wait_poller_of(slot), NULL, 0);
+	bool is_any;
 
-	for (; slot != NULL; slot = rt_future_waited(slot)->next_visited)
+	if (slot == NULL)
+		return rt_wait_run(NULL, NULL, 0);
+	is_any = rt_wait_run(future_wait_poller_of(slot),
+			     rt_context_owned(slot->of->rt),
+			     future_wait_pollers_of(slot));
+	while ((slot = rt_future_waited(slot)->next_visited) != NULL)
 		is_any |= rt_wait_visit(rt_context_owned(slot->of->rt),
 					future_wait_pollers_of(slot));
 	return is_any;
