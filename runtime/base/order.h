@@ -80,13 +80,16 @@ extern uint16_t rt_keep_after;
  */
 
 /* A post to a queue pair or shared receive queue follows; a poll of a CQ found
- * completions. Work before the post comes before work after the completion. */
+ * completions. Work before the post comes before work after the completion.
+ * rt_order_is_shown(): whether a sanitizer is there to see so. */
 #ifdef tsan_posts
 #define rt_order_posts(object) tsan_posts(object)
 #define rt_order_polled(cq)    tsan_polled(cq)
+#define rt_order_is_shown()    tsan_is_shown()
 #else
 #define rt_order_posts(object) ((void)(object))
 #define rt_order_polled(cq)    ((void)(cq))
+#define rt_order_is_shown()    false
 #endif
 
 /* An atomic access hidden from the sanitizer, two instructions less: of a word

@@ -82,13 +82,11 @@ static inline void rt_self_set_events(void)
 
 /*
  * In the child of a fork: the only thread has no role, whatever the role
- * before.
+ * before, and gets another number, so that nothing is kept for the thread.
  */
 static inline void rt_self_forked(void)
 {
-	rt_self.poller = NULL;
-	rt_self.tid = 0;
-	rt_self.is_events = false;
+	rt_self = (struct rt_self){0};
 }
 
 /* ---------------------------------------------------------------- share --- */

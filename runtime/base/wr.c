@@ -99,14 +99,55 @@ static const char *verb_file_of(int (*post)(struct ibv_qp *qp,
 	return slash != NULL ? slash + 1 : info.dli_fname;
 }
 
-bool rt_verb_enters_kernel(const struct ibv_context *ibv_ctx)
+bool rt_verb_is_plain(const struct ibv_context *ibv_ctx)
 {
 	const char *file = verb_file_of(ibv_ctx->ops.post_send);
 	size_t i;
 
+	if (rt_order_is_shown())
+		return false;
 	for (i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
 		if (strncmp(file, without[i], strlen(without[i])) == 0)
-			return false;
+			return true;
 	}
-	return true;
+	return false;
+}
+
+int rt_verb_post_send_guarded(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			      struct ibv_send_wr **bad)
+{
+	int before;
+	int ret;
+
+	rt_order_posts(qp);
+	before = rt_cancel_disable();
+	ret = ibv_post_send(qp, wr, bad);
+	rt_cancel_restore(&before);
+	return ret;
+}
+
+int rt_verb_post_recv_guarded(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+			      struct ibv_recv_wr **bad)
+{
+	int before;
+	int ret;
+
+	rt_order_posts(qp);
+	before = rt_cancel_disable();
+	ret = ibv_post_recv(qp, wr, bad);
+	rt_cancel_restore(&before);
+	return ret;
+}
+
+int rt_verb_post_srq_recv_guarded(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				  struct ibv_recv_wr **bad)
+{
+	int before;
+	int ret;
+
+	rt_order_posts(srq);
+	before = rt_cancel_disable();
+	ret = ibv_post_srq_recv(srq, wr, bad);
+	rt_cancel_restore(&before);
+	return ret;
 }

@@ -127,59 +127,43 @@ static inline int rt_wr_prepare_recv(const struct rpma_rt_recv_wr *wr,
  * tell ThreadSanitizer in a program that a post comes before its completion.
  */
 
-/* Returns whether posting to the device may be a system call: true for all
- * devices but the few that are known to post without a system call. */
-bool rt_verb_enters_kernel(const struct ibv_context *ibv_ctx);
+/* Returns whether posting to the device is the verb alone: the device is known to
+ * post without a system call, and no ThreadSanitizer is in the program. */
+bool rt_verb_is_plain(const struct ibv_context *ibv_ctx);
 
-/* Call the verbs. enters_kernel: the result of rt_verb_enters_kernel() for the
- * device. */
+/* Call the verbs where posting is more than the verb. Out of line, so that a post
+ * by the verb alone saves no registers for the rest. */
+int rt_verb_post_send_guarded(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			      struct ibv_send_wr **bad);
+int rt_verb_post_recv_guarded(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+			      struct ibv_recv_wr **bad);
+int rt_verb_post_srq_recv_guarded(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				  struct ibv_recv_wr **bad);
 
-static inline int rt_verb_post_send(bool enters_kernel, struct ibv_qp *qp,
+/* Call the verbs. is_plain: the result of rt_verb_is_plain() for the device. */
+
+static inline int rt_verb_post_send(bool is_plain, struct ibv_qp *qp,
 				    struct ibv_send_wr *wr,
 				    struct ibv_send_wr **bad)
 {
-	int before;
-	int ret;
-
-	rt_order_posts(qp);
-	if (likely(!enters_kernel))
-		return ibv_post_send(qp, wr, bad);
-	before = rt_cancel_disable();
-	ret = ibv_post_send(qp, wr, bad);
-	rt_cancel_restore(&before);
-	return ret;
+	return likely(is_plain) ? ibv_post_send(qp, wr, bad)
+				: rt_verb_post_send_guarded(qp, wr, bad);
 }
 
-static inline int rt_verb_post_recv(bool enters_kernel, struct ibv_qp *qp,
+static inline int rt_verb_post_recv(bool is_plain, struct ibv_qp *qp,
 				    struct ibv_recv_wr *wr,
 				    struct ibv_recv_wr **bad)
 {
-	int before;
-	int ret;
-
-	rt_order_posts(qp);
-	if (likely(!enters_kernel))
-		return ibv_post_recv(qp, wr, bad);
-	before = rt_cancel_disable();
-	ret = ibv_post_recv(qp, wr, bad);
-	rt_cancel_restore(&before);
-	return ret;
+	return likely(is_plain) ? ibv_post_recv(qp, wr, bad)
+				: rt_verb_post_recv_guarded(qp, wr, bad);
 }
 
-static inline int rt_verb_post_srq_recv(bool enters_kernel, struct ibv_srq *srq,
+static inline int rt_verb_post_srq_recv(bool is_plain, struct ibv_srq *srq,
 					struct ibv_recv_wr *wr,
 					struct ibv_recv_wr **bad)
 {
-	int before;
-	int ret;
-
-	rt_order_posts(srq);
-	if (likely(!enters_kernel))
-		return ibv_post_srq_recv(srq, wr, bad);
-	before = rt_cancel_disable();
-	ret = ibv_post_srq_recv(srq, wr, bad);
-	rt_cancel_restore(&before);
-	return ret;
+	return likely(is_plain) ? ibv_post_srq_recv(srq, wr, bad)
+				: rt_verb_post_srq_recv_guarded(srq, wr, bad);
 }
 
 #endif /* RT_BASE_WR_H */

@@ -373,7 +373,7 @@ struct rpma_rt_conn {
 	struct ibv_qp *qp;
 	_Atomic uint32_t reached; /* bits of enum rt_reached */
 	enum rt_receives receives : 8;
-	bool enters_kernel; /* immutable: see base/wr.h */
+	bool verb_is_plain; /* immutable: see base/wr.h */
 	uint16_t max_sge;   /* most pieces of a work request */
 	/* the connection's own routes */
 	struct rpma_rt_route own[2];

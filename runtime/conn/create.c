@@ -182,9 +182,11 @@ static void create_init_sides(struct rpma_rt_conn *conn)
 {
 	int i;
 
-	conn->enters_kernel = rt_verb_enters_kernel(conn->device->ibv_ctx);
+	conn->verb_is_plain = rt_verb_is_plain(conn->device->ibv_ctx);
 	for (i = 0; i < 2; i++) {
 		conn->side[i].which = (uint8_t)i;
+		conn->side[i].turn_at = (int32_t)((char *)&conn->gate[i].turn -
+						  (char *)&conn->side[i]);
 		conn->side[i].ops = &rt_drain_side_ops;
 		/* relaxed: no other thread knows the connection yet */
 		atomic_store_explicit(&conn->side[i].owed, RT_OWED_UNKNOWN,

@@ -184,17 +184,12 @@ static void drain_retire_group(struct rt_side *side)
 		&rt_conn_of_side(side)->gate[side->which].ledger, side->count);
 }
 
-#define TURN_AT(i)                                                \
-	((ptrdiff_t)offsetof(struct rpma_rt_conn, gate[i].turn) - \
-	 (ptrdiff_t)offsetof(struct rpma_rt_conn, side[i]))
-
 const struct rt_side_ops rt_drain_side_ops = {
 	.failed = drain_failed,
 	.retire_group = drain_retire_group,
 	.broken = drain_broken,
 	.answer = rt_answer_poller,
 	.lead = rt_futures_lead_poller,
-	.turn_at = {TURN_AT(0), TURN_AT(1)},
 };
 
 static enum rpma_rt_side drain_side_of(int i)
@@ -265,7 +260,7 @@ static void keepalive_post(struct rpma_rt_conn *conn)
 	};
 	struct ibv_send_wr *bad;
 
-	if (rt_verb_post_send(conn->enters_kernel, conn->qp, &wr, &bad))
+	if (rt_verb_post_send(conn->verb_is_plain, conn->qp, &wr, &bad))
 		return; /* tried again after a period */
 	conn->poll.keepalive->out = true;
 	RT_STAT_ADD(conn->poller, keepalives, 1);

@@ -128,15 +128,24 @@ static inline void rt_hold_end_row(struct rpma_rt_conn *conn,
 	rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
 }
 
-/* Appends a single entry. */
-static inline void rt_hold_append_one(struct rpma_rt_conn *conn,
+/* Appends a single entry. Returns whether the work request has to be
+ * signaled. */
+static inline bool rt_hold_append_one(struct rpma_rt_conn *conn,
 				      enum rpma_rt_side side, uint64_t wr_id,
 				      uint8_t opcode, uint32_t tick)
 {
-	struct rt_ledger_pen pen = rt_hold_begin_row(conn, side);
+	struct rt_ledger *ledger = &conn->gate[side].ledger;
+	struct rt_ledger_pen pen;
 
-	rt_hold_append(&pen, wr_id, opcode, tick);
+	/* without a pen, whose copies of the words would cost more than the
+	 * entry */
+	if ((wr_id & RT_ON_ERROR_ONLY) &&
+	    rt_ledger_append_unsignaled(ledger, wr_id, opcode, tick))
+		return false;
+	pen = rt_hold_begin_row(conn, side);
+	rt_ledger_append(&pen, wr_id, opcode, true, tick);
 	rt_hold_end_row(conn, side, &pen);
+	return true;
 }
 
 /* Gives n appended work requests, linked by their `next`, to the device;
@@ -145,7 +154,7 @@ static inline int rt_hold_give_linked_sends(struct rpma_rt_conn *conn,
 					    struct rpma_send_wr *chain, int n)
 {
 	struct ibv_send_wr *bad = NULL;
-	int err = rt_verb_post_send(conn->enters_kernel, conn->qp, &chain[0].wr,
+	int err = rt_verb_post_send(conn->verb_is_plain, conn->qp, &chain[0].wr,
 				    &bad);
 
 	if (likely(err == 0))
@@ -160,7 +169,7 @@ static inline int rt_hold_give_linked_recvs(struct rpma_rt_conn *conn,
 	struct ibv_recv_wr *bad = NULL;
 	/* by the queue pair, because the request may become a connection
 	 * meanwhile */
-	int err = rt_verb_post_recv(conn->enters_kernel, conn->qp, &chain[0].wr,
+	int err = rt_verb_post_recv(conn->verb_is_plain, conn->qp, &chain[0].wr,
 				    &bad);
 
 	if (likely(err == 0))

@@ -179,6 +179,22 @@ static inline void rt_ledger_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 	}
 }
 
+/* Appends an unsignaled entry, without a pen. Returns false, and appends nothing,
+ * if the next work request has to be signaled. REQUIRES: room */
+static inline bool rt_ledger_append_unsignaled(struct rt_ledger *ledger,
+					       uint64_t wr_id, uint8_t opcode,
+					       uint32_t tick)
+{
+	assert(ledger->tail - ledger->head < ledger->depth);
+	if (__builtin_expect(ledger->may_be_silent == 0, 0))
+		return false;
+	rt_ledger_write(&ledger->entries[ledger->tail++ & ledger->mask], wr_id,
+			opcode, false, tick);
+	ledger->may_be_silent--;
+	ledger->in_group = true;
+	return true;
+}
+
 /* Appends a signaled entry by a pen that appends no other entries. REQUIRES:
  * room, and the newest entry is signaled. rt_ledger_end_signaled() ends the
  * row. */

@@ -112,15 +112,14 @@ static inline bool straight_send_find_kind(const struct rpma_rt_conn *conn,
 	return true;
 }
 
-/* Returns whether everything is plain that the kind does not say. */
-static inline bool straight_send_is_plain_rest(const struct rpma_rt_wr *wr,
-					       bool has_future)
+/* Returns whether everything is plain that the kind does not say, but for the
+ * future. */
+static inline bool straight_send_is_plain_rest(const struct rpma_rt_wr *wr)
 {
 	const uint64_t special = wr->reserved32 | (uintptr_t)wr->lease |
-				 (has_future ? 0 : (uintptr_t)wr->future) |
 				 (wr->context & ~RT_COOKIE_MASK);
 
-	return likely(special == 0) && (!has_future || wr->future != NULL);
+	return likely(special == 0);
 }
 
 /* Fills in a plain work request, for the verb alone: fields that only librpma
@@ -155,20 +154,27 @@ STRAIGHT void straight_note_chain(struct rpma_rt_conn *conn,
 				  const struct rpma_rt_wr *wr, int count,
 				  struct rpma_send_wr *chain)
 {
-	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
+	struct rt_ledger_pen pen;
+	bool is_signaled;
 	uint8_t opcode;
 	int i;
 
+	if (count > 1)
+		pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
 	for (i = 0; i < count; i++) {
 		opcode = wr == NULL ? IBV_WC_SEND
 				    : straight_ops[wr[i].op].completes;
-		chain[i].wr.send_flags =
-			rt_hold_append(&pen, chain[i].wr.wr_id, opcode, tick)
-				? IBV_SEND_SIGNALED
-				: 0;
+		is_signaled =
+			count > 1 ? rt_hold_append(&pen, chain[i].wr.wr_id,
+						   opcode, tick)
+				  : rt_hold_append_one(conn, RPMA_RT_SEND_SIDE,
+						       chain[i].wr.wr_id,
+						       opcode, tick);
+		chain[i].wr.send_flags = is_signaled ? IBV_SEND_SIGNALED : 0;
 	}
-	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
+	if (count > 1)
+		rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
 }
 
 STRAIGHT void straight_note_sends(struct rpma_rt_conn *conn, const void *wrs,
@@ -194,7 +200,8 @@ STRAIGHT int straight_fill_sends(const struct rpma_rt_conn *conn,
 				    conn, &wr[i], has_future, &kind)))
 				return 0;
 		}
-		if (unlikely(!straight_send_is_plain_rest(&wr[i], has_future) ||
+		if (unlikely(!straight_send_is_plain_rest(&wr[i]) ||
+			     (wr[i].future != NULL) != has_future ||
 			     !straight_send_fill_plain(&wr[i], &kind,
 						       &chain[i])))
 			return 0;
@@ -264,7 +271,7 @@ STRAIGHT bool straight_is_message(const struct rpma_rt_wr *wr)
 {
 	const uint64_t head = straight_send_head(wr);
 
-	return wr->route == NULL &&
+	return ((uintptr_t)wr->route | (uintptr_t)wr->future) == 0 &&
 	       (head == straight_message_head(RPMA_F_COMPLETION_ON_ERROR) ||
 		head == straight_message_head(RPMA_F_COMPLETION_ALWAYS) ||
 		head == straight_message_head(0));
@@ -285,7 +292,7 @@ STRAIGHT int straight_fill_messages(const struct rpma_rt_conn *conn,
 		local = (const struct rpma_mr_local_head *)wr[i].local;
 		if (unlikely((i > 0 && !straight_is_message(&wr[i])) ||
 			     local == NULL ||
-			     !straight_send_is_plain_rest(&wr[i], false)))
+			     !straight_send_is_plain_rest(&wr[i])))
 			return 0;
 		kind.wr_id = own;
 		if (wr[i].flags == RPMA_F_COMPLETION_ON_ERROR)
@@ -338,18 +345,6 @@ straight_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr)
 		       : rt_post_send_any(conn, wr, 1);
 }
 
-static int straight_post_one_send(struct rpma_rt_conn *conn,
-				  const struct rpma_rt_wr *wr)
-{
-	struct rt_turn *turn = &conn->gate[RPMA_RT_SEND_SIDE].turn;
-	uint64_t seen = rt_turn_look(turn);
-
-	return likely(rt_turn_is_kept_idle(turn, seen)) &&
-			       straight_is_message(wr)
-		       ? straight_post_message(conn, wr, seen)
-		       : straight_post_send(conn, wr);
-}
-
 /* Not inlined, because the chain is large. The functions post in any way. */
 
 __attribute__((noinline)) static int
@@ -392,7 +387,7 @@ static inline int straight_send_some(struct rpma_rt_conn *conn,
 	if (unlikely(wr->future != NULL))
 		return straight_post_send_futures(conn, wr, count);
 	if (count == 1)
-		return straight_post_one_send(conn, wr);
+		return straight_post_send(conn, wr);
 	return likely(straight_is_message(wr))
 		       ? straight_post_messages(conn, wr, count)
 		       : straight_post_sends(conn, wr, count);
@@ -414,11 +409,26 @@ straight_send_checked(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		      int count)
 {
+	struct rt_turn *turn;
+	uint64_t seen;
+
 	rt_want_none();
-	/* without a call besides the last, so that no register is saved */
-	return likely(conn != NULL && wr != NULL) && likely(count > 0) &&
-			       likely(rt_post_is_checked(conn,
-							 RPMA_RT_SEND_SIDE))
+	/* without a call besides the last, so that no register is saved; each
+	 * condition by itself, because a single condition costs more */
+	if (unlikely(conn == NULL))
+		return straight_send_checked(conn, wr, count);
+	if (unlikely(wr == NULL))
+		return straight_send_checked(conn, wr, count);
+	if (count == 1) {
+		turn = &conn->gate[RPMA_RT_SEND_SIDE].turn;
+		seen = rt_turn_look(turn);
+		/* kept: for a thread that has posted often, in this process */
+		if (likely(rt_turn_is_kept_idle(turn, seen)) &&
+		    likely(straight_is_message(wr)))
+			return straight_post_message(conn, wr, seen);
+	}
+	return likely(count >
+		      0) && likely(rt_post_is_checked(conn, RPMA_RT_SEND_SIDE))
 		       ? straight_send_some(conn, wr, count)
 		       : straight_send_checked(conn, wr, count);
 }

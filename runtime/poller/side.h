@@ -92,8 +92,6 @@ struct rt_side_ops {
 	 * route */
 	const struct rt_route_entry *(*lead)(struct rt_side *side,
 					     const void *route);
-	/* bytes from a side to the turn of its posters; by enum rpma_rt_side */
-	ptrdiff_t turn_at[2];
 };
 
 struct rt_led;
@@ -123,7 +121,8 @@ struct rt_side {
 	uint32_t count;
 	_Atomic uint8_t marks; /* bits of enum rt_side_mark */
 	bool touched;
-	uint8_t which; /* enum rpma_rt_side; immutable */
+	uint8_t which;	 /* enum rpma_rt_side; immutable */
+	int32_t turn_at; /* bytes to the turn of the posters; immutable */
 	struct rt_side *touched_next;
 	const struct rt_side_ops *ops; /* immutable */
 	/* NULL: the side has no futures, or is DONE; of the send side under
@@ -137,9 +136,9 @@ struct rt_side {
  * thread. */
 static inline bool rt_side_is_kept_here(const struct rt_side *side)
 {
-	const char *turn = (const char *)side + side->ops->turn_at[side->which];
+	const void *turn = (const char *)side + side->turn_at;
 
-	return rt_turn_is_kept_here((const void *)turn);
+	return rt_turn_is_kept_here(turn);
 }
 
 /* Returns the bits of the side. On the side's poller, or for UNSIGNALED. */

@@ -109,8 +109,7 @@ take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	rt_owner_go_out_owned(filler);
 	if (unlikely(count <= 0))
 		return count;
-	rt_queue_date_at(&queue->stats.last_take,
-			 rt_lane_dated_mt(queue->lanes[0]));
+	rt_queue_date_at(&queue->stats.last_take, rt_poller_tick(poller));
 	rt_stat_add(calls, 1);
 	rt_stat_add(&queue->stats.taken, (uint32_t)count);
 	return count;
@@ -123,10 +122,11 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 	int count;
 
 	if (unlikely(queue == NULL || cmpl == NULL || max <= 0 ||
-		     timeout_ms < -1 || rt_context_check(queue->rt)))
+		     timeout_ms < -1))
 		return rt_queue_wait_any(queue, cmpl, max, timeout_ms);
 	filler = rt_queue_filler(queue);
-	/* a wait runs all pollers of the thread */
+	/* a wait runs all pollers of the thread. A thread that has pollers is
+	 * not in a child of a fork: rt_owner_forked() */
 	if (!rt_owner_is_only(filler))
 		return rt_queue_wait_any(queue, cmpl, max, timeout_ms);
 	count = take_straight(queue, filler, &queue->stats.waits, cmpl, max);

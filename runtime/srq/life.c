@@ -162,7 +162,7 @@ static int srq_verbs_new(struct rpma_rt_srq *srq)
 		return ret;
 	rpma_srq_get_ibv_srq(srq->srq, &srq->ibv_srq);
 	rt_turn_open(&srq->turn);
-	srq->enters_kernel = rt_verb_enters_kernel(srq->device->ibv_ctx);
+	srq->verb_is_plain = rt_verb_is_plain(srq->device->ibv_ctx);
 	srq->async = (struct rt_async_object){.object = srq->ibv_srq,
 					      .event = srq_async_event};
 	rt_async_own(&srq->async);

@@ -190,7 +190,7 @@ static inline void srq_post_give(struct hold *hold, struct rpma_recv_wr *chain,
 	srq_post_take_numbers(srq, chain, n);
 	srq_post_publish(srq);
 	srq_post_watch(srq, n);
-	err = rt_verb_post_srq_recv(srq->enters_kernel, srq->ibv_srq,
+	err = rt_verb_post_srq_recv(srq->verb_is_plain, srq->ibv_srq,
 				    &chain[0].wr, &bad);
 	srq_post_arm_if_due(srq);
 	if (likely(err == 0))

@@ -60,7 +60,7 @@ struct rpma_rt_srq {
 	struct rt_poller *poller;
 	struct rpma_srq *srq;
 	struct ibv_srq *ibv_srq;
-	bool enters_kernel; /* see base/wr.h */
+	bool verb_is_plain; /* see base/wr.h */
 	struct rpma_rt_srq_cfg cfg;
 	void *user;
 	uint32_t number; /* number of the SRQ's route */

@@ -124,14 +124,19 @@ static inline void tsan_acquire(const volatile void *at)
  * device shows a finer order: races of the libraries themselves are not hidden.
  */
 #ifdef TSAN_IS_BUILT_IN
+#define tsan_is_shown()	    false
 #define tsan_posts(object)  ((void)(object))
 #define tsan_polled(object) ((void)(object))
-#elif defined(TSAN_CALL_STORED)
+#else
+/* Returns whether the two macros do something in this program. */
+#define tsan_is_shown() (__tsan_release != NULL)
+#ifdef TSAN_CALL_STORED
 #define tsan_posts(object)  TSAN_CALL_STORED("release", (object)->context)
 #define tsan_polled(object) TSAN_CALL_STORED("acquire", (object)->context)
 #else
 #define tsan_posts(object)  tsan_release((object)->context)
 #define tsan_polled(object) tsan_acquire((object)->context)
+#endif
 #endif
 
 #endif /* RPMA_TSAN_H */
