@@ -37,12 +37,21 @@ static inline bool take_may(const struct rt_poller *poller,
 		      rt_lane_has_place_poller(lane));
 }
 
-/* Runs, or ends, a round in which functions may be called:
- * rt_round_take_rest(). */
-static inline int take_in_hand(struct rpma_rt_queue *queue,
-			       struct rt_poller *poller, struct rt_side *side,
-			       struct rpma_rt_completion *cmpl, int max, int n)
+/* Returns the poller of the thread that fills the queue. */
+static inline struct rt_poller *take_poller(struct rt_owned *filler)
 {
+	return RT_FROM(struct rt_poller, owned, filler);
+}
+
+/* Runs, or ends, a round in which functions may be called:
+ * rt_round_take_rest(). Not inlined: a round that calls no function keeps no
+ * register for this one. */
+__attribute__((noinline)) static int
+take_in_hand(struct rpma_rt_queue *queue, struct rt_owned *filler,
+	     struct rt_side *side, struct rpma_rt_completion *cmpl, int max,
+	     int n)
+{
+	struct rt_poller *poller = take_poller(filler);
 	int count;
 
 	rt_queue_set_in_hand(queue, true);
@@ -57,16 +66,16 @@ static inline int take_in_hand(struct rpma_rt_queue *queue,
  * RT_TAKE_*. A round without a completion, or with a single usual one, calls no
  * function. */
 __attribute__((always_inline)) static inline int
-take_round(struct rpma_rt_queue *queue, struct rt_poller *poller,
+take_round(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	   struct rpma_rt_completion *cmpl, int max)
 {
+	struct rt_poller *poller = take_poller(filler);
 	const struct rt_route_entry *entry = NULL;
-	const struct rt_lane *lane = queue->lanes[0];
 	struct rt_cq *cq = poller->single;
 	struct rt_side *side;
 	int n = 0;
 
-	if (unlikely(!take_may(poller, lane)))
+	if (unlikely(!take_may(poller, queue->lanes[0])))
 		return RT_TAKE_NO_ROUND;
 	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
 		rt_poller_set_tick_ms(poller, rt_now_ms());
@@ -80,13 +89,13 @@ take_round(struct rpma_rt_queue *queue, struct rt_poller *poller,
 		if (n == 1)
 			entry = rt_round_usual_route(cq, &poller->wcs[0]);
 	}
-	if (entry == NULL || entry->lane != lane)
-		return take_in_hand(queue, poller, NULL, cmpl, max, n);
+	if (entry == NULL || entry->lane != queue->lanes[0])
+		return take_in_hand(queue, filler, NULL, cmpl, max, n);
 	side = entry->side;
 	return likely(rt_round_store_one(poller, cq, entry, NULL, side, cmpl) &&
 		      rt_round_is_quiet(poller))
 		       ? 1
-		       : take_in_hand(queue, poller, side, cmpl, max, n);
+		       : take_in_hand(queue, filler, side, cmpl, max, n);
 }
 
 /*
@@ -98,18 +107,18 @@ __attribute__((always_inline)) static inline int
 take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	      _Atomic uint64_t *calls, struct rpma_rt_completion *cmpl, int max)
 {
-	struct rt_poller *poller = RT_FROM(struct rt_poller, owned, filler);
 	int count;
 
 	/* an owner that is inside already is in a function of a round */
 	if (unlikely(!rt_queue_may_pass(queue) || rt_self_is_poller() ||
 		     !rt_owner_go_in_owned(filler)))
 		return RT_TAKE_NO_ROUND;
-	count = take_round(queue, poller, cmpl, max);
+	count = take_round(queue, filler, cmpl, max);
 	rt_owner_go_out_owned(filler);
 	if (unlikely(count <= 0))
 		return count;
-	rt_queue_date_at(&queue->stats.last_take, rt_poller_tick(poller));
+	rt_queue_date_at(&queue->stats.last_take,
+			 rt_poller_tick(take_poller(filler)));
 	rt_stat_add(calls, 1);
 	rt_stat_add(&queue->stats.taken, (uint32_t)count);
 	return count;
@@ -118,6 +127,9 @@ take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
 {
+	/* in memory: a register would be saved for the poll, but is needed only
+	 * after a poll without completions */
+	const volatile int timeout = timeout_ms;
 	struct rt_owned *filler;
 	int count;
 
@@ -132,9 +144,9 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 	count = take_straight(queue, filler, &queue->stats.waits, cmpl, max);
 	if (likely(count > 0))
 		return count;
-	if (count != RT_TAKE_NO_ROUND && timeout_ms == 0)
+	if (count != RT_TAKE_NO_ROUND && timeout == 0)
 		return rt_queue_wait_no_more(queue, cmpl, max);
-	return rt_queue_wait_any(queue, cmpl, max, timeout_ms);
+	return rt_queue_wait_any(queue, cmpl, max, timeout);
 }
 
 /* Not inlined: a take that is right saves no registers for this function. */

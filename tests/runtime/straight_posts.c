@@ -5,10 +5,12 @@
  * straight_posts.c -- posts of single messages and receives by the keeper of
  * the right to post, and of several, in shorter ways, beside single posts on a
  * connection whose right is not kept: each field of a special work request has
- * the same effect on all.
+ * the same effect on all. The keeper's child of a fork posts nothing.
  */
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "stage.h"
 
@@ -522,6 +524,53 @@ static void post__consumer_behind_REFUSED(void)
 	stage_close(&s);
 }
 
+/* ------------------------------------------------------------ no posts --- */
+
+/* Counts and pointers that name no work request. */
+static void post__nothing_REFUSED(struct posts *p)
+{
+	struct rpma_rt_conn *conn = p->pairs[SHORT].active;
+	struct rpma_rt_wr wr;
+
+	rpma_rt_prep_send(&wr, p->s.mr, 64, 8, RPMA_F_COMPLETION_ON_ERROR, 0);
+	CHECK(rpma_rt_post_send(conn, &wr, 0) == 0);
+	CHECK(rpma_rt_post_send(conn, NULL, 0) == 0);
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_post_send(conn, &wr, -1));
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_post_send(conn, NULL, 1));
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_post_send(NULL, &wr, 1));
+	ping(p, &p->pairs[SHORT]);
+}
+
+/* The thread keeps the right to post, and has the only poller: its child of a
+ * fork does not. */
+static void child(struct posts *p)
+{
+	struct rpma_rt_conn *conn = p->pairs[SHORT].active;
+	struct rpma_rt_completion item;
+
+	CHECK(rpma_rt_recv(conn, p->s.mr, 0, 8, 1) == RPMA_RT_E_FORKED);
+	CHECK(rpma_rt_send(conn, p->s.mr, 64, 8, RPMA_F_COMPLETION_ON_ERROR,
+			   0) == RPMA_RT_E_FORKED);
+	CHECK(rpma_rt_queue_wait(p->s.aq, &item, 1, 0) == RPMA_RT_E_FORKED);
+	CHECK(rpma_rt_queue_wait(p->s.pq, &item, 1, 0) == RPMA_RT_E_FORKED);
+}
+
+static void post__child_of_the_keeper_FORKED(struct posts *p)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		child(p);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	ping(p, &p->pairs[SHORT]);
+}
+
 int main(void)
 {
 	struct posts p;
@@ -530,6 +579,8 @@ int main(void)
 	post_send__each_field_ALIKE(&p);
 	post_recv__each_field_ALIKE(&p);
 	post__full_queue_REFUSED(&p);
+	post__nothing_REFUSED(&p);
+	post__child_of_the_keeper_FORKED(&p);
 	tear_down(&p);
 	post__consumer_behind_REFUSED();
 	puts("ok");
