@@ -127,12 +127,12 @@ static inline int rt_wr_prepare_recv(const struct rpma_rt_recv_wr *wr,
  * tell ThreadSanitizer in a program that a post comes before its completion.
  */
 
-/* Returns whether posting to the device is the verb alone: the device is known to
- * post without a system call, and no ThreadSanitizer is in the program. */
+/* Returns whether posting to the device is the verb alone: the device is known
+ * to post without a system call, and no ThreadSanitizer is in the program. */
 bool rt_verb_is_plain(const struct ibv_context *ibv_ctx);
 
-/* Call the verbs where posting is more than the verb. Out of line, so that a post
- * by the verb alone saves no registers for the rest. */
+/* Call the verbs where posting is more than the verb. Out of line, so that a
+ * post by the verb alone saves no registers for the rest. */
 int rt_verb_post_send_guarded(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			      struct ibv_send_wr **bad);
 int rt_verb_post_recv_guarded(struct ibv_qp *qp, struct ibv_recv_wr *wr,

@@ -179,8 +179,8 @@ static inline void rt_ledger_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 	}
 }
 
-/* Appends an unsignaled entry, without a pen. Returns false, and appends nothing,
- * if the next work request has to be signaled. REQUIRES: room */
+/* Appends an unsignaled entry, without a pen. Returns false, and appends
+ * nothing, if the next work request has to be signaled. REQUIRES: room */
 static inline bool rt_ledger_append_unsignaled(struct rt_ledger *ledger,
 					       uint64_t wr_id, uint8_t opcode,
 					       uint32_t tick)

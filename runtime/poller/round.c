@@ -394,14 +394,16 @@ static int round_poll_awake(struct rt_poller *poller, int budget,
 	int at;
 	int i;
 
-	at = ++poller->cqs_first;
+	/* back to 0 also where no CQ is awake: an idle poller runs billions of
+	 * rounds */
+	at = poller->cqs_first + 1 < poller->cqs_awake ? poller->cqs_first + 1
+						       : 0;
+	poller->cqs_first = at;
 	for (i = 0;
 	     i < poller->cqs_awake && round_left(budget, done, taker) > 0;
 	     i++) {
 		if (at >= poller->cqs_awake)
 			at = 0;
-		if (i == 0)
-			poller->cqs_first = at;
 		cq = poller->cqs[at++];
 		done += round_poll_one(poller, cq,
 				       round_left(budget, done, taker), taker);

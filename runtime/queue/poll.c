@@ -610,6 +610,22 @@ static bool poll_run(struct rpma_rt_queue *queue)
 			   rt_queue_pollers(queue));
 }
 
+/* Returns whether a wait runs another round at once: until the budget is spent,
+ * computing threads want the CPU, or a wake has to be taken, which a sleep does.
+ * Gives the CPU up to threads that want the CPU for a moment. */
+static bool poll_goes_on(const struct rpma_rt_queue *queue, int64_t now_ns,
+			 int64_t *spin_ns)
+{
+	uint64_t now = (uint64_t)now_ns;
+
+	if (now_ns >= *spin_ns || rt_wake_is_due(queue))
+		return false;
+	if (rt_share_yield(&now) != RT_SHARE_BUSY)
+		return true;
+	*spin_ns = now_ns;
+	return false;
+}
+
 /*
  * Waits where the calling thread has pollers of manual mode, or where pollers
  * without an owner may bring items to the queue. Runs the pollers' rounds,
@@ -637,9 +653,9 @@ static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	spin_ns = now + (int64_t)queue->params.spin_us * NS_PER_US;
 	end_ns = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
 	do {
-		most = !is_running     ? RT_WAIT_LOOK_NS
-		       : now < spin_ns ? 0
-				       : RT_WAIT_NS;
+		most = !is_running			    ? RT_WAIT_LOOK_NS
+		       : poll_goes_on(queue, now, &spin_ns) ? 0
+							    : RT_WAIT_NS;
 		ret = poll_wait_once(queue, poll_least(most, end_ns - now),
 				     !is_running && now < spin_ns, cmpl, max,
 				     count, why);

@@ -141,12 +141,17 @@ static bool is_readable(int fd)
 	return poll(&pollfd, 1, 0) == 1;
 }
 
-static uint64_t delivered(struct shard *s)
+static struct rpma_rt_poller_stats stats_of(struct shard *s)
 {
 	struct rpma_rt_poller_stats stats;
 
 	MUST(rpma_rt_poller_get_stats(s->world.rt, 0, &stats, sizeof(stats)));
-	return stats.delivered;
+	return stats;
+}
+
+static uint64_t delivered(struct shard *s)
+{
+	return stats_of(s).delivered;
 }
 
 static void write_one(struct shard *s, struct world_pair *pair)
@@ -301,6 +306,25 @@ static void wake__ends_the_wait_and_the_sleep(struct shard *s)
 	MUST_ANSWER(0, rpma_rt_queue_arm(s->queue));
 }
 
+/* A wait that would run rounds for a second, before it slept: millions. */
+static void wake__ends_the_wait_that_SPINS(struct shard *s)
+{
+	struct rpma_rt_queue_cfg cfg = RPMA_RT_QUEUE_CFG_INIT;
+	struct rpma_rt_completion item;
+	struct rpma_rt_queue *queue;
+	uint64_t before;
+
+	cfg.spin_us = 1000000;
+	MUST(rpma_rt_queue_new(s->world.rt, &cfg, &queue));
+	MUST(rpma_rt_poller_attach(s->world.rt, 0));
+	MUST(rpma_rt_queue_wake(queue));
+	before = stats_of(s).polls;
+	MUST_ANSWER(0, rpma_rt_queue_wait(queue, &item, 1, -1));
+	CHECK(stats_of(s).polls - before < 10);
+	MUST(rpma_rt_poller_release(s->world.rt, 0));
+	MUST(rpma_rt_queue_delete(&queue));
+}
+
 /* A thread sleeps on the descriptor of a poller without an owner. A delivering
  * round of another thread, and an owner, make the descriptor readable; the
  * poller stays armed where the round found nothing. */
@@ -366,6 +390,7 @@ int main(void)
 	release__delivered_by_own_round_READABLE(&s, &pairs[0]);
 	poller_run__on_another_thread_READABLE(&s, &pairs[0]);
 	poller_fd__rung_by_another_thread(&s, &pairs[0]);
+	wake__ends_the_wait_that_SPINS(&s);
 	wake__ends_the_wait_and_the_sleep(&s);
 	MUST(rpma_rt_conn_close(pairs[0].active));
 	CHECK(next_event(&s, s.queue, RPMA_RT_EVENT_CLOSED) == pairs[0].active);

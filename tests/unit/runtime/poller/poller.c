@@ -207,6 +207,22 @@ FAKE_TEST(round__next_cq_taken_out_NOT_POLLED)
 	fake_bury(f, &first);
 }
 
+/* An idle poller runs billions of rounds: nothing grows that names a CQ. */
+FAKE_TEST(rest__idle_rounds_KEEP_THE_PLACE)
+{
+	struct rpma_rt_conn *first = fake_established(f);
+	struct rpma_rt_conn *second = established_on_another_cq(f);
+	int i;
+
+	run_until_cqs_rest(f);
+	for (i = 0; i < 10; i++) {
+		rt_round_run(f->poller, RT_BATCH);
+		assert_in_range(f->poller->cqs_first, 0, 1);
+	}
+	fake_bury(f, &second);
+	fake_bury(f, &first);
+}
+
 /* A resting CQ leaves like others. */
 FAKE_TEST(rest__then_gone)
 {
