@@ -397,21 +397,36 @@ static struct rt_owned *future_wait_poller_of(const struct rt_future *slot)
 	return slot->of->poller != NULL ? &slot->of->poller->owned : NULL;
 }
 
+/* Returns the slot of a result that the only poller of the thread brings, or
+ * any slot; NULL: no result depends on a poller that a wait may have to run. */
+static const struct rt_future *future_wait_own_slot(const struct wait *wait)
+{
+	const struct rt_future *slot = wait->visited;
+
+	while (slot != NULL && !rt_owner_is_only(future_wait_poller_of(slot)))
+		slot = rt_future_waited(slot)->next_visited;
+	return slot != NULL ? slot : wait->visited;
+}
+
 /* Runs the caller's pollers, and the pollers without an owner on which results
  * depend. Returns whether there are any such pollers. */
 static bool future_wait_run_pollers(const struct wait *wait)
 {
-	const struct rt_future *slot = wait->visited;
+	const struct rt_future *own = future_wait_own_slot(wait);
+	const struct rt_future *slot;
 	bool is_any;
 
-	if (slot == NULL)
+	if (own == NULL)
 		return rt_wait_run(NULL, NULL, 0);
-	is_any = rt_wait_run(future_wait_poller_of(slot),
-			     rt_context_owned(slot->of->rt),
-			     future_wait_pollers_of(slot));
-	while ((slot = rt_future_waited(slot)->next_visited) != NULL)
-		is_any |= rt_wait_visit(rt_context_owned(slot->of->rt),
-					future_wait_pollers_of(slot));
+	is_any = rt_wait_run(future_wait_poller_of(own),
+			     rt_context_owned(own->of->rt),
+			     future_wait_pollers_of(own));
+	for (slot = wait->visited; slot != NULL;
+	     slot = rt_future_waited(slot)->next_visited) {
+		if (slot != own)
+			is_any |= rt_wait_visit(rt_context_owned(slot->of->rt),
+						future_wait_pollers_of(slot));
+	}
 	return is_any;
 }
 

@@ -611,8 +611,8 @@ static bool poll_run(struct rpma_rt_queue *queue)
 }
 
 /* Returns whether a wait runs another round at once: until the budget is spent,
- * computing threads want the CPU, or a wake has to be taken, which a sleep does.
- * Gives the CPU up to threads that want the CPU for a moment. */
+ * computing threads want the CPU, or a wake has to be taken, which a sleep
+ * does. Gives the CPU up to threads that want the CPU for a moment. */
 static bool poll_goes_on(const struct rpma_rt_queue *queue, int64_t now_ns,
 			 int64_t *spin_ns)
 {

@@ -322,36 +322,56 @@ static void refused(void)
 	tear_down(&s);
 }
 
+/* Posts a receive whose future completes only when the connection closes. */
+static void expect(const struct stage *s, const struct world_pair *pair,
+		   struct rpma_rt_future *future)
+{
+	struct rpma_rt_recv_wr wr = {.dst = s->mr, .len = 8, .future = future};
+
+	MUST(world_post_recv(pair->active, &wr));
+}
+
 /* Threads with a poller each meet at no lock while they wait in turn with
- * rounds: for a queue, also when the time is not over at once, and for a
- * future. */
+ * rounds: for a queue, also when the time is not over at once, for a future,
+ * and for several futures, of which another poller brings some. */
 static void waits_of_owners(void)
 {
 	const struct stage_cfg cfg = {
-		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+		.pollers = 2, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+	struct rpma_rt_future futures[3];
 	struct rpma_rt_completion item;
-	struct rpma_rt_future future;
-	struct world_pair pair;
-	struct rpma_rt_recv_wr wr;
+	struct rpma_rt_queue *queue;
+	struct world_pair pair, other;
 	struct stage s;
 	int i;
 
 	stage_open(&s, &cfg);
 	MUST(rpma_rt_poller_attach(s.world.rt, 0));
-	s.cfg->futures = 1;
+	MUST(rpma_rt_queue_new(s.world.rt, NULL, &queue));
+	s.cfg->futures = 2;
 	stage_connect(&s, &pair);
-	wr = (struct rpma_rt_recv_wr){.dst = s.mr, .len = 8, .future = &future};
-	MUST(world_post_recv(pair.active, &wr));
+	world_connect(&s.world, s.cfg, 1, queue, queue, &other);
+	expect(&s, &pair, &futures[0]);
+	expect(&s, &other, &futures[1]);
+	expect(&s, &pair, &futures[2]);
 	while (rpma_rt_poller_run(s.world.rt, 0, DEPTH) > 0)
 		;
 	locks_taken = 0;
 	for (i = 0; i < 10; i++) {
 		MUST(rpma_rt_queue_wait(s.aq, &item, 1, 1));
-		MUST(rpma_rt_future_wait(&future, &item, 0));
+		MUST(rpma_rt_future_wait(&futures[0], &item, 0));
+		MUST(rpma_rt_future_wait_some(futures, 2, 1, 0));
+		MUST(rpma_rt_future_wait_some(&futures[1], 2, 1, 0));
 	}
 	CHECK(locks_taken == 0);
-	MUST(rpma_rt_future_drop(&future));
+	for (i = 0; i < 3; i++)
+		MUST(rpma_rt_future_drop(&futures[i]));
+	MUST(rpma_rt_conn_close(other.active));
+	world_until_closed(queue);
+	world_until_closed(queue);
+	world_unref(&other);
 	stage_disconnect(&s, &pair);
+	MUST(rpma_rt_queue_delete(&queue));
 	stage_close(&s);
 }
 
