@@ -372,9 +372,9 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller);
 int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
 		       uint32_t budget) RPMA_RT_MUST_CHECK;
 
-/* Runs one round, of at most max (1..) work completions, then polls the queue:
- * with less work than both calls, if no other poller fills the queue. Writes
- * whether the round handled an item of any kind.
+/* Runs one round, of at most max (1..) work completions that are not of silent
+ * work requests, then polls the queue: with less work than both calls, if no
+ * other poller fills the queue. Writes whether the round handled an item of any kind.
  * Returns the number of items taken. Errors: of both calls; CLOSED: of the
  * queue. Thread: waits, the consumer of the queue. */
 int rpma_rt_poller_take(struct rpma_rt *rt, uint32_t poller,
@@ -396,8 +396,8 @@ struct rpma_rt_poller_stats {
 	uint64_t polls; /* calls of ibv_poll_cq */
 	uint64_t empty_polls;
 	uint64_t completions; /* work completions taken from CQs */
-	uint64_t delivered;   /* items written to lanes, of every kind */
-	uint64_t batches;     /* lane publications */
+	uint64_t delivered;   /* items given to queues, of every kind */
+	uint64_t batches;     /* of such items, each of a queue */
 	uint64_t doorbells;   /* consumers woken */
 	uint64_t sleeps;
 	uint64_t events;  /* completion events read */

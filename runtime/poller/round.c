@@ -305,8 +305,8 @@ static void round_take_batch(struct rt_poller *poller, struct rt_cq *cq,
 
 /* Returns whether a round may poll the CQ at the place once more for the
  * consumer: nothing was polled but completions of the consumer, and silent
- * ones. No function was called and no credit was published, so that the
- * completions come to an end. A message may have moved the CQ. */
+ * ones. No function was called, so that the completions come to an end. A
+ * message may have moved the CQ. */
 static bool round_may_take_again(const struct rt_poller *poller,
 				 const struct rt_cq *cq, int place,
 				 const struct rt_round_taker *taker)
@@ -373,18 +373,10 @@ __attribute__((noinline)) static void round_rest_one(struct rt_poller *poller)
 	}
 }
 
-/* Returns how many completions the next poll of a round may give, which has
- * handled `done`. */
-static inline int round_left(int budget, int done,
-			     const struct rt_round_taker *taker)
-{
-	return taker != NULL ? round_room(taker) : budget - done;
-}
-
 /* Polls a batch of each CQ that is awake, beginning with another CQ each time,
- * as long as the budget, or the consumer's array, lasts. Delivering may run the
- * inbox, and a message there may add or remove a CQ: no index is kept from a CQ
- * to the next. */
+ * as long as the budget lasts: no more than a consumer has room for. Delivering
+ * may run the inbox, and a message there may add or remove a CQ: no index is
+ * kept from a CQ to the next. */
 static int round_poll_awake(struct rt_poller *poller, int budget,
 			    struct rt_round_taker *taker)
 {
@@ -399,14 +391,11 @@ static int round_poll_awake(struct rt_poller *poller, int budget,
 	at = poller->cqs_first + 1 < poller->cqs_awake ? poller->cqs_first + 1
 						       : 0;
 	poller->cqs_first = at;
-	for (i = 0;
-	     i < poller->cqs_awake && round_left(budget, done, taker) > 0;
-	     i++) {
+	for (i = 0; i < poller->cqs_awake && done < budget; i++) {
 		if (at >= poller->cqs_awake)
 			at = 0;
 		cq = poller->cqs[at++];
-		done += round_poll_one(poller, cq,
-				       round_left(budget, done, taker), taker);
+		done += round_poll_one(poller, cq, budget - done, taker);
 		is_any_idle |= cq->empty_polls >= RT_CQS_EMPTY_POLLS;
 	}
 	if (is_any_idle)
@@ -611,14 +600,14 @@ static int round_end_take(struct rt_poller *poller,
 
 /* Polls a poller without a single CQ as any round does, for a consumer. Returns
  * the number of completions. */
-static int round_take_several(struct rt_poller *poller,
+static int round_take_several(struct rt_poller *poller, int budget,
 			      struct rt_round_taker *taker)
 {
 	int done = 0;
 
 	if (poller->cqs_awake < poller->cqs_count)
 		done = round_poll_resting(poller, taker);
-	return done + round_poll_awake(poller, 0, taker);
+	return done + round_poll_awake(poller, budget - done, taker);
 }
 
 int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
@@ -640,7 +629,7 @@ int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 	} else {
 		n = poller->single != NULL
 			    ? round_take_all(poller, poller->single, &taker, n)
-			    : round_take_several(poller, &taker);
+			    : round_take_several(poller, max, &taker);
 		count = round_end_take(poller, &taker, cmpl, n);
 	}
 	poller->runner = runner;

@@ -63,8 +63,8 @@ take_in_hand(struct rpma_rt_queue *queue, struct rt_owned *filler,
 /* Runs a round as rt_round_run() does. The usual completions of routes to the
  * queue's lane go to cmpl, and not into the lane, as long as the round has
  * written nothing to the lane. Returns their number, at most max, or an
- * RT_TAKE_*. A round without a completion, or with a single usual one, calls no
- * function. */
+ * RT_TAKE_*. A round of a single CQ without a completion, or with a single
+ * usual one, calls no function if nothing else is to do. */
 __attribute__((always_inline)) static inline int
 take_round(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	   struct rpma_rt_completion *cmpl, int max)

@@ -592,14 +592,17 @@ static int64_t poll_least(int64_t a, int64_t b)
 }
 
 /* Returns whether a take finds items that an earlier round of the caller left
- * in the queue's only lane. */
+ * in the queue's only lane, and the caller has no other poller: a wait that
+ * takes without a round would leave the others to wait, for ever if each wait
+ * finds items. */
 static bool poll_has_own(const struct rpma_rt_queue *queue)
 {
 	/* acquire [LANE-6]: as in rpma_rt_queue_poll() */
 	return !queue->goes_in &&
 	       rt_load_unseen(&queue->lane_count, memory_order_acquire) == 1 &&
 	       !rt_lane_is_empty_mt(queue->lanes[0]) &&
-	       !rt_queue_has_tokens(queue) && poll_is_own(queue);
+	       !rt_queue_has_tokens(queue) && poll_is_own(queue) &&
+	       rt_owner_is_only(rt_queue_filler(queue));
 }
 
 /* Runs the pollers of the calling thread, and pollers without an owner that may
