@@ -373,10 +373,19 @@ __attribute__((noinline)) static void round_rest_one(struct rt_poller *poller)
 	}
 }
 
+/* Returns how many completions the next poll of a round may give, which has
+ * handled `done`. What the consumer does not get takes no room: else a round
+ * with many silent completions would give the consumer few others. */
+static inline int round_left(int budget, int done,
+			     const struct rt_round_taker *taker)
+{
+	return taker != NULL ? round_room(taker) : budget - done;
+}
+
 /* Polls a batch of each CQ that is awake, beginning with another CQ each time,
- * as long as the budget lasts: no more than a consumer has room for. Delivering
- * may run the inbox, and a message there may add or remove a CQ: no index is
- * kept from a CQ to the next. */
+ * as long as the budget, or the consumer's array, lasts. Delivering may run the
+ * inbox, and a message there may add or remove a CQ: no index is kept from a CQ
+ * to the next. */
 static int round_poll_awake(struct rt_poller *poller, int budget,
 			    struct rt_round_taker *taker)
 {
@@ -391,11 +400,14 @@ static int round_poll_awake(struct rt_poller *poller, int budget,
 	at = poller->cqs_first + 1 < poller->cqs_awake ? poller->cqs_first + 1
 						       : 0;
 	poller->cqs_first = at;
-	for (i = 0; i < poller->cqs_awake && done < budget; i++) {
+	for (i = 0;
+	     i < poller->cqs_awake && round_left(budget, done, taker) > 0;
+	     i++) {
 		if (at >= poller->cqs_awake)
 			at = 0;
 		cq = poller->cqs[at++];
-		done += round_poll_one(poller, cq, budget - done, taker);
+		done += round_poll_one(poller, cq,
+				       round_left(budget, done, taker), taker);
 		is_any_idle |= cq->empty_polls >= RT_CQS_EMPTY_POLLS;
 	}
 	if (is_any_idle)
@@ -600,14 +612,14 @@ static int round_end_take(struct rt_poller *poller,
 
 /* Polls a poller without a single CQ as any round does, for a consumer. Returns
  * the number of completions. */
-static int round_take_several(struct rt_poller *poller, int budget,
+static int round_take_several(struct rt_poller *poller,
 			      struct rt_round_taker *taker)
 {
 	int done = 0;
 
 	if (poller->cqs_awake < poller->cqs_count)
 		done = round_poll_resting(poller, taker);
-	return done + round_poll_awake(poller, budget - done, taker);
+	return done + round_poll_awake(poller, 0, taker);
 }
 
 int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
@@ -629,7 +641,7 @@ int rt_round_take_rest(struct rt_poller *poller, struct rt_side *side,
 	} else {
 		n = poller->single != NULL
 			    ? round_take_all(poller, poller->single, &taker, n)
-			    : round_take_several(poller, max, &taker);
+			    : round_take_several(poller, &taker);
 		count = round_end_take(poller, &taker, cmpl, n);
 	}
 	poller->runner = runner;

@@ -235,49 +235,6 @@ static void wait__lane_never_empty_RUNS_ALL_POLLERS(void)
 	tear_down(&t);
 }
 
-/* A take of one completion, of a poller whose CQs all have completions for
- * functions, which take up no room in the array. */
-static void take__several_cqs_AT_MOST_MAX(void)
-{
-	const struct stage_cfg cfg = {.pollers = 1,
-				      .mode = RPMA_RT_MODE_MANUAL,
-				      .depth = DEPTH,
-				      .cq_size = 1};
-	struct world_pair others[3];
-	struct rpma_rt_route *route;
-	struct rpma_rt_wr wrs[3];
-	struct takes t = {0};
-	int calls = 0;
-	int before;
-	int i;
-
-	stage_open(&t.s, &cfg);
-	stage_connect(&t.s, &t.pair);
-	MUST(rpma_rt_poller_attach(t.s.world.rt, 0));
-	for (i = 0; i < 3; i++)
-		stage_connect(&t.s, &others[i]);
-	idle(&t);
-	for (i = 0; i < 3; i++) {
-		rpma_rt_prep_write(&wrs[i], t.s.remote, 0, t.s.mr, 64, 8,
-				   RPMA_F_COMPLETION_ALWAYS, 1);
-		MUST(rpma_rt_route_open_callback(others[i].active,
-						 RPMA_RT_SEND_SIDE, called,
-						 &calls, &route));
-		wrs[i].route = route;
-	}
-	for (i = 0; i < 6; i++)
-		MUST(world_post_send(others[i % 3].active, &wrs[i % 3]));
-	while (calls < 6) {
-		before = calls;
-		CHECK(rpma_rt_poller_take(t.s.world.rt, 0, t.s.aq, t.items, 1,
-					  &t.busy) == 0);
-		CHECK(calls - before <= 1);
-	}
-	for (i = 0; i < 3; i++)
-		stage_disconnect(&t.s, &others[i]);
-	tear_down(&t);
-}
-
 static void take__after_a_stop_REST_THEN_CLOSED(void)
 {
 	struct rpma_rt_completion item;
@@ -314,7 +271,6 @@ int main(void)
 	tear_down(&t);
 	take__two_pollers_THE_NAMED_RUNS();
 	wait__lane_never_empty_RUNS_ALL_POLLERS();
-	take__several_cqs_AT_MOST_MAX();
 	take__after_a_stop_REST_THEN_CLOSED();
 	puts("ok");
 	return 0;
