@@ -375,7 +375,8 @@ int rpma_rt_poller_run(struct rpma_rt *rt, uint32_t poller,
 /* Runs one round, then polls the queue for up to max (1..) items: with less
  * work than both calls, if no other poller fills the queue. The round polls
  * each CQ for as many completions as the queue may take items; completions for
- * others, and of silent work requests, do not count. Writes whether the round handled an item of any kind.
+ * others, and of silent work requests, do not count. Writes whether the round
+ * handled an item of any kind.
  * Returns the number of items taken. Errors: of both calls; CLOSED: of the
  * queue. Thread: waits, the consumer of the queue. */
 int rpma_rt_poller_take(struct rpma_rt *rt, uint32_t poller,
