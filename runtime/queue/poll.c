@@ -29,7 +29,7 @@
 
 #define NS_PER_US     1000
 #define SPINS_A_LOOK  64 /* takes between two reads of the clock */
-#define SERVES_A_LOOK 32 /* rounds and takes between two reads of the clock */
+#define SERVES_A_LOOK 32
 
 /* Refuses a second consumer of a queue that is not shared, a mistake of the
  * program: an assertion where assertions are compiled, else RPMA_RT_E_BUSY. */
@@ -92,6 +92,9 @@ static uint32_t alone_serve_some(struct rpma_rt_queue *queue,
 		count = rt_queue_take_consumer(queue, cmpl, max);
 		if (count > 0 || *is_over)
 			return count;
+		/* the thread that brings the item may wait for this CPU */
+		if (rt_share_known.share == RT_SHARE_SOME)
+			break;
 		rt_cpu_relax();
 	}
 	now = before = rt_now_ns();
@@ -613,20 +616,29 @@ static bool poll_run(struct rpma_rt_queue *queue)
 			   rt_queue_pollers(queue));
 }
 
-/* Returns whether a wait runs another round at once: until the budget is spent,
- * computing threads want the CPU, or a wake has to be taken, which a sleep
- * does. Gives the CPU up to threads that want the CPU for a moment. */
+/*
+ * Returns whether a wait runs another round at once. A wake is taken by a
+ * sleep. Where computing threads want the CPU, the wait sleeps. Where threads
+ * want the CPU for a moment, such as those that bring the item, the wait gives
+ * the CPU up now and then, and does so for some time in place of the first
+ * sleep, which would last longer. asked: when the wait gave the CPU up last.
+ */
 static bool poll_goes_on(const struct rpma_rt_queue *queue, int64_t now_ns,
-			 int64_t *spin_ns)
+			 int64_t spin_ns, uint64_t *asked)
 {
 	uint64_t now = (uint64_t)now_ns;
 
-	if (now_ns >= *spin_ns || rt_wake_is_due(queue))
+	if (queue->params.spin_us == 0 || now_ns >= spin_ns + RT_WAIT_NS ||
+	    rt_wake_is_due(queue))
 		return false;
-	if (rt_share_yield(&now) != RT_SHARE_BUSY)
+	switch (alone_share_of_wait(&now, asked)) {
+	case RT_SHARE_ALONE:
+		return now_ns < spin_ns;
+	case RT_SHARE_SOME:
 		return true;
-	*spin_ns = now_ns;
-	return false;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -644,6 +656,7 @@ static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 {
 	bool is_running = false;
 	int64_t end_ns, spin_ns, now;
+	uint64_t asked;
 	int64_t most;
 	int ret;
 
@@ -652,13 +665,14 @@ static int poll_wait_and_run(struct rpma_rt_queue *queue, int64_t timeout_ns,
 	ret = poll_wait_once(queue, 0, false, cmpl, max, count, why);
 	if (timeout_ns == 0 || poll_has_come(ret, *count, *why))
 		return ret;
-	now = (int64_t)rt_now_ns();
+	asked = rt_now_ns();
+	now = (int64_t)asked;
 	spin_ns = now + (int64_t)queue->params.spin_us * NS_PER_US;
 	end_ns = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
 	do {
-		most = !is_running			    ? RT_WAIT_LOOK_NS
-		       : poll_goes_on(queue, now, &spin_ns) ? 0
-							    : RT_WAIT_NS;
+		most = !is_running ? RT_WAIT_LOOK_NS
+		       : poll_goes_on(queue, now, spin_ns, &asked) ? 0
+								   : RT_WAIT_NS;
 		ret = poll_wait_once(queue, poll_least(most, end_ns - now),
 				     !is_running && now < spin_ns, cmpl, max,
 				     count, why);
