@@ -431,17 +431,20 @@ static bool future_wait_run_pollers(const struct wait *wait)
 }
 
 /* Looks until the wait is decided, SPIN_NS or the time is over, or other
- * threads want the CPU. is_running: runs pollers in between. Returns whether
- * the wait is decided. */
+ * threads want the CPU. is_running: runs pollers in between, as long as
+ * rt_wait_goes_on(). Returns whether the wait is decided. */
 static bool future_wait_spin(struct wait *wait, bool is_running)
 {
 	uint64_t now = rt_now_ns();
+	uint64_t over = wait->end_ns < 0 ? UINT64_MAX : (uint64_t)wait->end_ns;
 	uint64_t end = now + SPIN_NS;
+	uint64_t asked = now;
 	int i;
 
-	if (wait->end_ns >= 0 && (uint64_t)wait->end_ns < end)
-		end = (uint64_t)wait->end_ns;
-	while (now < end && rt_share_ask(&now) == RT_SHARE_ALONE) {
+	while (now < over &&
+	       (is_running
+			? rt_wait_goes_on(now, end, &asked)
+			: now < end && rt_share_ask(&now) == RT_SHARE_ALONE)) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			if (future_wait_look(wait))
 				return true;

@@ -56,10 +56,6 @@ static void rt_alone_leave(struct rpma_rt_queue *queue)
 	rt_keep_give_back(&queue->alone);
 }
 
-/* a wait of this length asks again whether other threads want the CPU: a yield
- * takes a tenth of this time */
-#define ASK_AGAIN_NS UINT64_C(3000)
-
 static uint32_t alone_take_some(struct rpma_rt_queue *queue,
 				struct rpma_rt_completion *cmpl, uint32_t max)
 {
@@ -103,18 +99,6 @@ static uint32_t alone_serve_some(struct rpma_rt_queue *queue,
 	return 0;
 }
 
-/* Returns what the consumer knows about other threads on its CPU. Asks again
- * when the wait has lasted for some time since the last question: the thread
- * for which the consumer waits may have come to this CPU with the consumer's
- * last call. */
-static enum rt_share alone_share_of_wait(uint64_t *now, uint64_t *asked)
-{
-	if (*now - *asked < ASK_AGAIN_NS)
-		return rt_share_ask(now);
-	*asked = *now;
-	return rt_share_yield_now(now);
-}
-
 /* Takes until items come, the budget or the time is over, or other threads want
  * the CPU. The budget is the queue's; where the caller runs the rounds of a
  * poller, the poller's budget is added. */
@@ -142,7 +126,7 @@ static uint32_t alone_spin(struct rpma_rt_queue *queue,
 						 &is_over);
 		} else {
 			rt_serve_ask(queue);
-			if (alone_share_of_wait(&now, &asked) != RT_SHARE_ALONE)
+			if (rt_share_ask_again(&now, &asked) != RT_SHARE_ALONE)
 				break;
 			count = alone_take_some(queue, cmpl, max);
 		}
@@ -616,29 +600,13 @@ static bool poll_run(struct rpma_rt_queue *queue)
 			   rt_queue_pollers(queue));
 }
 
-/*
- * Returns whether a wait runs another round at once. A wake is taken by a
- * sleep. Where computing threads want the CPU, the wait sleeps. Where threads
- * want the CPU for a moment, such as those that bring the item, the wait gives
- * the CPU up now and then, and does so for some time in place of the first
- * sleep, which would last longer. asked: when the wait gave the CPU up last.
- */
+/* Returns whether a wait runs another round at once. A wake is taken by a
+ * sleep. */
 static bool poll_goes_on(const struct rpma_rt_queue *queue, int64_t now_ns,
-			 int64_t spin_ns, uint64_t *asked)
+			 int64_t spin_ns, uint64_t *asked_ns)
 {
-	uint64_t now = (uint64_t)now_ns;
-
-	if (queue->params.spin_us == 0 || now_ns >= spin_ns + RT_WAIT_NS ||
-	    rt_wake_is_due(queue))
-		return false;
-	switch (alone_share_of_wait(&now, asked)) {
-	case RT_SHARE_ALONE:
-		return now_ns < spin_ns;
-	case RT_SHARE_SOME:
-		return true;
-	default:
-		return false;
-	}
+	return queue->params.spin_us != 0 && !rt_wake_is_due(queue) &&
+	       rt_wait_goes_on((uint64_t)now_ns, (uint64_t)spin_ns, asked_ns);
 }
 
 /*
