@@ -48,6 +48,9 @@ uint32_t rt_self_ask_tid(void)
  * factor */
 #define MAX_TIMES 32
 
+/* a wait of this length asks again: a yield takes a tenth of this time */
+#define AGAIN_NS UINT64_C(3000)
+
 _Thread_local struct rt_share_known rt_share_known = {.times = 1};
 
 static enum rt_share self_share_of(uint64_t away_ns)
@@ -80,4 +83,29 @@ enum rt_share rt_share_yield_now(uint64_t *now_ns)
 	known->share = share;
 	known->until_ns = *now_ns + (hold_ns > HOLD_NS ? hold_ns : HOLD_NS);
 	return share;
+}
+
+enum rt_share rt_share_ask_again(uint64_t *now_ns, uint64_t *asked_ns)
+{
+	if (*now_ns - *asked_ns < AGAIN_NS)
+		return rt_share_ask(now_ns);
+	*asked_ns = *now_ns;
+	return rt_share_yield_now(now_ns);
+}
+
+bool rt_share_goes_on(uint64_t now_ns, uint64_t spin_ns, uint64_t sleep_ns,
+		      uint64_t *asked_ns)
+{
+	uint64_t now = now_ns;
+
+	if (now_ns >= spin_ns + sleep_ns)
+		return false;
+	switch (rt_share_ask_again(&now, asked_ns)) {
+	case RT_SHARE_ALONE:
+		return now_ns < spin_ns;
+	case RT_SHARE_SOME:
+		return true;
+	default:
+		return false;
+	}
 }

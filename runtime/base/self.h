@@ -130,21 +130,21 @@ static inline enum rt_share rt_share_ask(uint64_t *now_ns)
 						 : rt_share_yield_now(now_ns);
 }
 
-/* a wait of this length asks again whether other threads want the CPU: a yield
- * takes a tenth of this time */
-#define RT_SHARE_AGAIN_NS UINT64_C(3000)
-
 /* Returns the answer for a wait, and asks again when the wait has lasted for
  * some time since the last question, at *asked_ns: the thread for which the
  * caller waits may have come to this CPU with the caller's last call. */
-static inline enum rt_share rt_share_ask_again(uint64_t *now_ns,
-					       uint64_t *asked_ns)
-{
-	if (*now_ns - *asked_ns < RT_SHARE_AGAIN_NS)
-		return rt_share_ask(now_ns);
-	*asked_ns = *now_ns;
-	return rt_share_yield_now(now_ns);
-}
+enum rt_share rt_share_ask_again(uint64_t *now_ns, uint64_t *asked_ns);
+
+/*
+ * Returns whether a wait that runs rounds, and spins until spin_ns, runs
+ * another round at once, in place of a sleep of sleep_ns. Where computing
+ * threads want the CPU, the wait sleeps. Where threads want the CPU for a
+ * moment, such as those that bring the result, the wait gives the CPU up now
+ * and then, and goes on for the length of a sleep. *asked_ns: when the wait
+ * gave the CPU up last, at first when the wait began.
+ */
+bool rt_share_goes_on(uint64_t now_ns, uint64_t spin_ns, uint64_t sleep_ns,
+		      uint64_t *asked_ns);
 
 /*
  * Returns the answer like rt_share_ask(), and gives the CPU up each time while

@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "base/inbox.h"
-#include "base/self.h"
 
 /* ----------------------------------------------------------------- wait --- */
 
@@ -78,31 +77,6 @@ bool rt_wait_run(struct rt_owned *known, struct rt_owned *first,
 bool rt_wait_visit(struct rt_owned *first, uint64_t which);
 #define RT_WAIT_NS	100000
 #define RT_WAIT_LOOK_NS 10000000
-
-/*
- * Returns whether a wait that runs rounds, and spins until spin_ns, runs another
- * round at once, in place of a sleep of RT_WAIT_NS. Where computing threads want
- * the CPU, the wait sleeps. Where threads want the CPU for a moment, such as
- * those that bring the result, the wait gives the CPU up now and then, and goes
- * on for the length of a sleep. *asked_ns: when the wait gave the CPU up last,
- * at first when the wait began.
- */
-static inline bool rt_wait_goes_on(uint64_t now_ns, uint64_t spin_ns,
-				   uint64_t *asked_ns)
-{
-	uint64_t now = now_ns;
-
-	if (now_ns >= spin_ns + RT_WAIT_NS)
-		return false;
-	switch (rt_share_ask_again(&now, asked_ns)) {
-	case RT_SHARE_ALONE:
-		return now_ns < spin_ns;
-	case RT_SHARE_SOME:
-		return true;
-	default:
-		return false;
-	}
-}
 
 /* ----------------------------------------------------------------- call --- */
 

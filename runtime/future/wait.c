@@ -432,7 +432,7 @@ static bool future_wait_run_pollers(const struct wait *wait)
 
 /* Looks until the wait is decided, SPIN_NS or the time is over, or other
  * threads want the CPU. is_running: runs pollers in between, as long as
- * rt_wait_goes_on(). Returns whether the wait is decided. */
+ * rt_share_goes_on(). Returns whether the wait is decided. */
 static bool future_wait_spin(struct wait *wait, bool is_running)
 {
 	uint64_t now = rt_now_ns();
@@ -443,7 +443,7 @@ static bool future_wait_spin(struct wait *wait, bool is_running)
 
 	while (now < over &&
 	       (is_running
-			? rt_wait_goes_on(now, end, &asked)
+			? rt_share_goes_on(now, end, RT_WAIT_NS, &asked)
 			: now < end && rt_share_ask(&now) == RT_SHARE_ALONE)) {
 		for (i = 0; i < SPINS_A_LOOK; i++) {
 			if (future_wait_look(wait))

@@ -606,7 +606,8 @@ static bool poll_goes_on(const struct rpma_rt_queue *queue, int64_t now_ns,
 			 int64_t spin_ns, uint64_t *asked_ns)
 {
 	return queue->params.spin_us != 0 && !rt_wake_is_due(queue) &&
-	       rt_wait_goes_on((uint64_t)now_ns, (uint64_t)spin_ns, asked_ns);
+	       rt_share_goes_on((uint64_t)now_ns, (uint64_t)spin_ns, RT_WAIT_NS,
+				asked_ns);
 }
 
 /*

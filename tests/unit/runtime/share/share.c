@@ -147,4 +147,32 @@ TEST(busy__ends_with_the_others)
 	assert_int_equal(spin(yield, 2 * MS), RT_SHARE_ALONE);
 }
 
+#define SLEEP_NS (100 * US)
+
+/* A wait with rounds, of which the caller's budget ends at `spin_ns`. */
+static bool goes_on(enum rt_share share, uint64_t now, uint64_t spin_ns)
+{
+	uint64_t asked_ns = now;
+	bool ret;
+
+	rt_share_known = (struct rt_share_known){
+		.until_ns = now + 1, .share = share, .times = 1};
+	ret = rt_share_goes_on(now, spin_ns, SLEEP_NS, &asked_ns);
+	rt_share_known = (struct rt_share_known){.times = 1};
+	return ret;
+}
+
+/* Threads that want the CPU for a moment may bring the result: in place of a
+ * sleep the wait gives the CPU up. Beside computing threads the wait sleeps. */
+TEST(goes_on__as_other_threads_want_the_CPU)
+{
+	const uint64_t now = 1000 * MS;
+
+	assert_true(goes_on(RT_SHARE_ALONE, now, now + 1));
+	assert_false(goes_on(RT_SHARE_ALONE, now, now));
+	assert_true(goes_on(RT_SHARE_SOME, now, now));
+	assert_false(goes_on(RT_SHARE_SOME, now, now - SLEEP_NS));
+	assert_false(goes_on(RT_SHARE_BUSY, now, now + 1));
+}
+
 TEST_MAIN()
