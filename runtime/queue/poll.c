@@ -29,7 +29,7 @@
 
 #define NS_PER_US     1000
 #define SPINS_A_LOOK  64 /* takes between two reads of the clock */
-#define SERVES_A_LOOK 32
+#define SERVES_A_LOOK 32 /* rounds and takes between two reads of the clock */
 
 /* Refuses a second consumer of a queue that is not shared, a mistake of the
  * program: an assertion where assertions are compiled, else RPMA_RT_E_BUSY. */
