@@ -427,8 +427,8 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		    likely(straight_is_message(wr)))
 			return straight_post_message(conn, wr, seen);
 	}
-	return likely(count >
-		      0) && likely(rt_post_is_checked(conn, RPMA_RT_SEND_SIDE))
-		       ? straight_send_some(conn, wr, count)
-		       : straight_send_checked(conn, wr, count);
+	if (unlikely(count <= 0) ||
+	    unlikely(!rt_post_is_checked(conn, RPMA_RT_SEND_SIDE)))
+		return straight_send_checked(conn, wr, count);
+	return straight_send_some(conn, wr, count);
 }
