@@ -341,23 +341,40 @@ round_take_all(struct rt_poller *poller, struct rt_cq *cq,
 	return done;
 }
 
-/* Polls and delivers a batch of a CQ, if the CQ can be polled now. taker: NULL,
- * or a consumer, who gets what round_take_all() hands over. */
+/* Polls a CQ, if the CQ can be polled now. Returns the number of completions in
+ * wcs. */
+static inline int round_poll_able(struct rt_poller *poller, struct rt_cq *cq,
+				  int budget)
+{
+	if (unlikely(cq->dead || rt_cq_is_held_up(cq)))
+		return 0;
+	return round_poll_cq(poller, cq, budget);
+}
+
+/* Delivers the n completions of a poll. taker: NULL, or a consumer, who gets
+ * what round_take_all() hands over. */
+static inline int round_deliver_polled(struct rt_poller *poller,
+				       struct rt_cq *cq, int n,
+				       struct rt_round_taker *taker)
+{
+	return taker != NULL && likely(cq->raw == NULL)
+		       ? round_take_all(poller, cq, taker, n)
+		       : round_deliver_batch(poller, cq, n);
+}
+
+/* Polls and delivers a batch of a CQ that is awake, if the CQ can be polled
+ * now. */
 static inline int round_poll_one(struct rt_poller *poller, struct rt_cq *cq,
 				 int budget, struct rt_round_taker *taker)
 {
-	int n = 0;
+	int n = round_poll_able(poller, cq, budget);
 
-	if (likely(!cq->dead && !rt_cq_is_held_up(cq)))
-		n = round_poll_cq(poller, cq, budget);
 	if (n == 0) {
 		cq->empty_polls++;
 		return 0;
 	}
 	cq->empty_polls = 0;
-	return taker != NULL && likely(cq->raw == NULL)
-		       ? round_take_all(poller, cq, taker, n)
-		       : round_deliver_batch(poller, cq, n);
+	return round_deliver_polled(poller, cq, n, taker);
 }
 
 /* Lets a single CQ rest whose polls found nothing for long enough. */
@@ -415,21 +432,31 @@ static int round_poll_awake(struct rt_poller *poller, int budget,
 	return done;
 }
 
+/* Delivers the completion of a resting CQ, and wakes the CQ. Not inlined: a
+ * round whose resting CQ has nothing saves no registers for this function. */
+__attribute__((noinline)) static int
+round_wake_resting(struct rt_poller *poller, struct rt_cq *cq, int n,
+		   struct rt_round_taker *taker)
+{
+	int done = round_deliver_polled(poller, cq, n, taker);
+
+	rt_cqs_wake_poller(poller, cq);
+	return done;
+}
+
 /* Polls the next resting CQ for a completion, which wakes the CQ: others are
  * polled with those of the CQs that are awake. */
 static inline int round_poll_resting(struct rt_poller *poller,
 				     struct rt_round_taker *taker)
 {
 	struct rt_cq *cq;
-	int done;
+	int n;
 
 	if (unlikely(--poller->cqs_rested < poller->cqs_awake))
 		poller->cqs_rested = poller->cqs_count - 1;
 	cq = poller->cqs[poller->cqs_rested];
-	done = round_poll_one(poller, cq, 1, taker);
-	if (unlikely(done > 0))
-		rt_cqs_wake_poller(poller, cq);
-	return done;
+	n = round_poll_able(poller, cq, 1);
+	return likely(n == 0) ? 0 : round_wake_resting(poller, cq, n, taker);
 }
 
 /* ------------------------------------------------------------ the round --- */
@@ -544,14 +571,17 @@ __attribute__((noinline)) static int round_run_several(struct rt_poller *poller,
 __attribute__((noinline)) static int round_run_any(struct rt_poller *poller,
 						   int budget)
 {
-	int done = 0;
+	int done;
 
 	/* first: CQs that are awake may use up each budget, but a resting CQ
 	 * does so only once, and is awake then */
-	if (poller->cqs_awake < poller->cqs_count)
+	if (poller->cqs_awake < poller->cqs_count) {
 		done = round_poll_resting(poller, NULL);
-	if (unlikely(done > 0 || poller->awake == NULL))
-		return round_run_several(poller, budget, done);
+		if (unlikely(done > 0))
+			return round_run_several(poller, budget, done);
+	}
+	if (unlikely(poller->awake == NULL))
+		return round_run_several(poller, budget, 0);
 	return round_run_awake(poller, poller->awake, budget);
 }
 
