@@ -386,9 +386,10 @@ static int pool_do_nothing(void *arg)
 }
 
 /* Waits for each poller, for the poller of the futures of slots last. Then the
- * messages in the inboxes have been run (of feeders: no further message
- * follows, because no receive queue is hungry; of dropped futures and handles,
- * whose leases go back), and no poller is inside a give. */
+ * messages that were in the inboxes have been run (of feeders; of dropped
+ * futures and handles, whose leases go back), and no poller is inside a give
+ * that began before. Such a give may have sent a feeder's message to a poller
+ * that had answered already. */
 static void pool_run_pollers(const struct rpma_rt *rt)
 {
 	struct rt_call calls[RPMA_RT_MAX_POLLERS];
@@ -457,13 +458,18 @@ void rt_pool_free_ended(struct rpma_rt *rt)
 	}
 }
 
-/* Frees the pool. has_pollers: the pollers run, and no message of the pool is
- * in an inbox. */
+/* Frees the pool. has_pollers: the pollers run, and no poller is inside a
+ * give. */
 static int pool_finish(struct rpma_rt_pool *pool, bool has_pollers)
 {
 	int ret;
 
 	rt_pool_drop_waits(pool);
+	/* a feeder's message may have been sent during the calls before; and
+	 * until the keeper's drop has been run, a request to a future looks
+	 * into the pool */
+	if (has_pollers)
+		pool_run_pollers(pool->rt);
 	rt_context_unlist(pool->rt, &pool->listed);
 	pool_return_number(pool);
 	ret = rpma_mr_dereg(&pool->mr);

@@ -475,10 +475,16 @@ bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
 
 void rt_pool_undo_send(const struct rpma_rt_lease *lease, bool keeps)
 {
-	/* relaxed: the caller held the lease before, and keeps the lease */
-	atomic_fetch_sub_explicit(pool_word_at(lease),
-				  keeps ? 1 : 1 - RT_POOL_PROGRAM,
-				  memory_order_relaxed);
+	/* the program may have released the lease meanwhile: then the undone
+	 * send was the last holder */
+	if (keeps)
+		let_go(lease->pool, lease->slot, lease->generation, 1);
+	else
+		/* relaxed: the undone send holds the slot, and gives its hold
+		 * back to the caller */
+		atomic_fetch_add_explicit(pool_word_at(lease),
+					  RT_POOL_PROGRAM - 1,
+					  memory_order_relaxed);
 }
 
 void rt_pool_end_send(uint64_t cookie)

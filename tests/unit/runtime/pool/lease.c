@@ -130,6 +130,17 @@ LEASE_TEST(keep__free_after_the_last)
 	ok(rpma_rt_lease_release(&s->lease));
 }
 
+/* The program releases a lease that a send keeps, before the send is refused:
+ * the slot is free. */
+LEASE_TEST(keep__released_before_the_refusal)
+{
+	assert_true(rt_pool_begin_send(&s->lease, true));
+	ok(rpma_rt_lease_release(&s->lease));
+	assert_false(is_free(s));
+	rt_pool_undo_send(&s->lease, true);
+	assert_true(is_free(s));
+}
+
 /* A slot that a send holds, too, is free after the send. */
 LEASE_TEST(keep__released_with_others)
 {

@@ -88,6 +88,22 @@ FAKE_TEST(new__refused)
 	fake_logged();
 }
 
+/* The memory of the pool is gone after the delete: no poller reads a message of
+ * the pool, or of the futures of its slots, later. */
+FAKE_TEST(delete__no_message_STAYS)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool;
+
+	cfg.peer = &fake_peer;
+	cfg.count = 1;
+	cfg.slot_size = SLOT_SIZE;
+	cfg.futures = 1;
+	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
+	ok(rpma_rt_pool_delete(&pool));
+	assert_true(rt_inbox_is_empty(&f->rt->pollers[0].inbox));
+}
+
 FAKE_TEST(take__each_slot_once_then_AGAIN)
 {
 	struct rpma_rt_pool *pool = pool_open(f, 3);
