@@ -68,11 +68,11 @@ uint64_t rt_context_spin_ns(const struct rpma_rt *rt)
 	return (uint64_t)rt->cfg.spin_us * 1000;
 }
 
-bool rt_context_has_shards(const struct rpma_rt *rt)
+uint64_t rt_context_sharded(const struct rpma_rt *rt)
 {
-	/* relaxed: set before the threads of the shards are started, or while
-	 * no thread waits for a queue of the set */
-	return atomic_load_explicit(&rt->shard_sets, memory_order_relaxed) > 0;
+	/* relaxed: set before the threads of the shards are started; a wait
+	 * that finds an older value looks again before long */
+	return atomic_load_explicit(&rt->sharded, memory_order_relaxed);
 }
 
 void rt_context_drop_item(struct rpma_rt *rt,

@@ -81,8 +81,8 @@ struct rt_owned *rt_context_owned(const struct rpma_rt *rt);
 struct rt_owned *rt_context_lending(const struct rpma_rt *rt);
 /* Returns how long a poller spins before sleeping. */
 uint64_t rt_context_spin_ns(const struct rpma_rt *rt);
-/* Returns true if the runtime has sets of shards. */
-bool rt_context_has_shards(const struct rpma_rt *rt);
+/* Returns the pollers that shards run, or are going to run. */
+uint64_t rt_context_sharded(const struct rpma_rt *rt);
 /* Drops the references in an item that will never be taken. */
 void rt_context_drop_item(struct rpma_rt *rt,
 			  const struct rpma_rt_completion *item);

@@ -53,7 +53,9 @@ struct rpma_rt {
 	struct cds_list_head listed_adopted;
 	struct cds_list_head listed_pools;
 	struct cds_list_head listed_shards; /* sets of them */
-	_Atomic uint32_t shard_sets;	    /* how many */
+	/* the pollers that shards run, or are going to run; changed under the
+	 * lock of the list */
+	_Atomic uint64_t sharded;
 	struct rpma_rt_conn *ended;
 	/* freed on a poller, which does not take the lock: see
 	 * rt_listed_remove() */

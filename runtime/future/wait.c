@@ -382,13 +382,16 @@ static void future_wait_find_visited(struct wait *wait)
 	}
 }
 
-/* Returns the pollers on which the slot's result depends. If shards run the
- * pollers, only the poller of the slot counts. */
+/* Returns the pollers on which the slot's result depends. Of pollers that
+ * shards run, only the poller of the slot counts. */
 static uint64_t future_wait_pollers_of(const struct rt_future *slot)
 {
-	return rt_context_has_shards(slot->of->rt)
-		       ? UINT64_C(1) << slot->of->poller->index
-		       : slot->of->pollers;
+	uint64_t sharded = rt_context_sharded(slot->of->rt);
+
+	if (sharded == 0)
+		return slot->of->pollers;
+	return (slot->of->pollers & ~sharded) |
+	       UINT64_C(1) << slot->of->poller->index;
 }
 
 /* Returns the poller that completes the slot, or NULL. */

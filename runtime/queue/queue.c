@@ -269,8 +269,7 @@ uint64_t rt_queue_pollers(const struct rpma_rt_queue *queue)
 	for (i = 0; i < lanes; i++)
 		pollers |= UINT64_C(1)
 			   << queue_lane_of(queue->lanes[i])->poller;
-	return rt_context_has_shards(queue->rt) ? pollers & queue->shard
-						: pollers;
+	return pollers & (~rt_context_sharded(queue->rt) | queue->shard);
 }
 
 bool rt_queue_bell(struct rpma_rt_queue *queue)

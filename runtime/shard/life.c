@@ -187,22 +187,34 @@ static void shard_close_all_fds(struct rpma_rt_shards *set, uint32_t count)
 		shard_close_fds(&set->shards[count]);
 }
 
+void rt_shard_show_pollers(struct rpma_rt *rt)
+{
+	struct cds_list_head *link;
+	uint64_t sharded = 0;
+
+	pthread_mutex_lock(&rt->directory);
+	/* relaxed, both: see rt_context_sharded(); of two threads that take
+	 * bits, the later one inside the lock sees both */
+	cds_list_for_each(link, &rt->listed_shards) sharded |=
+		atomic_load_explicit(
+			&RT_FROM(struct rpma_rt_shards, listed, link)->running,
+			memory_order_relaxed);
+	atomic_store_explicit(&rt->sharded, sharded, memory_order_relaxed);
+	pthread_mutex_unlock(&rt->directory);
+}
+
 /* Lists the set. From here on waits for other queues leave the pollers to the
  * shards. */
 static void shard_list_set(struct rpma_rt_shards *set)
 {
-	/* relaxed: see rt_context_has_shards() */
-	atomic_fetch_add_explicit(&set->rt->shard_sets, 1,
-				  memory_order_relaxed);
 	rt_context_list(set->rt, &set->rt->listed_shards, &set->listed);
+	rt_shard_show_pollers(set->rt);
 }
 
 static void shard_unlist_set(struct rpma_rt_shards *set)
 {
-	/* relaxed: see rt_context_has_shards() */
-	atomic_fetch_sub_explicit(&set->rt->shard_sets, 1,
-				  memory_order_relaxed);
 	rt_context_unlist(set->rt, &set->listed);
+	rt_shard_show_pollers(set->rt);
 }
 
 static int shard_make_set(struct rpma_rt *rt,
@@ -221,6 +233,9 @@ static int shard_make_set(struct rpma_rt *rt,
 	set->spin_ns = (uint64_t)cfg->spin_us * 1000;
 	set->item_fn = cfg->item_fn;
 	set->message_fn = cfg->message_fn;
+	/* relaxed: no other thread knows the set */
+	atomic_store_explicit(&set->running, UINT64_MAX >> (64 - set->count),
+			      memory_order_relaxed);
 	for (i = 0; i < set->count && ret == 0; i++)
 		ret = shard_make(set, i, cfg);
 	if (ret) {

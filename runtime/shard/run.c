@@ -437,13 +437,18 @@ static int shard_refuse_ended(const struct rt_log_place *place,
 			 shard->index);
 }
 
-/* Ends the shard: the poller belongs to no thread, so that rpma_rt_stop() can
- * run the poller. */
+/* Ends the shard: the poller belongs to no thread, so that rpma_rt_stop(), and
+ * waits for other queues, can run the poller. */
 static int shard_finish(struct rpma_rt_shard *shard)
 {
 	if (!shard->is_poller_over)
 		(void)rpma_rt_poller_release(shard->rt, shard->index);
 	shard->has_ended = true;
+	/* relaxed: see rt_shard_show_pollers() */
+	atomic_fetch_and_explicit(&shard->set->running,
+				  ~rt_shard_bit(shard->index),
+				  memory_order_relaxed);
+	rt_shard_show_pollers(shard->rt);
 	return shard_refuse_ended(RT_LOG_HERE, shard);
 }
 
@@ -605,6 +610,15 @@ static bool shard_go_in(struct rpma_rt_shard *shard)
 		memory_order_relaxed);
 }
 
+/* Returns whether the poller belongs to another thread. */
+static bool shard_is_others(struct rpma_rt_shard *shard)
+{
+	char name[RT_THREAD_NAME];
+	pid_t tid;
+
+	return rt_owner_is_other(&shard->poller->owned, name, &tid);
+}
+
 /* Makes the poller the calling thread's. Inside. */
 static int shard_own_poller(const struct rt_log_place *place,
 			    struct rpma_rt_shard *shard)
@@ -636,6 +650,13 @@ static int shard_enter(const struct rt_log_place *place,
 				 "timeout_ms is %d, it may be -1 (without end) "
 				 "or more",
 				 timeout_ms);
+	/* not inside for a moment: the owner would be refused in this moment.
+	 * The attach refuses, or the owner has let the poller go meanwhile */
+	if (shard_is_others(shard)) {
+		ret = rpma_rt_poller_attach(shard->rt, shard->index);
+		if (ret)
+			return ret;
+	}
 	if (!shard_go_in(shard))
 		return shard_refuse_busy(place, shard);
 	ret = shard_own_poller(place, shard);

@@ -294,8 +294,10 @@ struct rpma_rt_shards {
 	struct rpma_rt_shard *shards;
 
 	alignas(RT_APART) _Atomic bool stopping; /* set once */
+	/* the shards that have not ended; each shard takes its bit */
+	_Atomic uint64_t running;
 
-	/* in the runtime's list, for the runtime's dump */
+	/* in the runtime's list */
 	struct cds_list_head listed;
 
 	/* for the lanes, each made once; index from * count + to; NULL: not
@@ -316,6 +318,10 @@ static inline uint64_t rt_shard_bit(uint32_t index)
 {
 	return (uint64_t)1 << index;
 }
+
+/* Leaves the pollers of the runtime's shards that have not ended to the
+ * shards. */
+void rt_shard_show_pollers(struct rpma_rt *rt);
 
 static inline bool rt_shard_is_stopping(const struct rpma_rt_shards *set)
 {

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/runtime.h"
 #include "pool/pool.h"
 #include "future/future.h"
@@ -24,6 +25,11 @@
  * back */
 #define END_SLOTS 4096
 #define END_ITEMS 64
+
+/* milliseconds before a refill that the device refused is repeated: at first,
+ * and at most */
+#define AGAIN_FIRST_MS 10
+#define AGAIN_MOST_MS  160
 
 static void srq_poll_touch(struct rpma_rt_srq *srq)
 {
@@ -216,6 +222,32 @@ static uint32_t srq_poll_room_of(const struct rpma_rt_srq *srq)
 	return used < srq->cfg.srq_size ? srq->cfg.srq_size - used : 0;
 }
 
+/* Makes the refill due again: the time after a refused refill is over. */
+static int srq_poll_again(struct rt_task *task, struct rt_poller *poller)
+{
+	struct rpma_rt_srq *srq = RT_FROM(struct rpma_rt_srq, again, task);
+
+	(void)poller;
+	srq->refill_due = true;
+	srq_poll_touch(srq);
+	return 1;
+}
+
+/* Has a refill that the device refused repeated after a time, twice as long
+ * each time: where no receive is out, no completion brings the next refill. */
+static void srq_poll_date_again(struct rpma_rt_srq *srq)
+{
+	uint32_t ms = 2 * srq->again_ms;
+
+	if (ms < AGAIN_FIRST_MS)
+		ms = AGAIN_FIRST_MS;
+	if (ms > AGAIN_MOST_MS)
+		ms = AGAIN_MOST_MS;
+	srq->again_ms = ms;
+	rt_schedule_at(srq->poller, &srq->again,
+		       rt_now_ns() + ms * UINT64_C(1000000));
+}
+
 static void srq_poll_refill_if_due(struct rpma_rt_srq *srq)
 {
 	uint32_t low = srq->cfg.limit ? srq->cfg.limit : srq->cfg.srq_size;
@@ -243,6 +275,10 @@ static void srq_poll_refill_if_due(struct rpma_rt_srq *srq)
 	rt_callback_show(&srq->poller->calls, NULL);
 	rt_poller_restore_cancel(srq->poller, cancel);
 	srq->refilling = false;
+	if (srq->refill_refused)
+		srq_poll_date_again(srq);
+	else
+		srq->again_ms = 0;
 }
 
 static struct rpma_rt_completion srq_poll_own_item(struct rpma_rt_srq *srq,
@@ -474,6 +510,7 @@ int rt_srq_prepare_poller(struct rpma_rt_srq *srq)
 {
 	srq->look_msg.fn = srq_poll_look_message;
 	srq->told_msg.fn = srq_poll_told_message;
+	rt_task_init(&srq->again, srq_poll_again);
 	if (srq->cfg.pool != NULL) {
 		srq->cfg.refill = srq_poll_fill;
 		rt_feed_init(&srq->feed, srq->cfg.pool, srq->poller,
@@ -566,6 +603,7 @@ bool rt_srq_end_poller(struct rpma_rt_srq *srq)
 	/* does everything for which the number was touched, so the number is
 	 * listed nowhere */
 	srq->cfg.refill = NULL;
+	rt_schedule_cancel(srq->poller, &srq->again);
 	if (srq->cfg.pool != NULL)
 		rt_feed_end_poller(&srq->feed, false);
 	rt_deliver_flush(srq->poller);

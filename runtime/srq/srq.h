@@ -122,6 +122,10 @@ struct rpma_rt_srq {
 	bool refill_waits; /* the refill waits for a backlog to clear */
 	/* the device refused a receive that the refill function posted */
 	bool refill_refused;
+	/* repeats a refill that the device refused; again_ms: the pause before
+	 * the last repetition, 0: the last refill was not refused */
+	struct rt_task again;
+	uint32_t again_ms;
 	bool limit_pending; /* SRQ_LIMIT waits for room in the SRQ's queue */
 
 	/* under the runtime's lock: */

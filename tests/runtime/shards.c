@@ -6,7 +6,8 @@
  * poller run on the owner thread of the poller, also while another thread
  * waits, and threads that wait for each other's pollers serve each other. In
  * every mode: a poller that does not answer delays only the threads that wait
- * for the poller.
+ * for the poller. Sets of shards: a thread that is refused a shard does not
+ * disturb the owner, and pollers of shards that have ended are run by waits.
  *
  * usage: runtime_shards [calls]
  */
@@ -386,6 +387,120 @@ static void busy_poller__others_go_on(void)
 	sem_destroy(&gate.calling);
 }
 
+/* -------------------------------------------------------- sets of shards --- */
+
+static void no_item(struct rpma_rt_shard *shard,
+		    const struct rpma_rt_completion *item, void *arg)
+{
+	(void)shard;
+	(void)item;
+	(void)arg;
+	abort();
+}
+
+static void no_message(struct rpma_rt_shard *shard,
+		       const struct rpma_rt_shard_message *message, void *arg)
+{
+	(void)shard;
+	(void)message;
+	(void)arg;
+	abort();
+}
+
+/* Makes a set with the shard of the stage's only poller. */
+static struct rpma_rt_shards *set_open(struct stage *s,
+				       struct rpma_rt_shard **shard)
+{
+	static const struct stage_cfg stage_cfg = {
+		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+	struct rpma_rt_shards *shards;
+
+	stage_open(s, &stage_cfg);
+	cfg.item_fn = no_item;
+	cfg.message_fn = no_message;
+	MUST(rpma_rt_shards_new(s->world.rt, &cfg, &shards));
+	MUST(rpma_rt_shards_get(shards, 0, shard));
+	return shards;
+}
+
+static void set_end(struct rpma_rt_shards *shards, struct rpma_rt_shard *shard)
+{
+	int ret;
+
+	MUST(rpma_rt_shards_stop(shards));
+	do
+		ret = rpma_rt_shard_run(shard, 0);
+	while (ret >= 0);
+	CHECK(ret == RPMA_RT_E_CLOSED);
+}
+
+/* a thread whose call for another thread's shard is being refused */
+static struct {
+	sem_t refused;
+	sem_t go_on;
+} stranger;
+
+static void log_refusal(enum rpma_log_level level, const char *file,
+			const int line, const char *function,
+			const char *format, ...)
+{
+	(void)level;
+	(void)file;
+	(void)line;
+	(void)function;
+	(void)format;
+	sem_post(&stranger.refused);
+	sem_wait(&stranger.go_on);
+}
+
+static void *run_of_stranger(void *arg)
+{
+	CHECK(rpma_rt_shard_run(arg, 0) == RPMA_RT_E_BUSY);
+	return NULL;
+}
+
+static void refused_stranger__owner_GOES_ON(void)
+{
+	struct rpma_rt_shards *shards;
+	struct rpma_rt_shard *shard;
+	struct stage s;
+	pthread_t thread;
+
+	shards = set_open(&s, &shard);
+	sem_init(&stranger.refused, 0, 0);
+	sem_init(&stranger.go_on, 0, 0);
+	MUST_ANSWER(0, rpma_rt_shard_run(shard, 0));
+	MUST(rpma_log_set_function(log_refusal));
+	CHECK(!pthread_create(&thread, NULL, run_of_stranger, shard));
+	sem_wait(&stranger.refused);
+	MUST_ANSWER(0, rpma_rt_shard_run(shard, 0));
+	sem_post(&stranger.go_on);
+	pthread_join(thread, NULL);
+	MUST(rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION));
+	set_end(shards, shard);
+	MUST(rpma_rt_shards_delete(&shards));
+	stage_close(&s);
+	sem_destroy(&stranger.refused);
+	sem_destroy(&stranger.go_on);
+}
+
+/* The set lives on, and its shard does not run its poller any more. */
+static void ended_shards__waits_RUN_THE_POLLER(void)
+{
+	struct rpma_rt_shards *shards;
+	struct rpma_rt_shard *shard;
+	struct world_pair pair;
+	struct stage s;
+
+	shards = set_open(&s, &shard);
+	set_end(shards, shard);
+	world_connect(&s.world, s.cfg, 0, s.aq, s.pq, &pair);
+	stage_disconnect(&s, &pair);
+	MUST(rpma_rt_shards_delete(&shards));
+	stage_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t calls = argc > 1 ? (uint32_t)atoi(argv[1]) : 2000;
@@ -393,6 +508,8 @@ int main(int argc, char **argv)
 	functions__on_their_own_thread(calls);
 	shards__wait_for_each_other();
 	busy_poller__others_go_on();
+	refused_stranger__owner_GOES_ON();
+	ended_shards__waits_RUN_THE_POLLER();
 	printf("ok\n");
 	return 0;
 }

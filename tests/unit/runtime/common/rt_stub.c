@@ -130,10 +130,10 @@ void rt_lend_remove_bell(struct rt_lending *lending, struct rt_lend_bell *place)
 	(void)place;
 }
 
-bool rt_context_has_shards(const struct rpma_rt *rt)
+uint64_t rt_context_sharded(const struct rpma_rt *rt)
 {
 	(void)rt;
-	return false;
+	return 0;
 }
 
 void rt_wait_cond_init(pthread_cond_t *cond)

@@ -6,6 +6,7 @@
  * functions, the limit, and the poller at work while a post is in the device.
  */
 
+#include <errno.h>
 #include <string.h>
 
 #include "scene.h"
@@ -241,6 +242,33 @@ SCENE_TEST(refill__below_the_limit_before_functions)
 	assert_int_equal(fake_take(s->f, s->queue), 0);
 	scene_bury(s->f, &conn);
 	scene_delete(s, SIZE);
+}
+
+/* The device refuses the only receive that is posted, for a while: no
+ * completion ever brings the next refill. The pause is longer each time, and
+ * short again behind a success. */
+SCENE_TEST(refill__refused_by_the_device_REPEATED)
+{
+	int i;
+
+	fake_fail("srq_post", 1, ENOMEM);
+	scene_refill(s, 0, 1);
+	assert_int_equal(s->srq->again_ms, 10);
+	for (i = 2; i <= 4; i++) {
+		fake_fail("srq_post", 1, ENOMEM);
+		while (refills < i)
+			fake_round(s->f);
+	}
+	assert_int_equal(s->srq->again_ms, 80);
+	while (refills < 5)
+		fake_round(s->f);
+	assert_int_equal(s->srq->again_ms, 0);
+	fake_round(s->f);
+	assert_int_equal(fake_take(s->f, s->queue), 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(s->f->items[i].flags, RPMA_RT_C_NOT_POSTED);
+	fake_logged();
+	scene_delete(s, 1);
 }
 
 /* Asserts: the queue's only item is SRQ_LIMIT. */
