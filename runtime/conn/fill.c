@@ -113,16 +113,22 @@ static uint32_t fill_room_of(struct rpma_rt_conn *conn)
 	return room > waiting ? room - waiting : 0;
 }
 
-/* Fills the receive queue, as far as there are slots. With the right to
- * post. */
+/* Fills the receive queue, as far as there are slots for the queue. With the
+ * right to post. */
 static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 {
+	const struct rt_ledger *ledger = &fill_gate_of(conn)->ledger;
 	struct rpma_rt_pool *pool = conn->from.fed->pool;
 	uint64_t numbers[RT_FEED_CHUNK];
 	uint32_t room;
+	uint32_t out;
 	uint32_t n;
 
 	while ((room = fill_room_of(conn)) > 0) {
+		out = ledger->depth - rt_ledger_room(ledger);
+		if (rt_feed_leaves_slots(&conn->from.fed->feed,
+					 rt_feed_is_low(out, ledger->depth)))
+			return FILL_EMPTY;
 		n = rt_pool_list_take(
 			&pool->head, pool->next, numbers,
 			room < RT_FEED_CHUNK ? room : RT_FEED_CHUNK, 0);

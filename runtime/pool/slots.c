@@ -270,6 +270,22 @@ static void feed_unlist_hungry(struct rt_feed *feed)
 		feeder->asked = false;
 }
 
+bool rt_feed_leaves_slots(const struct rt_feed *feed, bool is_low)
+{
+	struct rt_feeder *feeder = feed->feeder;
+
+	/* relaxed: a hint. A queue that is not low has time, and a queue that
+	 * is low finds the truth in its own feeder */
+	if (likely(atomic_load_explicit(&feeder->pool->lows,
+					memory_order_relaxed) == 0) ||
+	    feed->is_hungry)
+		return false;
+	/* where the message was asked for, rt_feed_end_poller() only lists the
+	 * queue: the caller does not fill again */
+	return !is_low ||
+	       (feeder->asked && !cds_list_empty(&feeder->hungry));
+}
+
 bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry)
 {
 	if (__builtin_expect(!is_hungry, 1)) {

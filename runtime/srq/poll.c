@@ -391,15 +391,20 @@ static uint32_t srq_poll_post_slots(struct rpma_rt_srq *srq,
 	return posted;
 }
 
-/* Posts up to `room` receives. Returns true if the pool had too few slots. */
-static bool srq_poll_fill_room(struct rpma_rt_srq *srq, uint32_t room,
-			       uint32_t *posted)
+/* Posts up to `room` receives; `out` are out. Returns true if the pool had too
+ * few slots for the SRQ. */
+static bool srq_poll_fill_room(struct rpma_rt_srq *srq, uint32_t out,
+			       uint32_t room, uint32_t *posted)
 {
+	uint32_t size = srq->cfg.srq_size;
 	uint64_t cookies[RT_FEED_CHUNK];
 	uint32_t done;
 	uint32_t n;
 
 	while (*posted < room) {
+		if (rt_feed_leaves_slots(&srq->feed,
+					 rt_feed_is_low(out + *posted, size)))
+			return true;
 		n = room - *posted;
 		n = rt_pool_take(srq->cfg.pool, cookies,
 				 n < RT_FEED_CHUNK ? n : RT_FEED_CHUNK);
@@ -425,7 +430,7 @@ static void srq_poll_fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 
 	(void)arg;
 	do {
-		is_empty = srq_poll_fill_room(srq, room, &posted);
+		is_empty = srq_poll_fill_room(srq, out, room, &posted);
 	} while (!rt_feed_end_poller(
 		&srq->feed, is_empty && rt_feed_is_low(out + posted, size)));
 }

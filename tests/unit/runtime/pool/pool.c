@@ -322,6 +322,37 @@ FAKE_TEST(conn__filled_before_the_program_hears)
 	pool_close(f, &pool);
 }
 
+/* A busy queue has a batch between the return of a slot and the message to the
+ * hungry queue: the slot is the hungry queue's, whether the busy queue is low,
+ * as with 3 slots, or not. */
+FAKE_TEST(hungry__served_beside_a_busy_queue)
+{
+	static const uint32_t slots[] = {3, FAKE_RQ};
+	struct rpma_rt_conn *hungry;
+	struct rpma_rt_conn *busy;
+	struct rpma_rt_pool *pool;
+	struct rpma_rt_lease lease;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		pool = pool_open(f, slots[i]);
+		busy = fake_request(f);
+		hungry = fake_request(f);
+		assert_int_equal(fake_qp(busy)->rq_count, slots[i]);
+		assert_int_equal(fake_qp(hungry)->rq_count, 0);
+		receive(f, busy, 0, &lease);
+		ok(rpma_rt_lease_release(&lease));
+		receive(f, busy, 1, &lease);
+		assert_int_equal(fake_qp(busy)->rq_count, slots[i]);
+		assert_int_equal(fake_qp(hungry)->rq_count, 1);
+		ok(rpma_rt_lease_release(&lease));
+		fake_logged();
+		bury(f, &busy, 2);
+		bury(f, &hungry, 0);
+		pool_close(f, &pool);
+	}
+}
+
 /* A connection dies while waiting for slots, and is no longer told. */
 FAKE_TEST(dry__dies)
 {
