@@ -282,8 +282,7 @@ bool rt_feed_leaves_slots(const struct rt_feed *feed, bool is_low)
 		return false;
 	/* where the message was asked for, rt_feed_end_poller() only lists the
 	 * queue: the caller does not fill again */
-	return !is_low ||
-	       (feeder->asked && !cds_list_empty(&feeder->hungry));
+	return !is_low || (feeder->asked && !cds_list_empty(&feeder->hungry));
 }
 
 bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry)

@@ -22,6 +22,7 @@
 #include "base/owner.h"
 #include "base/self.h"
 #include "base/stats.h"
+#include "base/wait.h"
 #include "poller/round.h"
 #include "queue/take.h"
 
@@ -542,6 +543,17 @@ static bool shard_is_woken(const struct rpma_rt_shard *shard)
 	return !shard->is_queue_over && rt_wake_is_due(shard->queue);
 }
 
+/* Runs all pollers of the thread, if the shard's poller is not the only one: a
+ * thread runs its pollers in each call that may wait. Returns until when the
+ * shard may sleep. */
+static uint64_t shard_run_others(struct rpma_rt_shard *shard)
+{
+	if (likely(rt_owner_is_only(&shard->poller->owned)))
+		return UINT64_MAX;
+	rt_owner_run_all();
+	return rt_now_ns() + RT_WAIT_NS;
+}
+
 /* Makes turns until a turn does something, the queue was woken, or the time is
  * over; timeout_ms: not 0. Yields the CPU as a poller does. */
 static int shard_idle(struct rpma_rt_shard *shard, int timeout_ms)
@@ -552,10 +564,12 @@ static int shard_idle(struct rpma_rt_shard *shard, int timeout_ms)
 				      : now + (uint64_t)timeout_ms * NS_PER_MS;
 	enum rt_share share;
 	uint64_t before;
+	uint64_t until;
 	int woken = 0;
 	int ret;
 
 	while (now < end) {
+		until = shard_least(end, shard_run_others(shard));
 		before = now;
 		share = rt_share_yield(&now);
 		/* the time of other threads does not count as spinning */
@@ -565,7 +579,7 @@ static int shard_idle(struct rpma_rt_shard *shard, int timeout_ms)
 		    shard_is_woken(shard)) {
 			woken = rt_shard_sleep(
 				shard,
-				shard_least(end, rt_shard_timer_next(shard)));
+				shard_least(until, rt_shard_timer_next(shard)));
 			if (woken < 0)
 				return woken;
 		} else {
@@ -698,6 +712,8 @@ __attribute__((noinline)) static int shard_end_run(struct rpma_rt_shard *shard,
 {
 	if (ret == 0 && timeout_ms != 0)
 		ret = shard_idle(shard, timeout_ms);
+	else if (timeout_ms != 0)
+		(void)shard_run_others(shard);
 	shard_leave(shard);
 	return ret;
 }

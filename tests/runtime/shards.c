@@ -6,8 +6,9 @@
  * poller run on the owner thread of the poller, also while another thread
  * waits, and threads that wait for each other's pollers serve each other. In
  * every mode: a poller that does not answer delays only the threads that wait
- * for the poller. Sets of shards: a thread that is refused a shard does not
- * disturb the owner, and pollers of shards that have ended are run by waits.
+ * for the poller. Sets of shards: a thread with two shards runs both pollers; a
+ * thread that is refused a shard does not disturb the owner; pollers of shards
+ * that have ended are run by waits.
  *
  * usage: runtime_shards [calls]
  */
@@ -387,7 +388,7 @@ static void busy_poller__others_go_on(void)
 	sem_destroy(&gate.calling);
 }
 
-/* -------------------------------------------------------- sets of shards --- */
+/* -------------------------------------------------- sets of shards --- */
 
 static void no_item(struct rpma_rt_shard *shard,
 		    const struct rpma_rt_completion *item, void *arg)
@@ -407,19 +408,27 @@ static void no_message(struct rpma_rt_shard *shard,
 	abort();
 }
 
-/* Makes a set with the shard of the stage's only poller. */
+/* Makes a set with a shard for each poller of the stage. */
 static struct rpma_rt_shards *set_open(struct stage *s,
-				       struct rpma_rt_shard **shard)
+				       const struct stage_cfg *stage_cfg)
 {
-	static const struct stage_cfg stage_cfg = {
-		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
 	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
 	struct rpma_rt_shards *shards;
 
-	stage_open(s, &stage_cfg);
+	stage_open(s, stage_cfg);
 	cfg.item_fn = no_item;
 	cfg.message_fn = no_message;
 	MUST(rpma_rt_shards_new(s->world.rt, &cfg, &shards));
+	return shards;
+}
+
+static struct rpma_rt_shards *set_open_one(struct stage *s,
+					   struct rpma_rt_shard **shard)
+{
+	static const struct stage_cfg stage_cfg = {
+		.pollers = 1, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+	struct rpma_rt_shards *shards = set_open(s, &stage_cfg);
+
 	MUST(rpma_rt_shards_get(shards, 0, shard));
 	return shards;
 }
@@ -467,7 +476,7 @@ static void refused_stranger__owner_GOES_ON(void)
 	struct stage s;
 	pthread_t thread;
 
-	shards = set_open(&s, &shard);
+	shards = set_open_one(&s, &shard);
 	sem_init(&stranger.refused, 0, 0);
 	sem_init(&stranger.go_on, 0, 0);
 	MUST_ANSWER(0, rpma_rt_shard_run(shard, 0));
@@ -493,10 +502,63 @@ static void ended_shards__waits_RUN_THE_POLLER(void)
 	struct world_pair pair;
 	struct stage s;
 
-	shards = set_open(&s, &shard);
+	shards = set_open_one(&s, &shard);
 	set_end(shards, shard);
 	world_connect(&s.world, s.cfg, 0, s.aq, s.pq, &pair);
 	stage_disconnect(&s, &pair);
+	MUST(rpma_rt_shards_delete(&shards));
+	stage_close(&s);
+}
+
+/* a call that needs a poller of the thread inside rpma_rt_shard_run() */
+static struct {
+	struct rpma_rt_conn *conn;
+	struct rpma_rt_queue *queue; /* of the shard that is run */
+	_Atomic bool has_returned;
+} call;
+
+static void *make_the_call(void *arg)
+{
+	MUST(rpma_rt_conn_set_user(call.conn, arg));
+	/* relaxed: a wish; the wake orders */
+	atomic_store_explicit(&call.has_returned, true, memory_order_relaxed);
+	MUST(rpma_rt_queue_wake(call.queue));
+	return NULL;
+}
+
+/* A thread has two shards, and waits in one of them. */
+static void two_shards__a_wait_RUNS_BOTH_POLLERS(void)
+{
+	static const struct stage_cfg stage_cfg = {
+		.pollers = 2, .mode = RPMA_RT_MODE_MANUAL, .depth = DEPTH};
+	struct rpma_rt_shard *shard[2];
+	struct rpma_rt_shards *shards;
+	int ret[2] = {0, 0};
+	struct stage s;
+	pthread_t thread;
+	uint32_t i;
+
+	shards = set_open(&s, &stage_cfg);
+	for (i = 0; i < 2; i++) {
+		MUST(rpma_rt_shards_get(shards, i, &shard[i]));
+		MUST_ANSWER(0, rpma_rt_shard_run(shard[i], 0));
+	}
+	call.conn = conn_on(&s, 1);
+	world_event(s.aq, RPMA_RT_EVENT_READY);
+	MUST(rpma_rt_shard_get_queue(shard[0], &call.queue));
+	CHECK(!pthread_create(&thread, NULL, make_the_call, &call));
+	/* relaxed: as above */
+	while (!atomic_load_explicit(&call.has_returned, memory_order_relaxed))
+		CHECK(rpma_rt_shard_run(shard[0], -1) >= 0);
+	pthread_join(thread, NULL);
+	MUST(rpma_rt_conn_close(call.conn));
+	world_event(s.aq, RPMA_RT_EVENT_CLOSED);
+	MUST(rpma_rt_conn_unref(&call.conn));
+	MUST(rpma_rt_shards_stop(shards));
+	while (ret[0] >= 0 || ret[1] >= 0) {
+		for (i = 0; i < 2; i++)
+			ret[i] = rpma_rt_shard_run(shard[i], 0);
+	}
 	MUST(rpma_rt_shards_delete(&shards));
 	stage_close(&s);
 }
@@ -508,6 +570,7 @@ int main(int argc, char **argv)
 	functions__on_their_own_thread(calls);
 	shards__wait_for_each_other();
 	busy_poller__others_go_on();
+	two_shards__a_wait_RUNS_BOTH_POLLERS();
 	refused_stranger__owner_GOES_ON();
 	ended_shards__waits_RUN_THE_POLLER();
 	printf("ok\n");
