@@ -99,7 +99,9 @@ enum rt_poll_bit {
 	RT_POLL_DRAIN = 1 << 7,
 	/* sent by the event thread while the queue pair is owned; at any
 	 * time */
-	RT_POLL_LAST_WQE = 1 << 8
+	RT_POLL_LAST_WQE = 1 << 8,
+	/* behind HANDOVER: the handshake of an accepted connection is over */
+	RT_POLL_HANDSHAKE = 1 << 9
 };
 
 /* the state of calls that change the connection; see change.c */
@@ -197,6 +199,9 @@ enum __attribute__((packed)) rt_handshake {
 /* bit of markers_due: the device's LAST_WQE_REACHED, for a connection with an
  * SRQ. The other bits are the markers, 1 << enum rpma_rt_side */
 #define RT_MARK_LAST_WQE (1u << 2)
+/* bit of markers_due: the handshake of an accepted connection ends. Only then
+ * the CM tells the peer of the end for sure */
+#define RT_MARK_HANDSHAKE (1u << 3)
 
 struct rt_conn_control {
 	enum rt_conn_state state;
@@ -208,6 +213,8 @@ struct rt_conn_control {
 	bool has_marker : 1;
 	/* the connection's end waits for threads that have slots */
 	bool is_pinned : 1;
+	/* the connection dies of a CM event: the CM has nothing to tell */
+	bool is_told : 1;
 	/* reason: why the connection dies, an enum rpma_rt_reason; markers_due:
 	 * what the death waits for, RT_MARK_* or 1 << side. The poller reads
 	 * both from HANDOVER on */

@@ -335,6 +335,19 @@ static void control_leave(struct rpma_rt_conn *conn,
 	rt_conn_tell_control(conn, RT_CTL_LEFT);
 }
 
+/* Ends the wait of a dying connection for the end of its handshake. A peer that
+ * has taken the answer is told of the end now. */
+static void control_end_handshake(struct rpma_rt_conn *conn,
+				  const struct rpma_cm_event *event)
+{
+	if (conn->ctl.state != RT_CONN_DRAINING ||
+	    !(conn->ctl.markers_due & RT_MARK_HANDSHAKE))
+		return;
+	if (event->type == RDMA_CM_EVENT_ESTABLISHED)
+		rpma_conn_disconnect(conn->conn);
+	rt_conn_tell_poller(conn, RT_POLL_HANDSHAKE);
+}
+
 void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 			      const struct rpma_cm_event *event)
 {
@@ -346,6 +359,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 		return;
 	if (conn->ctl.state >= RT_CONN_DRAINING) {
 		control_refine_reason(conn, event);
+		control_end_handshake(conn, event);
 		return;
 	}
 	if (conn->ctl.state == RT_CONN_RESOLVING) {
@@ -363,6 +377,7 @@ void rt_conn_cm_event_control(struct rpma_rt_conn *conn,
 		return; /* an event without a meaning for a connection */
 	if (event->type == RDMA_CM_EVENT_REJECTED)
 		rt_conn_keep_private_data(conn, event);
+	conn->ctl.is_told = true;
 	if (conn->ctl.state == RT_CONN_ESTABLISHED)
 		control_leave(conn, event);
 	else
@@ -540,43 +555,22 @@ static void control_flush_qp(struct rpma_rt_conn *conn)
 		control_post_sq_marker(conn, IBV_WR_SEND);
 }
 
-/* Returns whether the peer was not reached. For a name without an address
- * resolve.c has logged already. */
-static bool control_is_unreached(const struct rpma_rt_conn *conn)
+/* Returns whether a dying connection waits for the end of its handshake: the
+ * connection was accepted, and the peer's word is on its way. Before that word
+ * the kernel has a refusal only, which is sent once, as the CM id is destroyed;
+ * and the peer's kernel drops a refusal that is handled before the answer. Such
+ * a peer would never hear of the end. */
+static bool control_awaits_handshake(const struct rpma_rt_conn *conn)
 {
-	return !conn->passive &&
-	       conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED &&
-	       conn->setup->addr[0] != '\0';
-}
-
-/* Logs the end of a connection: as an error if the connection failed or the
- * peer did not take the connection, otherwise as an information. */
-static void control_log_death(struct rpma_rt_conn *conn,
-			      const struct rt_reason *why)
-{
-	char name[RPMA_RT_NAME_MAX + 1];
-	char words[RT_FAILURE_WORDS];
-	char target[512];
-
-	rt_name_copy(conn, name);
-	rt_reason_words(why, words);
-	if (control_is_unreached(conn) &&
-	    (why->step != RT_STEP_NONE ||
-	     why->reason == RPMA_RT_REASON_REJECTED)) {
-		rt_resolve_target(conn->setup, target, sizeof(target));
-		RT_LOG_ERROR("\"%s\" is not connected to %s, port %s: %s", name,
-			     target, conn->setup->port, words);
-	} else if (why->step != RT_STEP_NONE &&
-		   why->reason == RPMA_RT_REASON_FAILED)
-		RT_LOG_ERROR("\"%s\" (queue pair 0x%x) closes: %s", name,
-			     conn->qp_num, words);
-	else
-		RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes, reason: %s", name,
-			    conn->qp_num, rpma_rt_reason_2str(why->reason));
+	return conn->passive && conn->ctl.state == RT_CONN_CONNECTING &&
+	       conn->conn != NULL && !conn->ctl.is_told &&
+	       rt_cm_error(conn->device->cm) == 0;
 }
 
 static void control_die(struct rpma_rt_conn *conn, struct rt_reason why)
 {
+	bool awaits = control_awaits_handshake(conn);
+
 	if (conn->ctl.state >= RT_CONN_DRAINING)
 		return;
 	conn->ctl.reason = (uint8_t)why.reason;
@@ -586,11 +580,13 @@ static void control_die(struct rpma_rt_conn *conn, struct rt_reason why)
 	rt_gate_close(&conn->gate[RPMA_RT_SEND_SIDE]);
 	rt_gate_close(&conn->gate[RPMA_RT_RECV_SIDE]);
 	control_flush_qp(conn);
+	if (awaits)
+		conn->ctl.markers_due |= RT_MARK_HANDSHAKE;
 	if (why.reason == RPMA_RT_REASON_DEVICE)
 		conn->ctl.markers_due = 0; /* the markers may never come */
 	if (conn->conn != NULL)
 		rpma_conn_disconnect(conn->conn);
-	control_log_death(conn, &why);
+	rt_reason_log_death(conn, &why);
 	rt_resolve_end_control(conn);
 	rt_conn_tell_poller(conn, RT_POLL_HANDOVER);
 }

@@ -492,6 +492,14 @@ static void rt_drain_last_wqe_poller(struct rpma_rt_conn *conn)
 		rt_schedule_ready(conn->poller, &conn->poll.dying);
 }
 
+/* Notes that the handshake of an accepted connection is over. */
+static void rt_drain_handshake_poller(struct rpma_rt_conn *conn)
+{
+	conn->poll.markers_seen |= RT_MARK_HANDSHAKE;
+	if (conn->poll.state == RT_PS_DRAINING)
+		rt_schedule_ready(conn->poller, &conn->poll.dying);
+}
+
 /* ------------------------------------------------------------- sweeping --- */
 
 /* Completes the next work request in line on the side as not posted. Returns
@@ -656,6 +664,8 @@ void rt_messages_poll(struct rt_msg *msg, void *owner)
 	bits = atomic_exchange_explicit(&conn->poll_bits, 0,
 					memory_order_acquire);
 	/* first, because the event came before GONE */
+	if (bits & RT_POLL_HANDSHAKE)
+		rt_drain_handshake_poller(conn);
 	if (bits & RT_POLL_LAST_WQE)
 		rt_drain_last_wqe_poller(conn);
 	if (bits & RT_POLL_OPEN)

@@ -10,7 +10,9 @@
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "conn/conn.h"
+#include "conn/resolve.h"
 
 /* status of librdmacm when a call inside librdmacm failed; errno is not passed
  * on */
@@ -121,8 +123,10 @@ static const char *reason_rejected_advice(int status)
 	}
 }
 
-const char *rt_reason_words(const struct rt_reason *why,
-			    char buf[static RT_FAILURE_WORDS])
+/* Writes the reason of a connection before ESTABLISHED, and a remedy, as the
+ * end of a message. */
+static void reason_words(const struct rt_reason *why,
+			 char buf[static RT_FAILURE_WORDS])
 {
 	char words[RT_FAILURE_WORDS];
 	const char *reason = rpma_rt_reason_2str(why->reason);
@@ -136,7 +140,38 @@ const char *rt_reason_words(const struct rt_reason *why,
 			 reason_rejected_advice((int)why->detail));
 	else
 		snprintf(buf, RT_FAILURE_WORDS, "%s", reason);
-	return buf;
+}
+
+/* Returns whether the peer was not reached. For a name without an address
+ * resolve.c has logged already. */
+static bool reason_is_unreached(const struct rpma_rt_conn *conn)
+{
+	return !conn->passive &&
+	       conn->ctl.handshake != RT_HANDSHAKE_ESTABLISHED &&
+	       conn->setup->addr[0] != '\0';
+}
+
+void rt_reason_log_death(struct rpma_rt_conn *conn, const struct rt_reason *why)
+{
+	char name[RPMA_RT_NAME_MAX + 1];
+	char words[RT_FAILURE_WORDS];
+	char target[512];
+
+	rt_name_copy(conn, name);
+	reason_words(why, words);
+	if (reason_is_unreached(conn) &&
+	    (why->step != RT_STEP_NONE ||
+	     why->reason == RPMA_RT_REASON_REJECTED)) {
+		rt_resolve_target(conn->setup, target, sizeof(target));
+		RT_LOG_ERROR("\"%s\" is not connected to %s, port %s: %s", name,
+			     target, conn->setup->port, words);
+	} else if (why->step != RT_STEP_NONE &&
+		   why->reason == RPMA_RT_REASON_FAILED)
+		RT_LOG_ERROR("\"%s\" (queue pair 0x%x) closes: %s", name,
+			     conn->qp_num, words);
+	else
+		RT_LOG_INFO("\"%s\" (queue pair 0x%x) closes, reason: %s", name,
+			    conn->qp_num, rpma_rt_reason_2str(why->reason));
 }
 
 void rt_reason_refused(struct rpma_rt_conn *conn, int answer)

@@ -29,10 +29,10 @@ struct rt_reason {
 struct rt_reason rt_reason_of_event(const struct rpma_cm_event *event);
 /* err: an errno, or 0. */
 struct rt_reason rt_reason_of_step(enum rt_step step, int err);
-/* Writes the reason of a connection before ESTABLISHED, and a remedy, as the
- * end of a message. Returns buf. */
-const char *rt_reason_words(const struct rt_reason *why,
-			    char buf[static RT_FAILURE_WORDS]);
+/* Logs the end of a connection: as an error if the connection failed or the
+ * peer did not take the connection, otherwise as an information. */
+void rt_reason_log_death(struct rpma_rt_conn *conn,
+			 const struct rt_reason *why);
 
 /* Keeps the errno with which the device refused a post; answer: of the verb.
  * Any thread that posts. */

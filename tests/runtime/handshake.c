@@ -20,6 +20,7 @@
 
 #define DEPTH	   4
 #define SIZE	   8
+#define SHORT_MS   20 /* for which a server waits for the end of a handshake */
 #define SPIN_LIMIT 200000 /* looks at a word: some hundred microseconds */
 
 struct scene {
@@ -29,10 +30,13 @@ struct scene {
 	struct rpma_rt_listener *listener;
 };
 
-static void open_scene(struct scene *s)
+/* teardown_ms: the server's, 0: the default */
+static void open_scene(struct scene *s, uint32_t teardown_ms)
 {
-	static const struct stage_cfg cfg = {
-		.pollers = 1, .mode = RPMA_RT_MODE_EVENT, .depth = DEPTH};
+	const struct stage_cfg cfg = {.pollers = 1,
+				      .mode = RPMA_RT_MODE_EVENT,
+				      .depth = DEPTH,
+				      .teardown_ms = teardown_ms};
 
 	stage_open(&s->server, &cfg);
 	s->client = s->server.world;
@@ -232,14 +236,18 @@ int main(int argc, char **argv)
 
 	CHECK(times > 0);
 	printf("seed %u\n", seed);
-	open_scene(&s);
 	if (loop) {
+		/* these clients do not take the answer before the server is
+		 * closed */
+		open_scene(&s, SHORT_MS);
 		loop->set_hook(hook, NULL);
 		close__answer_not_taken_DISCONNECTED(&s, false);
 		close__answer_not_taken_DISCONNECTED(&s, true);
 		connect__queue_pair_fails_FAILED(&s, loop);
 		loop->set_hook(NULL, NULL);
+		close_scene(&s);
 	}
+	open_scene(&s, 0);
 	close__at_any_moment(&s, times, seed);
 	close_scene(&s);
 	printf("ok\n");

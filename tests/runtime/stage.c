@@ -16,6 +16,8 @@ static void start(struct world *w, const struct stage_cfg *cfg)
 	rt_cfg.cpu_count = cfg->cpus == NULL ? 0 : cfg->pollers;
 	rt_cfg.mode = cfg->mode;
 	rt_cfg.backstop_ms = cfg->backstop_ms;
+	if (cfg->teardown_ms != 0)
+		rt_cfg.teardown_ms = cfg->teardown_ms;
 	if (cfg->cq_size)
 		rt_cfg.cq_size = cfg->cq_size;
 	rt_cfg.async_fn = cfg->async_fn;

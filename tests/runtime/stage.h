@@ -20,6 +20,7 @@ struct stage_cfg {
 	uint32_t cq_size;     /* 0: the default */
 	uint32_t depth;	      /* of send and receive queue */
 	uint32_t backstop_ms; /* 0: off */
+	uint32_t teardown_ms; /* 0: the default */
 	rpma_rt_async_fn *async_fn;
 	void *async_arg;
 	bool async_fed;

@@ -291,6 +291,68 @@ FAKE_TEST(set_queue__dies_meanwhile)
 	ok(rpma_rt_queue_delete(&other));
 }
 
+/* ------------------------------------------- closed behind accept --- */
+
+/* Accepts a request and closes the connection, before the peer's word. The
+ * completions are through. */
+static struct rpma_rt_conn *closed_behind_accept(struct fake *f)
+{
+	struct rpma_rt_conn *conn = fake_request(f);
+
+	ok(rpma_rt_conn_accept(conn, NULL));
+	fake_finish_down(f);
+	ok(rpma_rt_conn_close(conn));
+	fake_finish_down(f);
+	fake_markers(conn);
+	fake_finish_down(f);
+	assert_null(strstr(fake_trace(), "destroy_qp"));
+	fake_forget_trace();
+	return conn;
+}
+
+/* The peer is told of the end when the peer has taken the answer: before, the
+ * CM could only refuse, and the peer's CM may drop the refusal. */
+FAKE_TEST(close__behind_accept_TOLD_WHEN_THE_ANSWER_IS_TAKEN)
+{
+	struct rpma_rt_conn *conn = closed_behind_accept(f);
+	const char *told;
+
+	fake_conn_event(conn, RDMA_CM_EVENT_ESTABLISHED, 0);
+	fake_finish_down(f);
+	told = strstr(fake_trace(), "disconnect");
+	assert_non_null(told);
+	assert_non_null(strstr(told, "destroy_qp"));
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].opcode, RPMA_RT_EVENT_CLOSED);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_unref(&conn));
+}
+
+/* The peer leaves, or refuses the answer. */
+FAKE_TEST(close__behind_accept_ENDS_WITH_THE_HANDSHAKE)
+{
+	struct rpma_rt_conn *conn = closed_behind_accept(f);
+
+	fake_conn_event(conn, RDMA_CM_EVENT_REJECTED, 28);
+	fake_finish_down(f);
+	assert_null(strstr(fake_trace(), "disconnect"));
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_unref(&conn));
+}
+
+/* No word of the peer comes: the time of every death is over. */
+FAKE_TEST(close__behind_accept_NO_LONGER_THAN_A_DEATH)
+{
+	struct rpma_rt_conn *conn = closed_behind_accept(f);
+
+	fake_drain_time_over(f, conn);
+	fake_finish_down(f);
+	assert_int_equal(fake_take(f, f->queue), 1);
+	assert_int_equal(f->items[0].status, RPMA_RT_REASON_LOCAL);
+	ok(rpma_rt_conn_unref(&conn));
+}
+
 /* Runs the end of the connection, except for DONE. */
 static void die_to_the_end(void *arg)
 {
