@@ -336,7 +336,7 @@ static void control_leave(struct rpma_rt_conn *conn,
 }
 
 /* Ends the wait of a dying connection for the end of its handshake. A peer that
- * has taken the answer is told of the end now. */
+ * has taken the answer is disconnected now. */
 static void control_end_handshake(struct rpma_rt_conn *conn,
 				  const struct rpma_cm_event *event)
 {
@@ -559,7 +559,7 @@ static void control_flush_qp(struct rpma_rt_conn *conn)
  * connection was accepted, and the peer's word is on its way. Before that word
  * the kernel has a refusal only, which is sent once, as the CM id is destroyed;
  * and the peer's kernel drops a refusal that is handled before the answer. Such
- * a peer would never hear of the end. */
+ * a peer would stay connected to nothing. */
 static bool control_awaits_handshake(const struct rpma_rt_conn *conn)
 {
 	return conn->passive && conn->ctl.state == RT_CONN_CONNECTING &&

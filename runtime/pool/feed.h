@@ -68,7 +68,7 @@ bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry);
 /* Returns whether the queue leaves the free slots to hungry queues, which were
  * first: a queue that is low, `is_low`, is hungry then, too. A slot that was
  * given back would else be posted again by the same busy queue, before the
- * hungry queues hear of the slot. */
+ * message to the hungry queues is run. */
 bool rt_feed_leaves_slots(const struct rt_feed *feed, bool is_low);
 /* Returns whether so few receives are out that a queue of this size is low. */
 static inline bool rt_feed_is_low(uint32_t out, uint32_t size)

@@ -310,8 +310,8 @@ static struct rpma_rt_conn *closed_behind_accept(struct fake *f)
 	return conn;
 }
 
-/* The peer is told of the end when the peer has taken the answer: before, the
- * CM could only refuse, and the peer's CM may drop the refusal. */
+/* The peer is disconnected when the peer has taken the answer: before, the CM
+ * could only refuse, and the peer's CM may drop the refusal. */
 FAKE_TEST(close__behind_accept_TOLD_WHEN_THE_ANSWER_IS_TAKEN)
 {
 	struct rpma_rt_conn *conn = closed_behind_accept(f);
