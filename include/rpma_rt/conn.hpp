@@ -717,6 +717,8 @@ struct conn_core final : counted<conn_core>, member {
 		const uint32_t straight = std::min(count, mask + 1 - at);
 
 		in_done.unlink();
+		if (count == 0) [[unlikely]] /* also: without a ring */
+			return;
 		(void)rpma_rt_leases_release(&given[at], straight);
 		if (straight < count) [[unlikely]]
 			(void)rpma_rt_leases_release(&given[0],

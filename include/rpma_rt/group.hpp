@@ -162,10 +162,12 @@ protected:
 	template <size_t I> void start_from() noexcept
 	{
 		if constexpr (I < sizeof...(A)) {
-			auto &member = *std::get<I>(members_);
-
+			/* a member that was complete at once has decided: the
+			 * others are gone */
 			if (is_decided_)
 				return;
+			auto &member = *std::get<I>(members_);
+
 			join(member, this);
 			pass(member, away_);
 			if (!member.start())

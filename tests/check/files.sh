@@ -73,7 +73,7 @@ ctest_names()
 # test_cases: the functions of tests
 test_cases()
 {
-	git ls-files -- 'tests/*.c' | xargs -d '\n' \
+	git ls-files -- 'tests/*.c' 'tests/*.cc' | xargs -d '\n' \
 		sed -nE 's/^[a-z].*[ *]([a-z_0-9]+__[A-Za-z_0-9]+|[a-z]+(_[a-z]+)+)\(.*/\1/p
 			s/^[A-Z_]+\(([A-Za-z_0-9]+)[,)].*/\1/p' |
 		sort -u
