@@ -642,7 +642,8 @@ public:
 	explicit operator bool() const noexcept { return slot_ != nullptr; }
 	void give_back() noexcept { *this = lease(); }
 	/* Returns another lease of the slot, for another send, write or
-	 * connection. The bytes do not change while several leases exist. */
+	 * connection. Neither the bytes nor size(), which the leases have in
+	 * common, change while several leases exist. */
 	lease share() const noexcept
 	{
 		if (!slot_)
@@ -674,20 +675,21 @@ public:
 				    std::min(sizeof(T), size()));
 		return value;
 	}
-	/* Sets size(), at most to the size of the slot, which the caller
-	 * knows. */
+	/* Sets size() of all leases of the slot, at most to the size of the
+	 * slot, which the caller knows. */
 	lease &resize(size_t len) noexcept
 	{
 		if (slot_)
 			slot_->raw.len = static_cast<uint32_t>(len);
 		return *this;
 	}
-	/* Copies at most size() bytes of the text, and resizes. */
+	/* Copies at most size() bytes of the text, which may be the lease's
+	 * own, and resizes. */
 	lease &assign(std::string_view text) noexcept
 	{
 		resize(std::min(text.size(), size()));
 		if (size() > 0)
-			std::memcpy(data(), text.data(), size());
+			std::memmove(data(), text.data(), size());
 		return *this;
 	}
 	/* Copies at most size() bytes of the value, and resizes; see as(). */

@@ -204,6 +204,9 @@ static void lease__assign(rpma_rt_mode mode)
 	CHECK(buffer.text() == "lite");
 	buffer.assign(value{8, ""});
 	CHECK(buffer.size() == 4 && buffer.as<uint64_t>() == 8);
+	auto own = s.lease("header:payload");
+	own.assign(own.text().substr(4));
+	CHECK(own.text() == "er:payload");
 }
 
 static rt::task<void> send_one(pair &both, const rt::pool &messages)
