@@ -4,8 +4,9 @@
 /*
  * sync.hpp: event, semaphore, promise and future, channel: coroutines of any
  * loops and shards, and threads, wait for each other. The mechanism of all is a
- * pass: coroutines stand in the line of the pass, and a permit lets the first
- * coroutine go on, through the mailbox of a loop. doc/protocols/coroutine.md.
+ * pass: coroutines and threads stand in the line of the pass, and a permit lets
+ * the first go on, a coroutine through the mailbox of a loop.
+ * doc/protocols/coroutine.md.
  *
  * Everything with wait(timeout_ms) is awaited by coroutines of a loop or shard,
  * and waited for by threads, by wait(): the same result.
@@ -34,8 +35,9 @@ namespace detail
 
 class passing;
 
-/* Permits, and the line of waiters for permits. All fields are under the lock,
- * which is taken before the lock of a mailbox. Thread: any. */
+/* Permits, and the line of coroutines and threads that wait for permits. All
+ * fields are under the lock, which is taken before the lock of a mailbox.
+ * Thread: any. */
 class pass_core : public shared<pass_core>
 {
 public:
@@ -86,30 +88,22 @@ public:
 
 		return is_open_;
 	}
-	/* Takes a permit. RPMA_E_AGAIN: there is no permit, or others wait. */
-	error try_pass() noexcept
+	/* Takes a permit, and calls on_permit() under the lock. RPMA_E_AGAIN:
+	 * there is no permit, or others wait. */
+	template <typename F> error try_pass(F on_permit) noexcept
 	{
 		std::lock_guard<std::mutex> guard(lock_);
 
-		if (waiting_.is_empty() && take())
+		if (waiting_.is_empty() && take()) {
+			on_permit();
 			return {};
+		}
 		return is_closed_ ? error::closed(RPMA_RT_REASON_LOCAL)
 				  : error::call(RPMA_E_AGAIN);
 	}
-	/* Waits for a permit in a thread, without a limit for -1. */
-	error wait(int timeout_ms) noexcept
-	{
-		std::unique_lock<std::mutex> guard(lock_);
-		const auto may_go = [this] { return may_pass() || is_closed_; };
-
-		if (timeout_ms < 0)
-			came_.wait(guard, may_go);
-		else if (!came_.wait_for(guard,
-					 std::chrono::milliseconds(timeout_ms),
-					 may_go))
-			return error::timed_out();
-		return take() ? error() : error::closed(RPMA_RT_REASON_LOCAL);
-	}
+	/* Waits for a permit in a thread, without a limit for -1; calls
+	 * on_permit() under the lock, by any thread. */
+	template <typename F> error wait(int timeout_ms, F on_permit) noexcept;
 	inline bool enter(passing &last) noexcept;
 	inline void leave(passing &one) noexcept;
 
@@ -130,7 +124,6 @@ private:
 	inline void let_pass() noexcept;
 
 	std::mutex lock_;
-	std::condition_variable came_; /* for threads */
 	link waiting_;
 	uint64_t count_;
 	bool drains_;
@@ -148,6 +141,9 @@ public:
 
 	/* Called when the waiter has the permit, under the lock. */
 	virtual void on_permit() noexcept {}
+	/* Lets the waiter go on, which has left the line; under the lock.
+	 * Returns false if the loop has ended. */
+	virtual bool go_on_there() noexcept { return hand_over(); }
 
 	ref<pass_core> core;
 	bool has_permit = false;
@@ -212,13 +208,68 @@ inline void pass_core::let_pass() noexcept
 		auto &first = waiting_.take_first<passing>();
 
 		give(first);
-		if (first.hand_over())
+		if (first.go_on_there())
 			continue;
 		/* the loop has ended: the coroutine is not resumed */
 		count_ += first.has_permit && first.is_counted;
 		first.has_permit = false;
 	}
-	came_.notify_all();
+}
+
+/* A thread in the line, until the wait ends: leave_line() has nothing to do. */
+template <typename F> class passing_thread final : public passing
+{
+public:
+	explicit passing_thread(F fn) noexcept
+	    : passing(ref<pass_core>()), fn_(std::move(fn))
+	{
+	}
+	void on_permit() noexcept override { fn_(); }
+	bool go_on_there() noexcept override
+	{
+		is_over = true;
+		/* under the lock: the thread cannot go before the call ends */
+		came_.notify_one();
+		return true;
+	}
+	/* Returns false if the time has passed. */
+	bool wait(std::unique_lock<std::mutex> &guard, int timeout_ms)
+	{
+		const auto may_go = [this] { return is_over; };
+
+		if (timeout_ms >= 0)
+			return came_.wait_for(
+				guard, std::chrono::milliseconds(timeout_ms),
+				may_go);
+		came_.wait(guard, may_go);
+		return true;
+	}
+	using passing::take_permit;
+
+private:
+	std::condition_variable came_;
+	F fn_;
+};
+
+template <typename F>
+error pass_core::wait(int timeout_ms, F on_permit) noexcept
+{
+	std::unique_lock<std::mutex> guard(lock_);
+
+	if (waiting_.is_empty() && take()) {
+		on_permit();
+		return {};
+	}
+	if (is_closed_)
+		return error::closed(RPMA_RT_REASON_LOCAL);
+	passing_thread<F> self(std::move(on_permit));
+	waiting_.push_back(self);
+	if (!self.wait(guard, timeout_ms)) {
+		self.unlink();
+		return error::timed_out();
+	}
+	return self.take_permit() ? error()
+				  : error::closed(RPMA_RT_REASON_LOCAL);
 }
 
 /* Calls from() behind the pass, which returns a result<T>. */
@@ -243,7 +294,7 @@ public:
 	/* Waits in a thread. */
 	result<T> wait(int timeout_ms = -1)
 	{
-		const error why = this->core->wait(timeout_ms);
+		const error why = this->core->wait(timeout_ms, [] {});
 
 		return why ? result<T>(why) : from_();
 	}
@@ -334,7 +385,7 @@ public:
 	/* Takes a permit. RPMA_E_AGAIN: no permit is free, or others wait. */
 	result<permit> try_acquire() const noexcept
 	{
-		const error why = core_->try_pass();
+		const error why = core_->try_pass([] {});
 
 		if (why)
 			return why;
@@ -456,8 +507,8 @@ private:
 	const uint32_t capacity_;
 };
 
-/* A wait for room. The value is sent with the permit, also if the waiter gives
- * up at the same time. */
+/* A wait for room. The value is sent with the permit, under the lock, also if
+ * the waiter gives up, or the channel is closed, at the same time. */
 template <typename T>
 class [[nodiscard]] sending_to final : public awaitable<sending_to<T>, passing>
 {
@@ -478,18 +529,15 @@ public:
 	/* Waits in a thread. */
 	result<void> wait(int timeout_ms = -1) noexcept
 	{
-		const error why = this->core->wait(timeout_ms);
-
-		if (!why)
-			to_channel_->push(std::move(value_));
-		return why;
+		return this->core->wait(timeout_ms, [this] { push(); });
 	}
 
 private:
+	void push() noexcept { to_channel_->push(std::move(value_)); }
 	void on_permit() noexcept override
 	{
 		this->is_counted = false;
-		to_channel_->push(std::move(value_));
+		push();
 	}
 	ref<channel_core<T>> to_channel_;
 	T value_;
@@ -521,11 +569,10 @@ public:
 	/* Sends without a wait. RPMA_E_AGAIN: no room, or others wait. */
 	result<void> try_send(T value) const
 	{
-		const error why = core_->core->room->try_pass();
-
-		if (!why)
-			core_->core->push(std::move(value));
-		return why;
+		/* under the lock: a close comes before the permit, or after the
+		 * value */
+		return core_->core->room->try_pass(
+			[&] { core_->core->push(std::move(value)); });
 	}
 	/* co_await, wait(): result<T>. */
 	auto receive() const

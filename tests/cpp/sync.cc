@@ -160,6 +160,38 @@ static void semaphore__given_up(rpma_rt_mode mode)
 	auto last = must(places.try_acquire());
 }
 
+static rt::task<void> acquire_often(world &w, const rt::semaphore &places,
+				    const std::atomic<bool> &thread_was_in)
+{
+	while (!thread_was_in) {
+		auto permit = must(co_await places.acquire());
+
+		must(co_await w.loop.sleep_for(100us));
+	}
+}
+
+/* One of the coroutines is always in the line: a thread that has no place in
+ * the line never gets the permit. */
+static void semaphore__threads_IN_THE_SAME_LINE(rpma_rt_mode mode)
+{
+	world w(mode);
+	rt::semaphore places(1);
+	std::atomic<bool> is_in{false};
+	std::optional<rt::permit> held(must(places.try_acquire()));
+	std::thread thread([&] {
+		(void)must(places.acquire().wait());
+		is_in = true;
+	});
+
+	CHECK(is_late(places.acquire().wait(0)));
+	w.loop.spawn(acquire_often(w, places, is_in));
+	w.loop.spawn(acquire_often(w, places, is_in));
+	held.reset();
+	while (!is_in)
+		CHECK(w.loop.turn(1) >= 0);
+	thread.join();
+}
+
 /* ------------------------------------------------------------- promise --- */
 
 static rt::task<void> await_value(rt::future<int> future)
@@ -252,6 +284,55 @@ static void channel__given_up(rpma_rt_mode mode)
 	w.run(give_up_items(w));
 }
 
+/* The channel takes the value with the last of `moves`. Meanwhile another
+ * thread closes the channel, for which the move waits 20 ms: in vain, as the
+ * close waits for the move. */
+struct closing_value {
+	rt::channel<closing_value> *of;
+	std::thread *closes;
+	int moves;
+
+	closing_value(rt::channel<closing_value> *c, std::thread *t, int m)
+	    : of(c), closes(t), moves(m)
+	{
+	}
+	closing_value(closing_value &&from) noexcept
+	    : of(from.of), closes(from.closes), moves(from.moves - 1)
+	{
+		if (moves != 0)
+			return;
+		auto ended = std::make_shared<rt::event>();
+		*closes = std::thread([channel = of, ended] {
+			channel->close();
+			ended->set();
+		});
+		(void)ended->wait().wait(20);
+	}
+};
+
+static void channel__closed_as_a_value_comes_VALUE_RECEIVED(rpma_rt_mode)
+{
+	for (bool waits : {false, true}) {
+		rt::channel<closing_value> values(1);
+		std::thread closes;
+		std::optional<rt::result<void>> sent;
+		std::thread sends([&] {
+			/* into the wait, and from there into the channel */
+			if (waits)
+				sent = values.send({&values, &closes, 2})
+					       .wait();
+			else
+				sent = values.try_send({&values, &closes, 1});
+		});
+		auto first = values.receive().wait();
+
+		sends.join();
+		closes.join();
+		CHECK(sent->ok() == first.ok());
+		CHECK(is_closed(values.receive().wait()));
+	}
+}
+
 /* ----------------------------------------------------------------- end --- */
 
 struct all {
@@ -313,9 +394,11 @@ int main(void)
 	RUN(event__given_up);
 	RUN(semaphore__permits);
 	RUN(semaphore__given_up);
+	RUN(semaphore__threads_IN_THE_SAME_LINE);
 	RUN(promise__from_a_thread);
 	RUN(channel__between_loops);
 	RUN(channel__given_up);
+	RUN(channel__closed_as_a_value_comes_VALUE_RECEIVED);
 	RUN(objects__go_first);
 	RUN(loop__goes_first);
 	return 0;
