@@ -292,6 +292,9 @@ struct pool_core : shared<pool_core> {
 	std::unique_ptr<slot_of_pool[]> table;
 	slot_of_pool *slots = nullptr;
 	uint32_t receives = 0; /* slots for receives */
+	/* the program's futures, held and at most, without that of the line */
+	std::atomic<uint32_t> futures_held{0};
+	uint32_t futures = 0;
 	/* slots of given sends that have no completion so far */
 	std::atomic<uint32_t> in_chains{0};
 	slot_line line; /* coroutines that wait for a slot */
@@ -777,21 +780,33 @@ class future_of_c
 {
 public:
 	future_of_c() = default;
-	explicit future_of_c(ref<runtime_core> rt) noexcept : rt_(std::move(rt))
+	/* counted: nullptr, or the pool in which the future is counted */
+	explicit future_of_c(ref<runtime_core> rt,
+			     ref<pool_core> counted = {}) noexcept
+	    : rt_(std::move(rt)), counted_(std::move(counted))
 	{
 	}
 	future_of_c(future_of_c &&other) noexcept
-	    : rt_(std::move(other.rt_)),
+	    : rt_(std::move(other.rt_)), counted_(std::move(other.counted_)),
 	      raw_(std::exchange(other.raw_, rpma_rt_future{}))
 	{
 	}
 	future_of_c &operator=(future_of_c &&other) noexcept
 	{
 		std::swap(rt_, other.rt_);
+		std::swap(counted_, other.counted_);
 		std::swap(raw_, other.raw_);
 		return *this;
 	}
-	~future_of_c() { rpma_rt_future_drop(&raw_); }
+	~future_of_c()
+	{
+		rpma_rt_future_drop(&raw_);
+		/* release: pairs with the acquire in pool::next(), which may
+		 * use the future's place */
+		if (counted_)
+			counted_->futures_held.fetch_sub(
+				1, std::memory_order_release);
+	}
 	rpma_rt_future *raw() noexcept { return &raw_; }
 	/* Returns the item. RPMA_E_AGAIN: not yet complete. */
 	result<rpma_rt_completion> poll() const
@@ -816,6 +831,7 @@ public:
 
 private:
 	ref<runtime_core> rt_;
+	ref<pool_core> counted_;
 	rpma_rt_future raw_{};
 };
 
@@ -865,10 +881,18 @@ struct access {
 	{
 		return std::exchange(l.slot_, nullptr);
 	}
+	/* Asks by a future that is empty so far. */
+	template <typename T>
+	static result<next_future<T>> ask_by(future_of_c made,
+					     const rpma_rt_source &from,
+					     const item_of<T> &item) noexcept;
 	template <typename T>
 	static result<next_future<T>> ask(const ref<runtime_core> &rt,
 					  const rpma_rt_source &from,
-					  const item_of<T> &item) noexcept;
+					  const item_of<T> &item) noexcept
+	{
+		return ask_by<T>(future_of_c(rt), from, item);
+	}
 };
 
 /* A lease, or a message. */
@@ -935,11 +959,10 @@ namespace detail
 {
 
 template <typename T>
-result<next_future<T>> access::ask(const ref<runtime_core> &rt,
-				   const rpma_rt_source &from,
-				   const item_of<T> &item) noexcept
+result<next_future<T>> access::ask_by(future_of_c made,
+				      const rpma_rt_source &from,
+				      const item_of<T> &item) noexcept
 {
-	future_of_c made(rt);
 	int ret = rpma_rt_next_future(&from, made.raw());
 
 	if (ret < 0)
@@ -983,6 +1006,7 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 					rpma_rt_pool_cfg_init);
 	if (cfg.futures < 1 << 20)
 		cfg.futures++;
+	made.core_->futures = cfg.futures - 1;
 	made.core_->rt = detail::access::core(rt);
 	made.core_->peer = detail::access::core(p);
 	ret = rpma_rt_pool_new(rt.raw(), &cfg, &made.core_->raw);
@@ -1017,8 +1041,17 @@ inline result<lease> pool::take() const
 
 inline result<lease_future> pool::next() const
 {
-	return detail::access::ask<lease>(
-		core_->rt, {nullptr, nullptr, nullptr, raw()}, {core_});
+	/* acquire: pairs with the release of a dropped future */
+	const bool has_place =
+		core_->futures_held.fetch_add(1, std::memory_order_acquire) <
+		core_->futures;
+	detail::future_of_c made(core_->rt, core_); /* uncounts at the end */
+
+	/* the last place is that of the line, see slot_line */
+	if (!has_place)
+		return error::call(RPMA_RT_E_BUSY);
+	return detail::access::ask_by<lease>(
+		std::move(made), {nullptr, nullptr, nullptr, raw()}, {core_});
 }
 
 } // namespace rpma::rt
