@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -149,10 +150,126 @@ struct done_link final : finished {
 	conn_core *conn;
 };
 
+struct alone;
+
+/* The leases of an operation that a thread has given up. The poller gives the
+ * slots back when the device has done with the bytes; the object stays with the
+ * connection, for no function of a poller may end the last lease of a pool. */
+struct left_op {
+	explicit left_op(future_of_c &&f) noexcept : future(std::move(f)) {}
+	left_op(const left_op &) = delete;
+	left_op &operator=(const left_op &) = delete;
+	virtual ~left_op() = default;
+	/* Ends the leases, but for the references to the pools. */
+	virtual void free_slots(const rpma_rt_completion &item) noexcept = 0;
+
+	future_of_c future;
+	/* The fields from here on are under the lock of the connection. */
+	std::unique_ptr<left_op> next;
+	alone *of = nullptr;
+	bool is_over = false;  /* the poller has called */
+	bool has_free = false; /* the slots are free */
+};
+
 /* Additional fields of a connection without a loop. */
 struct alone {
-	future_of_c closed;
-	std::mutex lock; /* of closed, while other threads post */
+	std::mutex lock; /* of all fields */
+	/* a future has come back, or an operation of left is over */
+	std::condition_variable over;
+	/* Futures of CLOSED that no thread uses, as many as a connection may
+	 * have; kept, for the poller has to free a future that was dropped. */
+	std::array<future_of_c, 16> closed;
+	uint32_t closed_count = 0;
+	std::unique_ptr<left_op> left;
+
+	~alone()
+	{
+		std::unique_lock<std::mutex> guard(lock);
+
+		for (auto *o = left.get(); o; o = o->next.get()) {
+			/* the poller has called, or is about to call */
+			if (!o->is_over &&
+			    rpma_rt_future_drop(o->future.raw()) == 0)
+				continue;
+			over.wait(guard, [o] { return o->is_over; });
+		}
+		end_all(std::move(left));
+	}
+	/* Returns an empty future if other threads have all. */
+	future_of_c take_closed() noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock);
+
+		if (closed_count == 0)
+			return {};
+		return std::move(closed[--closed_count]);
+	}
+	void put_closed(future_of_c &&back) noexcept
+	{
+		std::lock_guard<std::mutex> guard(lock);
+
+		closed[closed_count++] = std::move(back);
+		over.notify_all();
+	}
+	void await_closed() noexcept
+	{
+		std::unique_lock<std::mutex> guard(lock);
+
+		over.wait(guard, [this] { return closed_count > 0; });
+	}
+	/* Keeps an operation until the device has done with the leases. Returns
+	 * false, and leaves the operation, if that is not possible. */
+	template <typename O> bool keep(std::unique_ptr<O> &made) noexcept
+	{
+		std::unique_lock<std::mutex> guard(lock);
+
+		made->of = this;
+		if (rpma_rt_future_then(made->future.raw(), on_over,
+					made.get()) < 0)
+			return false;
+		auto ended = take_ended();
+		made->next = std::move(left);
+		left = std::move(made);
+		guard.unlock();
+		end_all(std::move(ended));
+		return true;
+	}
+
+private:
+	/* Returns the operations whose slots are free. Under the lock. */
+	std::unique_ptr<left_op> take_ended() noexcept
+	{
+		std::unique_ptr<left_op> ended;
+
+		for (auto *at = &left; *at;) {
+			if (!(*at)->is_over || !(*at)->has_free) {
+				at = &(*at)->next;
+				continue;
+			}
+			auto next = std::move((*at)->next);
+
+			(*at)->next = std::move(ended);
+			ended = std::exchange(*at, std::move(next));
+		}
+		return ended;
+	}
+	/* A loop: the destructors of a long list need no stack. */
+	static void end_all(std::unique_ptr<left_op> list) noexcept
+	{
+		while (list)
+			list = std::move(list->next);
+	}
+	/* The poller. */
+	static void on_over(const rpma_rt_completion *item, void *op) noexcept
+	{
+		auto &self = *static_cast<left_op *>(op);
+		std::lock_guard<std::mutex> guard(self.of->lock);
+
+		self.free_slots(*item);
+		(void)rpma_rt_future_drop(self.future.raw());
+		self.is_over = true;
+		self.of->over.notify_all();
+	}
 };
 
 struct conn_core final : counted<conn_core>, member {
@@ -274,8 +391,10 @@ struct conn_core final : counted<conn_core>, member {
 	void end() noexcept
 	{
 		close();
-		if (alone)
-			(void)wait_closed(-1);
+		/* as many threads wait for the end as there are futures */
+		while (alone &&
+		       wait_closed(-1).error().code() == RPMA_RT_E_BUSY)
+			alone->await_closed();
 	}
 	result<void> drain(uint32_t timeout_ms) noexcept
 	{
@@ -285,7 +404,9 @@ struct conn_core final : counted<conn_core>, member {
 			drains_later = timeout_ms;
 		else
 			ret = rpma_rt_conn_drain(raw, timeout_ms);
-		now.is_draining |= ret == 0;
+		/* without a loop: other threads read the word */
+		if (!alone)
+			now.is_draining |= ret == 0;
 		return result_of_call(ret);
 	}
 
@@ -300,12 +421,28 @@ struct conn_core final : counted<conn_core>, member {
 			return error::call(ret);
 		return made;
 	}
-	/* Thread: any; the lock lets a single thread poll the future. */
+	/* Calls look(future), with a future of CLOSED that no other thread has,
+	 * so that no thread waits for another. Thread: any. */
+	template <typename F> result<rpma_rt_completion> look_at_closed(F look)
+	{
+		auto closed = alone->take_closed();
+
+		if (closed.raw()->opaque[0] == 0) {
+			auto made = event(RPMA_RT_EVENT_CLOSED);
+
+			if (!made)
+				return made.error();
+			closed = std::move(*made);
+		}
+		auto item = look(closed);
+		alone->put_closed(std::move(closed));
+		return item;
+	}
 	result<rpma_rt_completion> wait_closed(int timeout_ms)
 	{
-		std::lock_guard<std::mutex> guard(alone->lock);
-
-		return alone->closed.wait(timeout_ms);
+		return look_at_closed([=](const future_of_c &closed) {
+			return closed.wait(timeout_ms);
+		});
 	}
 	/* Waits for an event, or returns why the event will not come. */
 	result<void> wait_for(rpma_rt_event what, int timeout_ms)
@@ -325,7 +462,10 @@ struct conn_core final : counted<conn_core>, member {
 	error not_posted(int ret)
 	{
 		if (ret == RPMA_RT_E_CLOSED) {
-			auto ended = wait_closed(0);
+			auto ended =
+				look_at_closed([](const future_of_c &closed) {
+					return closed.poll();
+				});
 
 			if (ended)
 				return error::closed(ended->status);
@@ -951,7 +1091,7 @@ inline result<ref<conn_core>> conn_core::make_alone(const ref<runtime_core> &rt,
 		rt->keep(peer);
 		return closed.error();
 	}
-	core->alone->closed = std::move(*closed);
+	core->alone->put_closed(std::move(*closed));
 	return core;
 }
 
@@ -1022,6 +1162,8 @@ public:
 	using awaitable::awaitable;
 	result<void> finish() noexcept
 	{
+		if (conn_->alone)
+			return error::call(RPMA_E_NOSUPP);
 		if (conn_->now.is == conn_core::CLOSED)
 			return conn_->why_closed();
 		return {};
@@ -1144,7 +1286,13 @@ public:
 		return op::start(nullptr, &buffer_, 1);
 	}
 	outcome<1> finish() noexcept { return {why_, {std::move(buffer_)}}; }
-	bool is_alone() const noexcept { return bool(conn_->alone); }
+	/* Returns the outcome for a thread. */
+	outcome<1> wait() noexcept
+	{
+		if (!conn_->alone)
+			why_ = error::call(RPMA_E_NOSUPP);
+		return finish();
+	}
 
 	static constexpr uint32_t FLAGS = RPMA_RT_F_FENCE | RPMA_RT_F_SOLICITED;
 
@@ -1202,9 +1350,9 @@ public:
 	/* Returns the outcome, without a loop: posted, or refused, already. */
 	outcome<1> wait() noexcept
 	{
-		if (!is_later_ || !later_.is_alone())
+		if (!is_later_) /* the loop sends, nobody awaits */
 			return error::call(RPMA_E_NOSUPP);
-		return finish();
+		return later_.wait();
 	}
 
 private:
@@ -1317,6 +1465,40 @@ inline void conn_core::on_closed(const rpma_rt_completion &item) noexcept
 
 } // namespace detail
 
+namespace detail
+{
+
+template <size_t N> struct left_ops final : left_op {
+	left_ops(future_of_c &&f, std::array<lease, N> &&l) noexcept
+	    : left_op(std::move(f)), leases(std::move(l))
+	{
+	}
+	~left_ops() override
+	{
+		for (auto &buffer : leases) {
+			auto *slot =
+				has_free ? access::take_slot(buffer) : nullptr;
+
+			if (slot)
+				slot->pool().put();
+		}
+	}
+	void free_slots(const rpma_rt_completion &item) noexcept override
+	{
+		/* the device may have further parts of a link until the end */
+		if (item.status != IBV_WC_SUCCESS && N > 1)
+			return;
+		for (auto &buffer : leases) {
+			if (buffer)
+				access::slot_at(buffer)->end_lease();
+		}
+		has_free = true;
+	}
+	std::array<lease, N> leases;
+};
+
+} // namespace detail
+
 /*
  * posted<N>: N work requests that a thread has posted without a loop.
  * Owner: the program; owns the leases until the outcome.
@@ -1376,6 +1558,24 @@ private:
 			conn_->end();
 		return {why, std::move(leases_)};
 	}
+	/* Leaves what is not complete to the connection; without memory for
+	 * that, the destructor waits. */
+	void leave() noexcept
+	{
+		bool is_held = false;
+
+		for (const auto &buffer : leases_)
+			is_held |= static_cast<bool>(buffer);
+		if (!is_held)
+			return;
+		std::unique_ptr<detail::left_ops<N>> made(
+			new (std::nothrow) detail::left_ops<N>(
+				std::move(future_), std::move(leases_)));
+		if (!made || conn_->alone->keep(made))
+			return;
+		future_ = std::move(made->future);
+		leases_ = std::move(made->leases);
+	}
 	detail::ref<detail::conn_core> conn_;
 	detail::future_of_c future_;
 	std::array<lease, N> leases_;
@@ -1385,7 +1585,7 @@ private:
 /*
  * operation<N>: N work requests, posted together when awaited or by begin().
  * Owner: owns the leases until the outcome; a posted lease stays with the
- *        connection if the operation is destroyed.
+ *        connection if the operation is destroyed, or wait() has timed out.
  * Thread: the loop's; without a loop any, one at a time.
  * End: an operation that waits for room is not posted; a posted operation
  *      goes on.
@@ -1423,13 +1623,18 @@ public:
 		return ret >= 0 ? error::unknown()
 				: this->conn_->not_posted(ret);
 	}
+	/* Waits for the outcome. timed_out: the leases stay with the connection
+	 * until the device has done with the bytes. */
 	outcome<N> wait(int timeout_ms = -1)
 	{
 		auto made = begin();
 
 		if (!made)
 			return {made.error(), std::move(leases_of_)};
-		return made->wait(timeout_ms);
+		auto done = made->wait(timeout_ms);
+		if (done.error().what() == errc::timed_out)
+			made->leave();
+		return done;
 	}
 	/* Adds flags to the last work request: RPMA_RT_F_FENCE, _SOLICITED,
 	 * _INLINE. */

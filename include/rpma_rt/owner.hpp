@@ -877,6 +877,10 @@ struct access {
 		slot->has_imm = false;
 		return slot;
 	}
+	static slot_of_pool *slot_at(const lease &l) noexcept
+	{
+		return l.slot_;
+	}
 	RPMA_RT_HOT static slot_of_pool *take_slot(lease &l) noexcept
 	{
 		return std::exchange(l.slot_, nullptr);

@@ -7,6 +7,7 @@
  * for a free slot; refused sends, which leave the lease.
  */
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 
@@ -111,6 +112,9 @@ static rt::task<void> give_late(scene &s)
 	auto shared = co_await both.client.give(late.slot().share());
 	CHECK(!shared && shared.slot().text() == "late");
 	CHECK(late.slot().text() == "late");
+	auto thread = both.client.give(late.slot().share()).wait();
+	CHECK(!thread && thread.error().code() == RPMA_E_NOSUPP);
+	CHECK(thread.slot().text() == "late");
 }
 
 static void loop__refused_LEASE_STAYS(rpma_rt_mode mode)
@@ -434,6 +438,105 @@ static void threads__refused_LEASE_STAYS(rpma_rt_mode mode)
 	is_whole(pool, SLOTS);
 }
 
+/* Another thread drains the connection while this thread gives. */
+static void threads__give_beside_a_DRAIN(rpma_rt_mode mode)
+{
+	ends e(mode);
+	auto pool = open_pool(e.runtime, e.peer, SLOTS);
+	bool is_refused = false;
+	std::thread receives([&] {
+		while (e.server->receive().wait())
+			;
+	});
+	std::thread drains([&] { must(e.client->drain(0)); });
+
+	while (!is_refused)
+		is_refused = !e.client->give(slot_of(pool, 1)).wait();
+	drains.join();
+	must(e.client->closed().wait());
+	receives.join();
+	is_whole(pool, SLOTS);
+}
+
+/* A thread that waits for the end holds up neither a wait with a limit of time,
+ * nor a post that is refused. */
+static void threads__wait_for_the_end_BESIDE_OTHERS(rpma_rt_mode mode)
+{
+	ends e(mode);
+	auto pool = open_pool(e.runtime, e.peer, SLOTS);
+	std::atomic<bool> begins{false};
+	std::thread waits([&] {
+		begins = true;
+		must(e.client->closed().wait());
+	});
+
+	while (!begins)
+		std::this_thread::yield();
+	for (int i = 0; i < 20; i++) {
+		auto early = e.client->closed().wait(1);
+
+		CHECK(early.error().what() == rt::errc::timed_out);
+	}
+	must(e.client->drain(0));
+	auto late = e.client->give(slot_of(pool, 1)).wait();
+	CHECK(!late && late.slot().text() == "1");
+	waits.join();
+}
+
+/* Sends to a peer without a free receive, until a send takes longer than the
+ * caller waits. */
+static void send_in_vain(const ends &e, const rt::pool &pool)
+{
+	for (;;) {
+		auto sent = e.client->send(slot_of(pool, 1)).wait(20);
+
+		CHECK(sent || !sent.slot());
+		if (!sent) {
+			CHECK(sent.error().what() == rt::errc::timed_out);
+			return;
+		}
+	}
+}
+
+/* The lease of an operation that takes too long comes back when the device has
+ * done with the bytes, and at the latest with the end of the connection. */
+static void threads__operation_LATE(rpma_rt_mode mode)
+{
+	ends e(mode);
+	auto pool = open_pool(e.runtime, e.peer, SLOTS);
+	std::vector<rt::message> unread;
+
+	for (int i = 0; i < 2; i++) {
+		send_in_vain(e, pool);
+		while (auto next = e.server->receive().wait(20))
+			unread.push_back(std::move(*next));
+		unread.clear();
+	}
+	/* a message that was on its way */
+	while (e.server->receive().wait(20))
+		;
+	is_whole(pool, SLOTS);
+	send_in_vain(e, pool);
+	e.client.reset();
+	is_whole(pool, SLOTS);
+}
+
+static rt::task<void> await_alone(rt::connection &conn)
+{
+	auto begins = co_await conn.established();
+
+	CHECK(!begins && begins.error().code() == RPMA_E_NOSUPP);
+	CHECK(co_await conn.closed() == RPMA_RT_REASON_LOCAL);
+}
+
+static void threads__connection_AWAITED(rpma_rt_mode mode)
+{
+	ends e(mode);
+	auto loop = must(rt::loop::make(e.runtime));
+
+	must(loop.run(await_alone(*e.client)));
+}
+
 /* The pool stays until the last lease and the last future have gone. */
 static void owners__pool_goes_first(rpma_rt_mode mode)
 {
@@ -465,6 +568,10 @@ int main()
 	RUN(loop__given_READ_LATE);
 	RUN(threads__wait_for_a_slot);
 	RUN(threads__refused_LEASE_STAYS);
+	RUN(threads__give_beside_a_DRAIN);
+	RUN(threads__wait_for_the_end_BESIDE_OTHERS);
+	RUN(threads__operation_LATE);
+	RUN(threads__connection_AWAITED);
 	RUN(owners__pool_goes_first);
 	return 0;
 }
