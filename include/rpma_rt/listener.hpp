@@ -201,7 +201,8 @@ inline void listener_core::give_back(ref<conn_core> conn) noexcept
 
 inline void listener_core::give_to_next() noexcept
 {
-	if (loop->has_ended || acceptors.is_empty() || requests.is_empty())
+	if (loop->has_ended || loop->ctx.is_left || acceptors.is_empty() ||
+	    requests.is_empty())
 		return;
 	scope running(loop->ctx); /* resumed in a turn, not here */
 	auto &next = acceptors.take_first<requesting>();

@@ -135,8 +135,10 @@ public:
 	scope(const scope &) = delete;
 	scope &operator=(const scope &) = delete;
 	/* Runs coroutines until no coroutine is ready, and sends the leaving
-	 * coroutines off. */
+	 * coroutines off. Does nothing for a loop that was destroyed inside. */
 	inline void run() noexcept;
+	/* Runs ready coroutines, whether the loop was destroyed or not. */
+	inline void run_all() noexcept;
 
 private:
 	context &ctx_;
@@ -164,7 +166,6 @@ struct loop_core : counted<loop_core> {
 	std::unique_ptr<grave> place = std::make_unique<grave>();
 	bool is_borrowed = false;
 	bool is_inside = false;
-	bool is_left = false; /* destroyed inside: ends after the call */
 	bool has_ended = false;
 	uint32_t depth = 0; /* of calls that run the loop */
 	int poller = -1;
@@ -176,6 +177,7 @@ struct loop_core : counted<loop_core> {
 	bool has_new_timer = false;
 	uint32_t unlooked = 0; /* turns since the last look */
 	context ctx;
+	link left;	/* were ready when the loop was destroyed inside */
 	link roots;	/* promises of spawned tasks */
 	link conns;	/* until their CLOSED */
 	link listeners; /* until their LISTENER_CLOSED */
@@ -192,9 +194,11 @@ struct loop_core : counted<loop_core> {
 	ring<rpma_rt_completion> items;
 	size_t item_takers = 0;
 	bool keeps_items = false;
+	bool is_stopped = false; /* a shard: no item follows */
 	link item_waiters;
-	/* requests of listeners of C that were refused: CLOSED follows */
-	uint32_t strays = 0;
+	/* Requests of listeners of C that were refused, less each CLOSED that
+	 * came: CLOSED may come before the refusal. */
+	int64_t strays = 0;
 	std::shared_ptr<source> below; /* of a shard */
 
 	static constexpr int BATCH = 64;
@@ -216,7 +220,10 @@ struct loop_core : counted<loop_core> {
 		}
 		~entry()
 		{
-			if (--core->depth == 0 && core->is_left)
+			/* a spawned task that the end destroys may call the
+			 * loop */
+			if (--core->depth == 0 && core->ctx.is_left &&
+			    !core->has_ended)
 				core->end();
 		}
 		entry(const entry &) = delete;
@@ -260,7 +267,7 @@ struct loop_core : counted<loop_core> {
 	 * no other waiter is ready, and the loop stays. */
 	RPMA_RT_HOT bool goes_on_at_once() noexcept
 	{
-		return !is_left && ctx.ready.is_empty();
+		return !ctx.is_left && ctx.ready.is_empty();
 	}
 	/* Returns whether the next message of a row may be handled: all that
 	 * the message before has made ready has run. */
@@ -370,7 +377,8 @@ struct loop_core : counted<loop_core> {
 
 			if (got != 0)
 				return got;
-			idle_rounds = is_busy ? 0 : idle_rounds + 1;
+			/* busy or not: leases do not wait for others */
+			idle_rounds++;
 			if (idle_rounds == CHAIN_ROUNDS)
 				end_chains();
 			if (timeout_ms == 0 || is_awaited())
@@ -444,7 +452,8 @@ struct loop_core : counted<loop_core> {
 		int got = take_some(running, timeout_ms);
 		int all = got;
 
-		for (int i = 1; i < polls && got >= SEVERAL && !is_left; i++) {
+		for (int i = 1; i < polls && got >= SEVERAL && !ctx.is_left;
+		     i++) {
 			got = take_some(running, 0);
 			all += std::max(got, 0);
 		}
@@ -469,7 +478,7 @@ struct loop_core : counted<loop_core> {
 		}
 		for (const auto *item = batch; item < batch + got;) {
 			item = handle_some(item, batch + got);
-			if (!ctx.is_idle() && !is_left) [[unlikely]]
+			if (!ctx.is_idle()) [[unlikely]]
 				running.run();
 		}
 		return got;
@@ -529,18 +538,18 @@ struct loop_core : counted<loop_core> {
 		done += looks ? expire() : 0;
 		running.run();
 		post_chains();
-		got = is_left ? 0
-			      : take_all(running,
-					 done || !looks ? 0 : timeout_ms);
-		if (!is_left && !looks && done == 0 && got == 0) {
+		got = ctx.is_left ? 0
+				  : take_all(running,
+					     done || !looks ? 0 : timeout_ms);
+		if (!ctx.is_left && !looks && done == 0 && got == 0) {
 			done += expire();
 			running.run();
 			post_chains();
-			if (!is_left && done == 0)
+			if (!ctx.is_left && done == 0)
 				got = take_all(running, timeout_ms);
 		}
 		was_busy = got > 0;
-		if (!is_left) {
+		if (!ctx.is_left) {
 			/* otherwise the next turn looks at the clock */
 			if (done == 0 && got == 0)
 				done += expire();
@@ -561,23 +570,30 @@ struct loop_core : counted<loop_core> {
 
 		is_inside = true;
 		f();
-		running.run();
+		running.run_all();
 		post_chains();
 		is_inside = false;
 	}
-	/* Waits for coroutines from other loops, and runs the coroutines; no
-	 * item follows. */
+	/* Waits for coroutines from other loops, and runs the coroutines, or
+	 * takes them only where the loop was destroyed; no item follows. */
 	void wait_for_mail() noexcept
 	{
 		ctx.mail->wait();
-		run_inside([this] { (void)is_awaited(); });
+		if (ctx.is_left)
+			(void)is_awaited();
+		else
+			run_inside([this] { (void)is_awaited(); });
 	}
 	/* The owner leaves. */
 	void leave() noexcept
 	{
-		is_left = true;
+		ctx.is_left = true;
 		if (ctx.mail && depth == 0)
 			end();
+		/* what the running coroutine completes from here on goes on:
+		 * the coroutines that await it */
+		while (!ctx.ready.is_empty())
+			left.push_back(ctx.ready.first());
 	}
 	inline void end() noexcept;
 	inline void drain() noexcept;
@@ -654,7 +670,9 @@ public:
 	next_item(next_item &&) noexcept = default;
 	~next_item()
 	{
-		if (item_) { /* not taken: the next item again */
+		if (item_ && loop_->has_ended) {
+			loop_->refuse(*item_);
+		} else if (item_) { /* not taken: the next item again */
 			(void)loop_->items.push_front(*item_);
 			loop_->give_to_next();
 		}
@@ -675,6 +693,8 @@ public:
 			item_ = loop_->items.pop_front();
 			return false;
 		}
+		if (loop_->is_stopped)
+			return false;
 		loop_->item_waiters.push_back(*this);
 		return true;
 	}
@@ -709,21 +729,30 @@ inline void loop_core::refuse(const rpma_rt_completion &item) noexcept
 inline void loop_core::give(const rpma_rt_completion &item) noexcept
 {
 	if (rpma_rt_completion_event(&item) == RPMA_RT_EVENT_CLOSED) {
-		strays -= strays > 0;
+		strays--;
 		return;
 	}
 	if (has_ended) {
 		refuse(item);
 		return;
 	}
-	/* no room only for items of routes that may not lead here: dropped */
-	if (items.push_back(item))
+	/* The queue keeps messages for which there is no room, but not
+	 * requests. What is beyond a batch is room for items that waiters give
+	 * back. Items of routes may not lead here: dropped without room. */
+	const bool has_room =
+		rpma_rt_completion_event(&item) != RPMA_RT_EVENT_REQUEST ||
+		items.size() < size_t{BATCH};
+
+	if (has_room && items.push_back(item))
 		give_to_next();
+	else
+		refuse(item);
 }
 
 inline void loop_core::give_to_next() noexcept
 {
-	if (has_ended || item_waiters.is_empty() || items.is_empty())
+	if (has_ended || ctx.is_left || item_waiters.is_empty() ||
+	    items.is_empty())
 		return;
 	scope running(ctx); /* resumed in a turn, not here */
 	auto &next = item_waiters.take_first<next_item>();
@@ -817,8 +846,7 @@ public:
 	 * ended. */
 	result<void> await_resume() noexcept
 	{
-		if (std::exchange(is_away_, false) && is_at_home())
-			away_->count--;
+		is_away_ = false;
 		if (is_refused_)
 			return error::call(RPMA_RT_E_CLOSED);
 		return {};
@@ -855,7 +883,13 @@ private:
 		std::lock_guard<std::mutex> guard(turning_back);
 
 		in_->take_back(*this);
-		if (is_at_home())
+		if (is_at_home() && !has_come_home_)
+			away_->count--;
+	}
+	void on_taken() noexcept override
+	{
+		has_come_home_ = away_ && in_ == away_->home;
+		if (has_come_home_)
 			away_->count--;
 	}
 	/* The other loop has ended without the coroutine: back to the former
@@ -875,15 +909,22 @@ private:
 	mailbox *in_ = nullptr;
 	absence *away_ = nullptr;
 	bool is_away_ = false;
+	bool has_come_home_ = false;
 	bool is_refused_ = false;
 };
 
 inline void scope::run() noexcept
 {
+	if (!ctx_.is_left)
+		run_all();
+}
+
+inline void scope::run_all() noexcept
+{
 	for (;;) {
 		if (!ctx_.ready.is_empty()) {
 			ctx_.ready.take_first<waiter>().go_on();
-		} else if (!ctx_.leaving.is_empty()) {
+		} else if (!ctx_.leaving.is_empty() && !ctx_.is_left) {
 			ctx_.leaving.take_first<switching>().leave();
 		} else {
 			return;
@@ -954,12 +995,17 @@ inline void loop_core::end() noexcept
 inline void loop_core::drain() noexcept
 {
 	rpma_rt_completion batch[BATCH];
+	bool runs_below = below != nullptr;
 
 	while (!conns.is_empty() || !listeners.is_empty() || strays > 0) {
 		int got;
 
-		if (below) {
-			if (below->run(-1) < 0)
+		if (runs_below) {
+			int done = below->run(-1);
+
+			/* stopped: the poller and the queue go on */
+			runs_below = done != RPMA_RT_E_CLOSED;
+			if (runs_below && done < 0)
 				return;
 			continue;
 		}
@@ -1136,9 +1182,12 @@ public:
 	 * turn. */
 	void release() noexcept { core_->release(); }
 	/* Begins a task without an awaiting coroutine; an exception that leaves
-	 * the task ends the program. */
+	 * the task ends the program. The loop's end destroys the task, also a
+	 * task that comes with the end. */
 	void spawn(task<void> spawned)
 	{
+		if (core_->has_ended)
+			return;
 		auto root =
 			detail::run_root(std::move(spawned), core_->ctx.mail);
 		detail::loop_core::entry inside(*core_);
@@ -1150,7 +1199,7 @@ public:
 		root.frame.resume();
 		/* inside a turn the ready coroutines run in the turn */
 		if (!was_inside) {
-			running.run();
+			running.run_all();
 			core.post_chains();
 		}
 		core.is_inside = was_inside;
@@ -1228,12 +1277,14 @@ private:
 
 		if (core.is_inside)
 			return error::call(RPMA_RT_E_BUSY);
+		if (core.has_ended)
+			return error::call(RPMA_RT_E_CLOSED);
 		called.leads_to(&self);
 		called.pass_on(&away);
 		core.run_inside([&] { self.is_over |= !called.start(); });
 		while (!self.is_over) {
-			int ret =
-				core.is_left ? RPMA_RT_E_CLOSED : core.turn(-1);
+			int ret = core.ctx.is_left ? RPMA_RT_E_CLOSED
+						   : core.turn(-1);
 
 			/* the end of the loop may complete the task */
 			if (ret >= 0 || self.is_over)

@@ -29,6 +29,8 @@ public:
 	arrival(arrival &&) noexcept = default;
 	/* Called when the loop has ended and has not taken the arrival. */
 	virtual void go_back() noexcept = 0;
+	/* Called when the loop takes the arrival, on the loop's thread. */
+	virtual void on_taken() noexcept {}
 
 protected:
 	~arrival() = default;
@@ -73,8 +75,12 @@ public:
 
 		/* relaxed: under the lock */
 		has_some_.store(false, std::memory_order_relaxed);
-		while (!list_.is_empty())
-			ready.push_back(list_.first());
+		while (!list_.is_empty()) {
+			auto &first = list_.take_first<arrival>();
+
+			first.on_taken();
+			ready.push_back(first);
+		}
 	}
 	/* Waits for an arrival. Thread: the loop's, when no wake of the queue
 	 * comes any more. */

@@ -185,7 +185,7 @@ struct shard_core final : source {
 	/* Runs the coroutines that a function of the shard made ready. */
 	void resume() noexcept
 	{
-		if (!loop->has_ended && !loop->is_left)
+		if (!loop->has_ended)
 			scope(loop->ctx).run();
 	}
 };
@@ -400,8 +400,8 @@ private:
 
 inline void shard_core::read_next() noexcept
 {
-	if (has_left || loop->has_ended || readers.is_empty() ||
-	    place->unread.is_empty())
+	if (has_left || loop->has_ended || loop->ctx.is_left ||
+	    readers.is_empty() || place->unread.is_empty())
 		return;
 	scope running(loop->ctx); /* resumed in a turn, not here */
 	auto &next = readers.take_first<taking>();
@@ -595,6 +595,8 @@ inline void shard_core::end() noexcept
 			std::exchange(awaiting, nullptr)->ended();
 	}
 	complete_all(readers);
+	loop->is_stopped = true;
+	complete_all(loop->item_waiters);
 }
 
 } // namespace detail
@@ -712,6 +714,8 @@ public:
 					of->count, of->lane_size))
 			return error::call(RPMA_E_NOMEM);
 		shard made(of->rt, place->queue, static_cast<int>(index));
+		if (!made.core_->items.reserve(detail::loop_core::BATCH))
+			return error::call(RPMA_E_NOMEM);
 		made.shard_ = core.get();
 		core->loop = made.core_.get();
 		made.core_->below = std::move(core);

@@ -123,6 +123,9 @@ struct context {
 	link ready;
 	link leaving;
 	link done;
+	/* The loop was destroyed by a coroutine that runs. Only coroutines that
+	 * await this coroutine go on. */
+	bool is_left = false;
 	std::shared_ptr<mailbox> mail; /* names the loop, also a dead loop */
 
 	bool is_idle() noexcept

@@ -222,6 +222,29 @@ static void run__waits_for_those_away(rpma_rt_mode mode)
 	}
 }
 
+static rt::task<void> destroy_meanwhile(std::unique_ptr<rt::loop> &loop,
+					visit &v)
+{
+	while (v.arrived == 0)
+		must(co_await loop->sleep_for(1ms));
+	loop.reset();
+	v.may_leave = true;
+}
+
+/* The task has come back, and does not go on, when run() returns. */
+static void run__of_a_destroyed_loop_WAITS_FOR_THOSE_AWAY(rpma_rt_mode mode)
+{
+	auto runtime = open_runtime(mode);
+	auto second = open_runtime(RPMA_RT_MODE_ADAPTIVE);
+	other_loop other(second);
+	visit v{other.loop};
+	auto loop = std::make_unique<rt::loop>(must(rt::loop::make(runtime)));
+
+	loop->spawn(destroy_meanwhile(loop, v));
+	auto done = loop->run(stay_once(v));
+	CHECK(!loop && done.error().code() == RPMA_RT_E_CLOSED && v.over == 1);
+}
+
 static rt::task<int> throw_away(visit &v)
 {
 	co_await stay(v);
@@ -504,6 +527,7 @@ int main(void)
 	RUN(loops__coroutines_travel);
 	RUN(loops__destroyed_on_the_way);
 	RUN(run__waits_for_those_away);
+	RUN(run__of_a_destroyed_loop_WAITS_FOR_THOSE_AWAY);
 	RUN(exception__thrown_away);
 	RUN(mailbox__of_an_ended_loop);
 	RUN(mailbox__ends_while_they_come);

@@ -100,6 +100,45 @@ static void limit__under_traffic(rpma_rt_mode mode)
 	t.end();
 }
 
+static rt::task<void> wait_for_a_slot(scene &s)
+{
+	must(co_await s.loop.next(s.pool));
+}
+
+/* Keeps the message, so that only the slot of the send comes back. */
+static rt::task<void> give_the_last(pair &both, rt::lease last)
+{
+	last.assign("last");
+	CHECK(co_await both.client.give(std::move(last)));
+	auto kept = must(co_await both.server.receive());
+	must(co_await both.server.receive());
+}
+
+/* A coroutine waits for a slot, and a given send holds the last. */
+static rt::task<void> wait_beside_the_given(scene &s, pair &both)
+{
+	auto all = s.take_all();
+	auto last = std::move(all.back());
+
+	all.pop_back();
+	/* waits first, so that the wait does not end the chain */
+	auto any = co_await rt::when_any(wait_for_a_slot(s),
+					 give_the_last(both, std::move(last)));
+	CHECK(any.index == 0);
+}
+
+static void given__under_traffic_COME_BACK(rpma_rt_mode mode)
+{
+	scene s({.mode = mode, .slots = 128});
+	auto both = s.run(connect_in(s));
+	auto others = s.run(connect_in(s));
+	traffic t(s, others.client);
+
+	s.run(wait_beside_the_given(s, both));
+	CHECK(t.rounds < traffic::MOST);
+	t.end();
+}
+
 /* A loop that looks for work for very long: its timers do not wait that long,
  * its turns end in time, and a wake brings it back. */
 static void spin__longer_than_a_timer(rpma_rt_mode mode)
@@ -312,6 +351,7 @@ int main(void)
 	RUN(messages__in_a_row_READY_COROUTINES_BETWEEN);
 	timer__under_traffic(RPMA_RT_MODE_MANUAL);
 	limit__under_traffic(RPMA_RT_MODE_MANUAL);
+	given__under_traffic_COME_BACK(RPMA_RT_MODE_MANUAL);
 	spin__longer_than_a_timer(RPMA_RT_MODE_MANUAL);
 	RUN(wake__brings_a_turn_back);
 	RUN(timer__at_the_ends_of_the_clock);
