@@ -177,7 +177,7 @@ struct loop_core : counted<loop_core> {
 	bool has_new_timer = false;
 	uint32_t unlooked = 0; /* turns since the last look */
 	context ctx;
-	link left;	/* were ready when the loop was destroyed inside */
+	link set_aside; /* were ready when the loop was destroyed inside */
 	link roots;	/* promises of spawned tasks */
 	link conns;	/* until their CLOSED */
 	link listeners; /* until their LISTENER_CLOSED */
@@ -593,7 +593,7 @@ struct loop_core : counted<loop_core> {
 		/* what the running coroutine completes from here on goes on:
 		 * the coroutines that await it */
 		while (!ctx.ready.is_empty())
-			left.push_back(ctx.ready.first());
+			set_aside.push_back(ctx.ready.first());
 	}
 	inline void end() noexcept;
 	inline void drain() noexcept;

@@ -88,8 +88,8 @@ struct callers {
 private:
 	rt::task<void> connect(std::string port)
 	{
-		auto conn = co_await loop.connect(address(), port,
-						  few(peer, pool));
+		auto conn =
+			co_await loop.connect(address(), port, few(peer, pool));
 
 		if (!conn) {
 			CHECK(conn.error().reason() == RPMA_RT_REASON_REJECTED);
@@ -331,7 +331,8 @@ static rt::task<void> call_at_the_end(rt::loop &loop, int &begun)
 	(void)co_await loop.sleep_for(1h);
 }
 
-/* A task that comes with the end of the loop is destroyed, and does not begin. */
+/* A task that comes with the end of the loop is destroyed, and does not
+ * begin. */
 static void spawn__at_the_end_of_the_loop_DESTROYED(rpma_rt_mode mode)
 {
 	auto runtime = open_runtime(mode);

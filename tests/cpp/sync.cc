@@ -125,7 +125,7 @@ static rt::task<void> enter_often(world &w)
 		CHECK(is_late(c));
 		CHECK(places.try_acquire().error().code() == RPMA_E_AGAIN);
 	}
-	/* those that gave up have none */
+	/* a wait that was given up has no permit */
 	auto a = must(co_await places.acquire());
 	auto b = must(places.acquire().wait());
 }
@@ -137,7 +137,7 @@ static void semaphore__permits(rpma_rt_mode mode)
 	w.run(enter_often(w));
 }
 
-/* The permit of a coroutine that is ready, and given up, is the next one's. */
+/* The permit of a coroutine that is ready, and given up, goes to the next. */
 static rt::task<void> lose_a_permit(const rt::semaphore &places)
 {
 	std::optional<rt::permit> held(must(places.try_acquire()));
@@ -170,8 +170,8 @@ static rt::task<void> acquire_often(world &w, const rt::semaphore &places,
 	}
 }
 
-/* One of the coroutines is always in the line: a thread that has no place in
- * the line never gets the permit. */
+/* A coroutine is always in the line: a thread without a place in the line never
+ * gets the permit. */
 static void semaphore__threads_IN_THE_SAME_LINE(rpma_rt_mode mode)
 {
 	world w(mode);
@@ -209,7 +209,7 @@ static void promise__from_a_thread(rpma_rt_mode mode)
 	world w(mode);
 	rt::promise<int> value, error;
 	std::optional<rt::promise<int>> none(std::in_place);
-	/* one thread at a time: the promises are the other thread's then */
+	/* a single thread at a time: the promises are the other thread's then */
 	auto given = value.get_future();
 	auto failed = error.get_future();
 	auto never = none->get_future();
@@ -257,7 +257,7 @@ static void channel__between_loops(rpma_rt_mode mode)
 	CHECK(is_closed(items.receive().wait()));
 }
 
-/* A coroutine that gives up takes no item along, and sends none. */
+/* A coroutine that gives up takes no item along, and sends no item. */
 static rt::task<void> give_up_items(world &w)
 {
 	rt::channel<std::unique_ptr<int>> items(1);
@@ -368,8 +368,8 @@ static void objects__go_first(rpma_rt_mode mode)
 	ends.join();
 }
 
-/* The loop goes while its coroutines wait: the next one gets what they would
- * have got. */
+/* The loop goes while its coroutines wait: the next coroutine gets the
+ * permit, or the value. */
 static void loop__goes_first(rpma_rt_mode mode)
 {
 	rt::event event;
