@@ -209,7 +209,7 @@ static void promise__from_a_thread(rpma_rt_mode mode)
 	world w(mode);
 	rt::promise<int> value, error;
 	std::optional<rt::promise<int>> none(std::in_place);
-	/* a single thread at a time: the promises are the other thread's then */
+	/* a thread at a time: the promises are the other thread's then */
 	auto given = value.get_future();
 	auto failed = error.get_future();
 	auto never = none->get_future();
