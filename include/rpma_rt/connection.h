@@ -31,6 +31,7 @@ RPMA_RT_BEGIN
 #define RPMA_RT_DEFAULT_SQ_SIZE	     128
 #define RPMA_RT_DEFAULT_RQ_SIZE	     128
 #define RPMA_RT_DEFAULT_POOL_RQ_SIZE 8
+#define RPMA_RT_MOST_POOL_RQ_SIZE    128
 #define RPMA_RT_DEFAULT_INLINE	     8
 
 /* What rpma_rt_listen() and rpma_rt_conn_new() make connections with. */
@@ -52,7 +53,9 @@ struct rpma_rt_conn_cfg {
 	uint32_t queue_count; /* pollers, or 0 if queues is NULL */
 	uint32_t srq_count;
 	uint32_t sq_size; /* outstanding sends, 1..device; default 128 */
-	uint32_t rq_size; /* receives, 1..device; 0: 128, or 8 with a pool */
+	/* receives, 1..device; 0: 128, or with a pool 8, which become up to 128
+	 * with the messages that come at a time */
+	uint32_t rq_size;
 	uint32_t max_sge; /* pieces of a work request, 1..128 and device; 1 */
 	uint32_t max_inline; /* bytes of an inline message, 8..device; 8 */
 	uint32_t timeout_ms; /* until READY, 1..; default 1000 */

@@ -8,6 +8,7 @@
 #ifndef RPMA_RT_RECEIVE_HPP
 #define RPMA_RT_RECEIVE_HPP
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -73,7 +74,8 @@ class shared_receive_queue : public detail::owner<detail::srq_core>
 {
 public:
 	/* Makes a queue; peer, pool, queue and refill of cfg are not used.
-	 * srq_size 0: the pool's receives; futures 0: as many as srq_size. */
+	 * srq_size 0: the pool's receives, divided by the pollers; futures 0:
+	 * as many as srq_size. */
 	static result<shared_receive_queue>
 	make(const runtime &rt, const peer &p, const pool &messages,
 	     rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT)
@@ -85,7 +87,11 @@ public:
 		cfg.queue = nullptr;
 		cfg.refill = nullptr;
 		if (cfg.srq_size == 0)
-			cfg.srq_size = detail::access::core(messages)->receives;
+			cfg.srq_size = std::max(
+				1u,
+				detail::access::core(messages)->receives /
+					std::max(1u, detail::access::core(rt)
+							     ->pollers));
 		if (cfg.futures == 0)
 			cfg.futures = cfg.srq_size;
 		made.core_->rt = detail::access::core(rt);

@@ -166,18 +166,27 @@ static int conn_cfg_read_queues(const struct rpma_rt_conn_cfg *given,
 	return ret;
 }
 
+/* Replaces rq_size 0 by the default that the public header names. Returns how
+ * many receives a connection wants of its pool at first. */
+static uint32_t conn_cfg_resolve_rq(struct rpma_rt_conn_cfg *cfg)
+{
+	if (cfg->rq_size != 0)
+		return cfg->rq_size;
+	cfg->rq_size = cfg->pool == NULL ? RPMA_RT_DEFAULT_RQ_SIZE
+					 : RPMA_RT_MOST_POOL_RQ_SIZE;
+	return RPMA_RT_DEFAULT_POOL_RQ_SIZE;
+}
+
 int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		     const struct rpma_rt *rt, struct rt_conn_cfg *cfg)
 {
 	struct rpma_rt_conn_cfg checked;
+	uint32_t rq_base;
 	int ret = rt_cfg_read_conn(given, rt->cfg.pollers, &checked);
 
 	if (ret)
 		return ret;
-	if (checked.rq_size == 0)
-		checked.rq_size = checked.pool == NULL
-					  ? RPMA_RT_DEFAULT_RQ_SIZE
-					  : RPMA_RT_DEFAULT_POOL_RQ_SIZE;
+	rq_base = conn_cfg_resolve_rq(&checked);
 	*cfg = (struct rt_conn_cfg){
 		.peer = checked.peer,
 		.queue = checked.queue,
@@ -187,6 +196,7 @@ int rt_conn_cfg_read(const struct rpma_rt_conn_cfg *given,
 		.keepalive_ms = checked.keepalive_ms,
 		.futures = checked.futures,
 		.waiting = checked.waiting,
+		.rq_base = rq_base,
 		.pool = checked.pool,
 	};
 	ret = conn_cfg_read_queues(&checked, rt, cfg);

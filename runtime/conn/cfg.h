@@ -28,6 +28,8 @@ struct rt_conn_cfg {
 	uint32_t futures;      /* futures of a side */
 	/* work requests in line, of a side */
 	uint32_t waiting;
+	/* receives that a connection wants of its pool at first */
+	uint32_t rq_base;
 	/* by index of the poller */
 	struct rpma_rt_srq *srqs[RPMA_RT_MAX_POLLERS];
 	struct rpma_rt_pool *pool;

@@ -350,7 +350,7 @@ static int create_record_new(const struct rt_conn_spec *spec, uint32_t *sq,
 	create_init_sides(conn);
 	ret = create_make_setup(conn, spec);
 	if (ret == 0)
-		ret = rt_fill_new(conn, spec->cfg->pool);
+		ret = rt_fill_new(conn, spec->cfg->pool, spec->cfg->rq_base);
 	if (ret == 0)
 		ret = create_copy_cfg(conn, spec->cfg, &limits);
 	if (ret == 0)
@@ -600,8 +600,7 @@ static void create_hold(struct rpma_rt_conn *conn)
 	if (rt_conn_srq(conn) != NULL)
 		conn->from.srq->users++;
 	rt_pool_ref(rt_fill_pool(conn));
-	rt_pool_use(rt_fill_pool(conn),
-		    conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
+	rt_fill_join(conn);
 }
 
 /* Undoes create_hold(): the connection is not made. REQUIRES: the runtime's
@@ -610,8 +609,7 @@ static void create_release_hold(struct rpma_rt_conn *conn)
 {
 	if (rt_conn_srq(conn) != NULL)
 		conn->from.srq->users--;
-	rt_pool_disuse(rt_fill_pool(conn),
-		       conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
+	rt_fill_leave(conn);
 	rt_pool_unref(rt_fill_pool(conn));
 	conn->poller->conns--;
 	if (--conn->rt->in_use == 0)
@@ -718,8 +716,7 @@ void rt_conn_unreserve(struct rpma_rt_conn *conn)
 	rt_cq_pool_unreserve(conn->cq, &conn->cq_user);
 	if (rt_conn_srq(conn) != NULL)
 		rt_srq_unref_announced(conn->from.srq);
-	rt_pool_disuse(rt_fill_pool(conn),
-		       conn->gate[RPMA_RT_RECV_SIDE].ledger.depth);
+	rt_fill_leave(conn);
 	rt_slots_return(conn->poller, conn->slot);
 	conn->poller->conns--;
 	pthread_mutex_lock(&rt->ask_lock);

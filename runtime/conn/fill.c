@@ -31,7 +31,8 @@ enum fill_end {
 
 /* --------------------------------------------------------------- memory --- */
 
-int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool)
+int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool,
+		uint32_t base)
 {
 	struct rt_conn_fed *fed;
 
@@ -42,6 +43,7 @@ int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool)
 		return RPMA_E_NOMEM;
 	fed->conn = conn;
 	fed->pool = pool;
+	fed->base = base;
 	conn->from.fed = fed;
 	conn->receives = RT_RECEIVES_POOL;
 	return 0;
@@ -99,10 +101,10 @@ static bool fill_post(struct rpma_rt_conn *conn, const uint64_t *numbers,
 	return false;
 }
 
-/* Returns how many more receives may be posted. Listed messages count as
- * receives that are out: at most that many messages wait, then the peer
- * waits. */
-static uint32_t fill_room_of(struct rpma_rt_conn *conn)
+/* Returns how many more receives may be posted; `out` are out. Listed messages
+ * count as receives that are out: at most that many messages wait, then the
+ * peer waits. */
+static uint32_t fill_room_of(struct rpma_rt_conn *conn, uint32_t out)
 {
 	uint32_t room = rt_ledger_room(&fill_gate_of(conn)->ledger);
 	const struct rt_futures *messages = conn->from.fed->messages;
@@ -110,24 +112,32 @@ static uint32_t fill_room_of(struct rpma_rt_conn *conn)
 
 	if (messages != NULL)
 		waiting = rt_source_count(messages->source);
-	return room > waiting ? room - waiting : 0;
+	return rt_feed_room(&conn->from.fed->feed, out,
+			    room > waiting ? room - waiting : 0);
+}
+
+/* Returns how many receives are out. With the right to post. */
+static uint32_t fill_out_of(struct rpma_rt_conn *conn)
+{
+	const struct rt_ledger *ledger = &fill_gate_of(conn)->ledger;
+
+	return ledger->depth - rt_ledger_room(ledger);
 }
 
 /* Fills the receive queue, as far as there are slots for the queue. With the
  * right to post. */
 static enum fill_end fill_inside(struct rpma_rt_conn *conn)
 {
-	const struct rt_ledger *ledger = &fill_gate_of(conn)->ledger;
 	struct rpma_rt_pool *pool = conn->from.fed->pool;
+	struct rt_feed *feed = &conn->from.fed->feed;
 	uint64_t numbers[RT_FEED_CHUNK];
+	uint32_t out = fill_out_of(conn);
 	uint32_t room;
-	uint32_t out;
 	uint32_t n;
 
-	while ((room = fill_room_of(conn)) > 0) {
-		out = ledger->depth - rt_ledger_room(ledger);
-		if (rt_feed_leaves_slots(&conn->from.fed->feed,
-					 rt_feed_is_low(out, ledger->depth)))
+	rt_feed_begin(feed, out);
+	for (; (room = fill_room_of(conn, out)) > 0; out += n) {
+		if (rt_feed_leaves_slots(feed, rt_feed_is_low(feed, out)))
 			return FILL_EMPTY;
 		n = rt_pool_list_take(
 			&pool->head, pool->next, numbers,
@@ -186,23 +196,23 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 	/* entries that this thread has retired */
 	rt_ledger_reap(&gate->ledger, conn->side[RPMA_RT_RECV_SIDE].count);
 	end = fill_inside(conn);
-	*out = gate->ledger.depth - rt_ledger_room(&gate->ledger);
+	*out = fill_out_of(conn);
+	conn->from.fed->feed.was_full = *out == conn->from.fed->feed.share;
 	rt_hold_leave(conn, RPMA_RT_RECV_SIDE, seen);
 	return end;
 }
 
 void rt_fill_poller(struct rpma_rt_conn *conn)
 {
-	uint32_t size = fill_gate_of(conn)->ledger.depth;
+	struct rt_feed *feed = &conn->from.fed->feed;
 	char words[RT_FAILURE_WORDS];
 	enum fill_end end;
-	uint32_t out = size;
+	uint32_t out = 0;
 
 	do {
 		end = fill_once(conn, &out);
-	} while (!rt_feed_end_poller(&conn->from.fed->feed,
-				     end == FILL_EMPTY &&
-					     rt_feed_is_low(out, size)));
+	} while (!rt_feed_end_poller(feed, end == FILL_EMPTY &&
+						   rt_feed_is_low(feed, out)));
 	if (end != FILL_REFUSED)
 		return;
 	RT_LOG_ERROR(
@@ -225,12 +235,32 @@ static int fill_again(struct rt_task *task, struct rt_poller *poller)
 	return 1;
 }
 
+void rt_fill_join(struct rpma_rt_conn *conn)
+{
+	struct rt_conn_fed *fed = rt_conn_fed(conn);
+
+	if (fed == NULL)
+		return;
+	rt_feed_init(&fed->feed, fed->pool, conn->poller, fill_hungry,
+		     fill_gate_of(conn)->ledger.depth, fed->base);
+	rt_feed_join(&fed->feed);
+	rt_pool_use(fed->pool, fed->base);
+}
+
+void rt_fill_leave(struct rpma_rt_conn *conn)
+{
+	struct rt_conn_fed *fed = rt_conn_fed(conn);
+
+	if (fed == NULL)
+		return;
+	rt_feed_leave(&fed->feed);
+	rt_pool_disuse(fed->pool, fed->base);
+}
+
 void rt_fill_begin_poller(struct rpma_rt_conn *conn)
 {
 	if (rt_conn_fed(conn) == NULL)
 		return;
-	rt_feed_init(&conn->from.fed->feed, conn->from.fed->pool, conn->poller,
-		     fill_hungry);
 	rt_task_init(&conn->from.fed->again, fill_again);
 	conn->from.fed->is_fed = true;
 	/* relaxed: only this thread reads the bit; no poster waits on this

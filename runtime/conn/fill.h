@@ -21,14 +21,16 @@ struct rt_conn_fed {
 	struct rpma_rt_conn *conn; /* immutable, these three words */
 	struct rpma_rt_pool *pool;
 	struct rt_futures *messages; /* NULL: the connection has a queue */
-	struct rt_feed feed;	     /* valid while is_fed */
+	uint32_t base;		     /* as of rt_feed_init(); immutable */
+	struct rt_feed feed;
 	struct rt_task again;
 	bool is_fed;
 };
 
-/* Makes the struct while the record is made; pool NULL: does nothing. ERRORS:
- * RPMA_E_NOMEM */
-int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool);
+/* Makes the struct while the record is made; pool NULL: does nothing. base:
+ * as of rt_feed_init(). ERRORS: RPMA_E_NOMEM */
+int rt_fill_new(struct rpma_rt_conn *conn, struct rpma_rt_pool *pool,
+		uint32_t base);
 
 static inline void rt_fill_free(struct rpma_rt_conn *conn)
 {
@@ -49,6 +51,12 @@ static inline struct rpma_rt_pool *rt_fill_pool(const struct rpma_rt_conn *conn)
 }
 
 /* The following do nothing without a pool. */
+
+/* Count the connection's receives among those of the pool, once the connection
+ * has a poller, and take the receives out of the count. REQUIRES: the runtime's
+ * lock. */
+void rt_fill_join(struct rpma_rt_conn *conn);
+void rt_fill_leave(struct rpma_rt_conn *conn);
 
 /* Posts the first receives, before READY or REQUEST: the receive side is
  * open. */

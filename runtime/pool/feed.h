@@ -2,16 +2,16 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * feed.h -- receive queues that a pool keeps filled. Each queue has a feed;
- * each poller has a feeder of each pool, which knows the receive queues that
- * are low while the pool is empty, and asks for a message with the next slot.
- * Runs on the poller. doc/protocols/pool.md.
+ * feed.h -- receive queues that a pool keeps filled. Each queue has a feed,
+ * which says how many receives the queue may have; each poller has a feeder of
+ * each pool, which knows the receive queues that are low while the pool is
+ * empty, and asks for a message with the next slot. Runs on the poller.
+ * doc/protocols/pool.md.
  */
 
 #ifndef RT_POOL_FEED_H
 #define RT_POOL_FEED_H
 
-#include <stdbool.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +33,11 @@ struct rt_feed {
 	 * rt_feed_end_poller() */
 	void (*fill)(struct rt_feed *feed);
 	struct cds_list_head link; /* in the list of hungry feeds */
+	uint32_t size; /* receives that the queue has room for; immutable */
+	uint32_t
+		base; /* receives that the queue wants of any pool; immutable */
+	uint32_t share; /* receives that the queue may have now, 1 or more */
+	bool was_full;	/* the last fill has posted the whole share */
 	bool is_hungry;
 };
 
@@ -54,14 +59,32 @@ struct rt_feeder {
 /* Initialises a feeder, before any other thread knows the pool. */
 void rt_feed_init_feeder(struct rt_feeder *feeder, struct rpma_rt_pool *pool,
 			 struct rt_poller *poller);
-/* Initialises the feed of a receive queue on the poller. */
+/* Initialises the feed of a receive queue of a poller. base: the size; less if
+ * the share is to grow with the messages that come at a time. */
 void rt_feed_init(struct rt_feed *feed, struct rpma_rt_pool *pool,
 		  const struct rt_poller *poller,
-		  void (*fill)(struct rt_feed *feed));
+		  void (*fill)(struct rt_feed *feed), uint32_t size,
+		  uint32_t base);
+/* Give the queue its first share, before the queue has receives, and take the
+ * share back, beside rt_pool_use() and rt_pool_disuse(). REQUIRES: the
+ * runtime's lock. */
+void rt_feed_join(struct rt_feed *feed);
+void rt_feed_leave(struct rt_feed *feed);
 
+/* Begins a fill of a queue of which so many receives are out: the share may
+ * change. */
+void rt_feed_begin(struct rt_feed *feed, uint32_t out);
+/* Returns how many receives may be posted, in a queue with that much room. */
+static inline uint32_t rt_feed_room(const struct rt_feed *feed, uint32_t out,
+				    uint32_t room)
+{
+	uint32_t left = out < feed->share ? feed->share - out : 0;
+
+	return room < left ? room : left;
+}
 /*
  * Ends a fill. is_hungry: the fill found the pool empty, and the queue has less
- * than a quarter of its receives; `fill` is called again when there are slots.
+ * than a quarter of its share; `fill` is called again when there are slots.
  * Returns false if there are slots already: the caller fills again.
  */
 bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry);
@@ -70,10 +93,10 @@ bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry);
  * given back would else be posted again by the same busy queue, before the
  * message to the hungry queues is run. */
 bool rt_feed_leaves_slots(const struct rt_feed *feed, bool is_low);
-/* Returns whether so few receives are out that a queue of this size is low. */
-static inline bool rt_feed_is_low(uint32_t out, uint32_t size)
+/* Returns whether so few receives are out that the queue is low. */
+static inline bool rt_feed_is_low(const struct rt_feed *feed, uint32_t out)
 {
-	return out < size / 4 || out == 0;
+	return out < feed->share / 4 || out == 0;
 }
 
 #endif /* RT_POOL_FEED_H */

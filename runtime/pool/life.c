@@ -319,9 +319,10 @@ struct rt_pool_words rt_pool_short_words(uint32_t receives, uint32_t fills)
 
 	snprintf(words.text, sizeof(words.text),
 		 "has %u slots for receives, and the receive queues that are "
-		 "filled from the pool hold %u receives: some receives have no "
-		 "slot and their peers wait. Make rpma_rt_pool_cfg.count "
-		 "larger, or rq_size (of an SRQ, srq_size) smaller",
+		 "filled from the pool want %u receives: later queues get "
+		 "fewer, at last none, and their peers wait. Make "
+		 "rpma_rt_pool_cfg.count larger, or rq_size (of an SRQ, "
+		 "srq_size) smaller",
 		 receives, fills);
 	return words;
 }

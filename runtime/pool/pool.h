@@ -193,11 +193,12 @@ struct rpma_rt_pool {
 	alignas(RT_APART) _Atomic uint64_t asking;
 	/* number of feeders with a receive queue that is low */
 	_Atomic uint32_t lows;
+	_Atomic uint32_t shares; /* the sum of the shares of all feeds */
 	_Atomic uint64_t times_low;
 
 	/* under the runtime's lock: */
 	uint32_t users; /* connections, listeners, SRQs */
-	/* number of receives in the users' full queues */
+	/* number of receives that the users' queues want */
 	_Atomic uint32_t fills;
 	/* users whose CLOSED was written and whose DONE will come */
 	_Atomic uint32_t leaving;
@@ -320,7 +321,7 @@ void rt_pool_unref(struct rpma_rt_pool *pool);
 void rt_pool_use(struct rpma_rt_pool *pool, uint32_t receives);
 void rt_pool_disuse(struct rpma_rt_pool *pool, uint32_t receives);
 /* Logs, once for each pool, that the pool has fewer slots for receives than the
- * receive queues hold. NULL: does nothing. Without locks, after
+ * receive queues want. NULL: does nothing. Without locks, after
  * rt_pool_use(). */
 void rt_pool_log_short(struct rpma_rt_pool *pool);
 /* Returns how a pool is short of slots, as the end of a sentence about the

@@ -191,6 +191,93 @@ bool rpma_rt_completion_lease(const struct rpma_rt_completion *cmpl,
  * the thread that gives the next slot back answers.
  */
 
+/* --------------------------------------------------------------- shares --- */
+
+/* Returns the first share of a queue: what the queue wants while a half of the
+ * pool is free, or the program has set the size and the size fits; then less
+ * and less, and one receive at least. */
+static uint32_t feed_first_share(const struct rt_feed *feed, uint32_t shares)
+{
+	const uint32_t receives = feed->feeder->pool->receives;
+	uint32_t left = shares < receives ? receives - shares : 0;
+	uint64_t part = (uint64_t)feed->base * left / (receives - receives / 2);
+
+	if (feed->base == feed->size && feed->base <= left)
+		return feed->base;
+	if (part < feed->base)
+		return part > 0 ? (uint32_t)part : 1;
+	return feed->base;
+}
+
+/* Changes the share, unless another queue has changed its own just now. */
+static void feed_set_share(struct rt_feed *feed, uint32_t shares,
+			   uint32_t share)
+{
+	/* relaxed, both: a sum that orders nothing */
+	if (atomic_compare_exchange_strong_explicit(
+		    &feed->feeder->pool->shares, &shares,
+		    shares + share - feed->share, memory_order_relaxed,
+		    memory_order_relaxed))
+		feed->share = share;
+}
+
+/* Gives a queue twice its share, if the pool has the slots: a half of the pool
+ * is for messages that the program holds, and for queues that come later. */
+static void feed_grow(struct rt_feed *feed, uint32_t shares)
+{
+	const uint32_t receives = feed->feeder->pool->receives;
+	uint32_t share = 2 * feed->share;
+	uint32_t most = receives / 2;
+
+	if (share > feed->size)
+		share = feed->size;
+	if (feed->share < feed->base) {
+		most = receives;
+		if (share > feed->base)
+			share = feed->base;
+	}
+	if (shares + (share - feed->share) <= most)
+		feed_set_share(feed, shares, share);
+}
+
+void rt_feed_begin(struct rt_feed *feed, uint32_t out)
+{
+	const struct rpma_rt_pool *pool = feed->feeder->pool;
+	uint32_t shares;
+
+	if (likely(feed->share == feed->base && feed->base == feed->size))
+		return;
+	/* relaxed: a sum that orders nothing */
+	shares = atomic_load_explicit(&pool->shares, memory_order_relaxed);
+	if (feed->share > feed->base && shares > pool->receives / 2)
+		feed_set_share(feed, shares,
+			       feed->share / 2 > feed->base ? feed->share / 2
+							    : feed->base);
+	else if (feed->share < feed->size && feed->was_full &&
+		 out <= feed->share / 2)
+		feed_grow(feed, shares);
+	feed->was_full = false;
+}
+
+void rt_feed_join(struct rt_feed *feed)
+{
+	struct rpma_rt_pool *pool = feed->feeder->pool;
+	/* relaxed, both: a sum that orders nothing */
+	uint32_t shares =
+		atomic_load_explicit(&pool->shares, memory_order_relaxed);
+
+	feed->share = feed_first_share(feed, shares);
+	atomic_fetch_add_explicit(&pool->shares, feed->share,
+				  memory_order_relaxed);
+}
+
+void rt_feed_leave(struct rt_feed *feed)
+{
+	/* relaxed: a sum that orders nothing */
+	atomic_fetch_sub_explicit(&feed->feeder->pool->shares, feed->share,
+				  memory_order_relaxed);
+}
+
 /* ------------------------------------------------------ low and not low --- */
 
 static void feed_become_low(struct rt_feeder *feeder)
@@ -205,10 +292,12 @@ static void feed_become_low(struct rt_feeder *feeder)
 	atomic_fetch_add_explicit(&pool->times_low, 1, memory_order_relaxed);
 	RT_LOG_ERROR(
 		"pool \"%s\" has no free slot of %u for receives, and a "
-		"receive queue of poller %d is less than a quarter full: the "
-		"peers wait. Give leases back sooner, or make "
-		"rpma_rt_pool_cfg.count larger",
-		pool->name, pool->receives, feeder->poller->index);
+		"receive queue of poller %d is low: its peer waits. Receive "
+		"queues may hold %u slots, the others are leases. Give leases "
+		"back sooner, or make rpma_rt_pool_cfg.count larger",
+		pool->name, pool->receives, feeder->poller->index,
+		/* relaxed: for the log */
+		atomic_load_explicit(&pool->shares, memory_order_relaxed));
 }
 
 static void feed_list_hungry(struct rt_feed *feed)
@@ -354,11 +443,15 @@ void rt_feed_init_feeder(struct rt_feeder *feeder, struct rpma_rt_pool *pool,
 
 void rt_feed_init(struct rt_feed *feed, struct rpma_rt_pool *pool,
 		  const struct rt_poller *poller,
-		  void (*fill)(struct rt_feed *feed))
+		  void (*fill)(struct rt_feed *feed), uint32_t size,
+		  uint32_t base)
 {
 	*feed = (struct rt_feed){
 		.feeder = &pool->feeders[poller->index],
 		.fill = fill,
+		.size = size,
+		.base = base,
+		.share = base,
 	};
 }
 

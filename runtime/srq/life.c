@@ -270,6 +270,8 @@ static int srq_register_locked(struct beginning *beginning)
 	srq->next = rt->srqs;
 	rt->srqs = srq;
 	rt_pool_ref(srq->cfg.pool);
+	if (srq->cfg.pool != NULL)
+		rt_feed_join(&srq->feed);
 	rt_pool_use(srq->cfg.pool, srq->cfg.srq_size);
 	/* relaxed: a count, which orders no other data */
 	atomic_fetch_add_explicit(&rt->handles, 1, memory_order_relaxed);
@@ -298,12 +300,21 @@ static int srq_make(struct rpma_rt_srq *srq)
 	return 0;
 }
 
+/* Returns the size of an SRQ that shares its pool with an SRQ of each other
+ * poller. */
+static uint32_t srq_part_of_pool(const struct rpma_rt_pool *pool)
+{
+	uint32_t part = pool->receives / pool->rt->cfg.pollers;
+
+	return part > 0 ? part : 1;
+}
+
 /* Replaces srq_size 0 by the default that the public header names. */
 static int srq_resolve_size(struct rpma_rt_srq_cfg *cfg)
 {
 	if (cfg->srq_size == 0)
 		cfg->srq_size = cfg->pool == NULL ? RPMA_RT_DEFAULT_SRQ_SIZE
-						  : cfg->pool->receives;
+						  : srq_part_of_pool(cfg->pool);
 	if (cfg->limit <= cfg->srq_size)
 		return 0;
 	return rt_cfg_refuse("rpma_rt_srq_cfg", "limit", cfg->limit, 0,
@@ -424,6 +435,8 @@ static int srq_finish(struct rpma_rt_srq *srq, bool keeps_messages)
 	 * afterwards */
 	atomic_store_explicit(&srq->is_over, true, memory_order_relaxed);
 	srq_release_queue(srq);
+	if (srq->cfg.pool != NULL)
+		rt_feed_leave(&srq->feed);
 	rt_pool_disuse(srq->cfg.pool, srq->cfg.srq_size);
 	rt_pool_unref(srq->cfg.pool);
 	pthread_mutex_unlock(&rt->lock);

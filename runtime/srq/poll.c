@@ -396,14 +396,15 @@ static uint32_t srq_poll_post_slots(struct rpma_rt_srq *srq,
 static bool srq_poll_fill_room(struct rpma_rt_srq *srq, uint32_t out,
 			       uint32_t room, uint32_t *posted)
 {
-	uint32_t size = srq->cfg.srq_size;
 	uint64_t cookies[RT_FEED_CHUNK];
 	uint32_t done;
 	uint32_t n;
 
+	room = rt_feed_room(&srq->feed, out, room);
 	while (*posted < room) {
-		if (rt_feed_leaves_slots(&srq->feed,
-					 rt_feed_is_low(out + *posted, size)))
+		if (rt_feed_leaves_slots(
+			    &srq->feed,
+			    rt_feed_is_low(&srq->feed, out + *posted)))
 			return true;
 		n = room - *posted;
 		n = rt_pool_take(srq->cfg.pool, cookies,
@@ -423,16 +424,18 @@ static bool srq_poll_fill_room(struct rpma_rt_srq *srq, uint32_t out,
 /* Refills an SRQ from its pool; an rpma_rt_refill_fn. */
 static void srq_poll_fill(struct rpma_rt_srq *srq, uint32_t room, void *arg)
 {
-	uint32_t size = srq->cfg.srq_size;
-	uint32_t out = size - room - rt_srq_listed_poller(srq);
+	uint32_t out = srq->cfg.srq_size - room - rt_srq_listed_poller(srq);
+	struct rt_feed *feed = &srq->feed;
 	uint32_t posted = 0;
 	bool is_empty;
 
 	(void)arg;
+	rt_feed_begin(feed, out);
 	do {
 		is_empty = srq_poll_fill_room(srq, out, room, &posted);
 	} while (!rt_feed_end_poller(
-		&srq->feed, is_empty && rt_feed_is_low(out + posted, size)));
+		feed, is_empty && rt_feed_is_low(feed, out + posted)));
+	feed->was_full = out + posted == feed->share;
 }
 
 /* Refills a hungry SRQ when slots were given back. */
@@ -519,7 +522,8 @@ int rt_srq_prepare_poller(struct rpma_rt_srq *srq)
 	if (srq->cfg.pool != NULL) {
 		srq->cfg.refill = srq_poll_fill;
 		rt_feed_init(&srq->feed, srq->cfg.pool, srq->poller,
-			     srq_poll_fill_hungry);
+			     srq_poll_fill_hungry, srq->cfg.srq_size,
+			     srq->cfg.srq_size);
 	}
 	if (srq->cfg.queue == NULL)
 		return 0;

@@ -159,6 +159,12 @@ inline fill(p)
 			:: !is_promised -> skip
 			fi
 		fi
+	/* the share of the queue allows no more; it allows one receive */
+#ifdef M_SHARE_OF_NONE
+	:: ROOM(p) > 0 -> break
+#else
+	:: ROOM(p) > 0 && posted[p] + came[p] > 0 -> break
+#endif
 	:: ROOM(p) == 0 -> break
 	od;
 	atomic { room = 0; n = 0; is_promised = false }

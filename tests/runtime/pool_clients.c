@@ -2,18 +2,23 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * pool_clients.c -- 64 clients of a server, on default configurations: each end
- * has its receives from a pool and sends from slots of that pool. All receives
- * of 64 connections have a slot, a slot to send from is there each time, and
- * every question has an answer.
+ * pool_clients.c CLIENTS [idle|srqs] -- clients of a server, on default
+ * configurations: each end has its receives from a pool and sends from slots of
+ * that pool. Every connection has a receive, a slot to send from is there each
+ * time, and every question has an answer: of 64 clients, whose receives the
+ * pool has; of 200, for whom eight receives each would be more than the pool
+ * has, and of whom all but one are idle and hold their receives; and where the
+ * server has four pollers, with an SRQ of the same pool each.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "world.h"
 
-#define CLIENTS	  64
-#define QUESTIONS 20 /* of each client */
+#define CLIENTS	  200 /* most */
+#define QUESTIONS 20  /* of each client */
+#define POLLERS	  4   /* with SRQs */
 
 struct site {
 	struct world world;
@@ -21,6 +26,10 @@ struct site {
 	struct rpma_rt_queue *queues[2];
 	struct rpma_rt_conn *conns[2][CLIENTS];
 	struct rpma_rt_lease sent[2][RPMA_RT_DEFAULT_POOL_COUNT]; /* by slot */
+	struct rpma_rt_srq *srqs[POLLERS];
+	int clients;
+	bool is_idle; /* one client asks at a time, the last first */
+	bool has_srqs;
 	int answers[CLIENTS]; /* of each client */
 	int established;
 	int closed;
@@ -61,17 +70,20 @@ static void hear(struct site *s, int end, const struct rpma_rt_completion *item,
 	CHECK(message->len == sizeof(number));
 	memcpy(&number, message->data, sizeof(number));
 	MUST(rpma_rt_lease_release(message));
-	client = number % CLIENTS;
+	client = number % (uint32_t)s->clients;
 	if (end == SERVER) {
 		say(s, SERVER, s->conns[SERVER][client], number);
 		return;
 	}
 	CHECK(conn == NULL);
-	CHECK((int)(number / CLIENTS) == s->answers[client]);
+	CHECK((int)number / s->clients == s->answers[client]);
 	if (++s->answers[client] < QUESTIONS)
-		say(s, CLIENT, s->conns[CLIENT][client], number + CLIENTS);
+		say(s, CLIENT, s->conns[CLIENT][client],
+		    number + (uint32_t)s->clients);
 	else
 		MUST(rpma_rt_conn_close(s->conns[CLIENT][client]));
+	if (s->is_idle && s->answers[client] == QUESTIONS && client > 0)
+		say(s, CLIENT, s->conns[CLIENT][client - 1], client - 1);
 }
 
 static void event(struct site *s, const struct rpma_rt_completion *item)
@@ -91,7 +103,7 @@ static void event(struct site *s, const struct rpma_rt_completion *item)
 	case RPMA_RT_EVENT_REQUEST:
 		MUST(rpma_rt_conn_get_private_data(conn, &pdata));
 		memcpy(&index, pdata.ptr, sizeof(index));
-		CHECK(index < CLIENTS);
+		CHECK(index < (uint32_t)s->clients);
 		s->conns[SERVER][index] = conn;
 		MUST(rpma_rt_conn_accept(conn, NULL));
 		break;
@@ -124,32 +136,57 @@ static void serve(struct site *s, int end)
 	}
 }
 
+/* Makes an SRQ of each poller, for the server. */
+static void open_srqs(struct site *s, struct rpma_rt_conn_cfg *conn_cfg)
+{
+	struct rpma_rt_srq_cfg cfg = RPMA_RT_SRQ_CFG_INIT;
+
+	cfg.peer = s->world.peer;
+	cfg.pool = s->pools[SERVER];
+	cfg.queue = s->queues[SERVER];
+	for (int i = 0; i < POLLERS; i++) {
+		cfg.poller = i;
+		MUST(rpma_rt_srq_new(s->world.rt, &cfg, &s->srqs[i]));
+	}
+	conn_cfg->srqs = s->srqs;
+	conn_cfg->srq_count = POLLERS;
+}
+
 static void open_site(struct site *s, struct rpma_rt_listener **listener)
 {
 	struct rpma_rt_conn_cfg cfg = RPMA_RT_CONN_CFG_INIT;
+	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
 	uint16_t port;
 
 	world_open(&s->world);
-	MUST(rpma_rt_new(NULL, &s->world.rt));
+	rt_cfg.pollers = s->has_srqs ? POLLERS : 1;
+	MUST(rpma_rt_new(&rt_cfg, &s->world.rt));
 	for (int end = CLIENT; end <= SERVER; end++) {
 		s->pools[end] = open_pool(s);
 		MUST(rpma_rt_queue_new(s->world.rt, NULL, &s->queues[end]));
 	}
 	cfg.peer = s->world.peer;
-	cfg.pool = s->pools[SERVER];
+	if (s->has_srqs)
+		open_srqs(s, &cfg);
+	else
+		cfg.pool = s->pools[SERVER];
 	cfg.queue = s->queues[SERVER];
 	MUST(rpma_rt_listen(s->world.rt, s->world.addr, "0", &cfg, listener));
 	MUST(rpma_rt_listener_get_port(*listener, &port));
 	snprintf(s->world.port, sizeof(s->world.port), "%u", port);
+	cfg.srqs = NULL;
+	cfg.srq_count = 0;
 	cfg.pool = s->pools[CLIENT];
 	cfg.queue = s->queues[CLIENT];
-	for (int i = 0; i < CLIENTS; i++)
+	for (int i = 0; i < s->clients; i++)
 		MUST(rpma_rt_conn_new(s->world.rt, s->world.addr, s->world.port,
 				      &cfg, &s->conns[CLIENT][i]));
 }
 
 static void close_site(struct site *s)
 {
+	for (int i = 0; s->has_srqs && i < POLLERS; i++)
+		MUST(rpma_rt_srq_delete(&s->srqs[i]));
 	MUST(rpma_rt_stop(s->world.rt));
 	for (int end = CLIENT; end <= SERVER; end++) {
 		MUST(rpma_rt_queue_delete(&s->queues[end]));
@@ -159,26 +196,30 @@ static void close_site(struct site *s)
 	world_close(&s->world);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct site site;
 	struct rpma_rt_listener *listener;
 
+	site.clients = argc > 1 ? atoi(argv[1]) : 64;
+	site.is_idle = argc > 2 && strcmp(argv[2], "idle") == 0;
+	site.has_srqs = argc > 2 && strcmp(argv[2], "srqs") == 0;
+	CHECK(site.clients > 0 && site.clients <= CLIENTS);
 	open_site(&site, &listener);
-	while (site.established < 2 * CLIENTS) {
+	while (site.established < 2 * site.clients) {
 		serve(&site, CLIENT);
 		serve(&site, SERVER);
 	}
-	for (uint32_t i = 0; i < CLIENTS; i++)
-		say(&site, CLIENT, site.conns[CLIENT][i], i);
-	while (site.closed < 2 * CLIENTS) {
+	for (int i = site.is_idle ? site.clients - 1 : 0; i < site.clients; i++)
+		say(&site, CLIENT, site.conns[CLIENT][i], (uint32_t)i);
+	while (site.closed < 2 * site.clients) {
 		serve(&site, CLIENT);
 		serve(&site, SERVER);
 	}
-	for (int i = 0; i < CLIENTS; i++)
+	for (int i = 0; i < site.clients; i++)
 		CHECK(site.answers[i] == QUESTIONS);
 	MUST(rpma_rt_listener_delete(&listener));
 	close_site(&site);
-	printf("%d clients, %d answers each\n", CLIENTS, QUESTIONS);
+	printf("%d clients, %d answers each\n", site.clients, QUESTIONS);
 	return 0;
 }

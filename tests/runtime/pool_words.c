@@ -44,7 +44,7 @@ static void pool__receives_are_too_many_LOGGED_ONCE(struct stage *s)
 	stage_connect(s, &second);
 	CHECK(heard_count("pool \"small\" has 24 slots for receives, and the "
 			  "receive "
-			  "queues that are filled from the pool hold 32 "
+			  "queues that are filled from the pool want 32 "
 			  "receives") == 1);
 	CHECK(heard_count("rpma_rt_pool_cfg.count larger, or rq_size") == 1);
 	stage_disconnect(s, &second);
@@ -71,8 +71,8 @@ static void pool__srq_takes_all_LOGGED(struct stage *s)
 	CHECK(heard_count(
 		      "pool \"small\" has 8 slots for receives, and the "
 		      "receive "
-		      "queues that are filled from the pool hold 16 receives: "
-		      "some") == 1);
+		      "queues that are filled from the pool want 16 receives: "
+		      "later") == 1);
 	MUST(rpma_rt_srq_delete(&srq));
 	world_event(s->pq, RPMA_RT_EVENT_SRQ_CLOSED);
 	pool_close(s, &pool);

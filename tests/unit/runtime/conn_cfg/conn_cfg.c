@@ -82,7 +82,16 @@ static uint32_t rq_size_read(struct fake *f)
 	return size;
 }
 
-/* rq_size 0: 128, or 8 with a pool. */
+static uint32_t rq_base_read(struct fake *f)
+{
+	struct rt_conn_cfg cfg;
+
+	ok(rt_conn_cfg_read(&f->rt_cfg, f->rt, &cfg));
+	rt_conn_cfg_fini(&cfg);
+	return cfg.rq_base;
+}
+
+/* rq_size 0: room for 128; with a pool 8 are wanted at first. */
 FAKE_TEST(rq_size__0_is_the_default)
 {
 	struct rpma_rt_pool_cfg pool_cfg = RPMA_RT_POOL_CFG_INIT;
@@ -93,9 +102,11 @@ FAKE_TEST(rq_size__0_is_the_default)
 	pool_cfg.peer = f->rt_cfg.peer;
 	ok(rpma_rt_pool_new(f->rt, &pool_cfg, &pool));
 	f->rt_cfg.pool = pool;
-	assert_int_equal(rq_size_read(f), 8);
+	assert_int_equal(rq_size_read(f), 128);
+	assert_int_equal(rq_base_read(f), 8);
 	f->rt_cfg.rq_size = 9;
 	assert_int_equal(rq_size_read(f), 9);
+	assert_int_equal(rq_base_read(f), 9);
 	f->rt_cfg.pool = NULL;
 	ok(rpma_rt_pool_delete(&pool));
 }
