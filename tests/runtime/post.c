@@ -244,7 +244,7 @@ static void post__batch_beyond_credit_A_PART(void)
 int main(int argc, char **argv)
 {
 	/* an emulated machine has a fraction of the speed */
-	uint32_t each = getenv("RPMA_TEST_VM") ? 5000 : 20000;
+	uint32_t each = getenv("RPMA_TEST_VM") ? 2000 : 20000;
 
 	if (argc > 1)
 		each = (uint32_t)atoi(argv[1]);
