@@ -260,6 +260,11 @@ struct alignas(64) slot_of_pool {
 		return *static_cast<pool_core *>(
 			(this - raw.slot - 1)->raw.data);
 	}
+	/* Returns the bytes of a slot that has had a lease. */
+	uint32_t room() const noexcept
+	{
+		return (this - raw.slot - 1)->raw.len;
+	}
 	/* Counts a lease less; returns true for the last lease. */
 	bool is_last() noexcept
 	{
@@ -288,7 +293,8 @@ struct pool_core : shared<pool_core> {
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	rpma_rt_pool *raw = nullptr;
-	/* the element in front of the slots leads to the pool */
+	/* the element in front of the slots leads to the pool, and has the
+	 * bytes of a slot in len */
 	std::unique_ptr<slot_of_pool[]> table;
 	slot_of_pool *slots = nullptr;
 	uint32_t receives = 0; /* slots for receives */
@@ -679,11 +685,12 @@ public:
 		return value;
 	}
 	/* Sets size() of all leases of the slot, at most to the size of the
-	 * slot, which the caller knows. */
+	 * slot. */
 	lease &resize(size_t len) noexcept
 	{
 		if (slot_)
-			slot_->raw.len = static_cast<uint32_t>(len);
+			slot_->raw.len = static_cast<uint32_t>(
+				std::min<size_t>(len, slot_->room()));
 		return *this;
 	}
 	/* Copies at most size() bytes of the text, which may be the lease's
@@ -1024,6 +1031,8 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 	if (!core.table)
 		return error::call(RPMA_E_NOMEM);
 	core.table[0].raw.data = &core;
+	core.table[0].raw.len = detail::effective(
+		cfg, &rpma_rt_pool_cfg::slot_size, rpma_rt_pool_cfg_init);
 	core.slots = &core.table[1];
 	core.write_slots(count);
 	if (cfg.sends == 0) /* as in rpma_rt/pool.h */
