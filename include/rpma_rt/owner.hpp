@@ -174,6 +174,7 @@ struct grave {
 	rpma_rt_pool *pool = nullptr;
 	rpma_rt_srq *srq = nullptr;
 	rpma_rt_queue *queue = nullptr;
+	rpma_rt_shards *shards = nullptr;
 	ref<peer_core> peer;
 };
 
@@ -187,11 +188,15 @@ struct runtime_core : shared<runtime_core> {
 			return;
 		rpma_rt_stop(raw);
 		for (auto *g = graves_.get(); g; g = g->next.get())
+			drain(*g);
+		for (auto *g = graves_.get(); g; g = g->next.get())
 			rpma_rt_srq_delete(&g->srq);
 		for (auto *g = graves_.get(); g; g = g->next.get())
 			rpma_rt_pool_delete(&g->pool);
 		for (auto *g = graves_.get(); g; g = g->next.get())
 			rpma_rt_queue_delete(&g->queue);
+		for (auto *g = graves_.get(); g; g = g->next.get())
+			rpma_rt_shards_delete(&g->shards);
 		rpma_rt_delete(&raw);
 		while (graves_)
 			graves_ = std::move(graves_->next);
@@ -218,6 +223,33 @@ struct runtime_core : shared<runtime_core> {
 	}
 
 private:
+	/* Gives back the handles of requests that came when no loop took items
+	 * any more. */
+	static void give_back_requests(rpma_rt_queue *queue) noexcept
+	{
+		rpma_rt_completion item;
+
+		while (rpma_rt_queue_poll(queue, &item, 1) == 1) {
+			auto *conn = rpma_rt_completion_conn(&item);
+
+			if (rpma_rt_completion_event(&item) ==
+			    RPMA_RT_EVENT_REQUEST)
+				rpma_rt_conn_unref(&conn);
+		}
+	}
+	void drain(const grave &of) const noexcept
+	{
+		rpma_rt_shard *shard = nullptr;
+		rpma_rt_queue *queue = nullptr;
+
+		if (of.queue)
+			give_back_requests(of.queue);
+		for (uint32_t i = 0; of.shards && i < pollers; i++) {
+			if (rpma_rt_shards_get(of.shards, i, &shard) == 0 &&
+			    rpma_rt_shard_get_queue(shard, &queue) == 0)
+				give_back_requests(queue);
+		}
+	}
 	std::mutex lock_;
 	std::vector<ref<peer_core>> kept_;
 	std::unique_ptr<grave> graves_;

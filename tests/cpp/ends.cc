@@ -7,7 +7,9 @@
  * end; and what a stop of shards ends.
  */
 
+#include <cstdarg>
 #include <memory>
+#include <thread>
 
 #include "scene.hpp"
 
@@ -417,6 +419,81 @@ static void stop__of_shards_NEXT_FAILS()
 	CHECK(failed == 2);
 }
 
+/* ------------------------------------------------------- end of a set --- */
+
+static std::mutex said_lock;
+static std::string said; /* errors in the log */
+
+static void hear(rpma_log_level level, const char *, int, const char *,
+		 const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (level > RPMA_LOG_LEVEL_ERROR)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	std::lock_guard<std::mutex> guard(said_lock);
+	said += text;
+}
+
+/* Returns the errors since the last call. */
+static std::string heard()
+{
+	std::lock_guard<std::mutex> guard(said_lock);
+
+	return std::exchange(said, {});
+}
+
+static void run_shard(const rt::shards &set, std::atomic<bool> &runs)
+{
+	auto self = must(rt::shard::make(set, 0));
+
+	runs = true;
+	while (self.turn(-1) >= 0)
+		continue;
+}
+
+/* The threads of a set end, then the listener of C and the owners, in any
+ * order: no thread runs the pollers for LISTENER_CLOSED, or for a request that
+ * comes late. The runtime is deleted all the same. */
+static void set__ends_before_its_listener_ALL_FREED()
+{
+	for (bool is_asked : {false, true}) {
+		callers others;
+
+		rpma_log_set_function(hear);
+		{
+			auto runtime = open_runtime(RPMA_RT_MODE_MANUAL);
+			auto pool = open_pool(runtime, others.peer, 64);
+			const auto with = few(others.peer, pool);
+			auto set = must(rt::shards::make(runtime));
+			raw_listener listener(runtime, with, set);
+			std::atomic<bool> runs{false};
+			std::thread runner(run_shard, std::cref(set),
+					   std::ref(runs));
+
+			while (!runs)
+				std::this_thread::yield();
+			must(set.stop());
+			runner.join();
+			if (is_asked)
+				others.call(listener.port());
+			for (int i = 0; is_asked && i < 20; i++)
+				CHECK(others.loop.turn(5) >= 0);
+		}
+		while (is_asked && others.refused == 0)
+			CHECK(others.loop.turn(1) >= 0);
+		rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
+		const auto errors = heard();
+		fputs(errors.c_str(), stderr);
+		CHECK(is_asked ? errors.find("runtime") == std::string::npos
+			       : errors.empty());
+	}
+}
+
 int main(void)
 {
 	items__before_the_first_next_of_a_shard_STAY();
@@ -427,5 +504,6 @@ int main(void)
 	RUN(spawn__at_the_end_of_the_loop_DESTROYED);
 	stop__with_connections_END_WITH_THE_SHARD();
 	stop__of_shards_NEXT_FAILS();
+	set__ends_before_its_listener_ALL_FREED();
 	return 0;
 }
