@@ -13,6 +13,34 @@
 
 #include "scene.hpp"
 
+/* ------------------------------------------------------------------ log --- */
+
+static std::mutex said_lock;
+static std::string said; /* errors in the log */
+
+static void hear(rpma_log_level level, const char *, int, const char *,
+		 const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (level > RPMA_LOG_LEVEL_ERROR)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	std::lock_guard<std::mutex> guard(said_lock);
+	said += text;
+}
+
+/* Returns the errors since the last call. */
+static std::string heard()
+{
+	std::lock_guard<std::mutex> guard(said_lock);
+
+	return std::exchange(said, {});
+}
+
 /* ------------------------------------------------------------- requests --- */
 
 static rt::endpoint few(const rt::peer &peer, const rt::pool &pool)
@@ -421,32 +449,6 @@ static void stop__of_shards_NEXT_FAILS()
 
 /* ------------------------------------------------------- end of a set --- */
 
-static std::mutex said_lock;
-static std::string said; /* errors in the log */
-
-static void hear(rpma_log_level level, const char *, int, const char *,
-		 const char *format, ...)
-{
-	char text[1024];
-	va_list args;
-
-	if (level > RPMA_LOG_LEVEL_ERROR)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	std::lock_guard<std::mutex> guard(said_lock);
-	said += text;
-}
-
-/* Returns the errors since the last call. */
-static std::string heard()
-{
-	std::lock_guard<std::mutex> guard(said_lock);
-
-	return std::exchange(said, {});
-}
-
 static void run_shard(const rt::shards &set, std::atomic<bool> &runs)
 {
 	auto self = must(rt::shard::make(set, 0));
@@ -494,6 +496,45 @@ static void set__ends_before_its_listener_ALL_FREED()
 	}
 }
 
+/* -------------------------------------------------------- given sends --- */
+
+static rt::task<void> give_too_much(rt::loop &loop, rt::endpoint with_large,
+				    rt::endpoint with_small)
+{
+	auto listener = must(loop.listen(address(), "0", with_small));
+	auto [client, server] = co_await rt::when_all(
+		loop.connect(address(), std::to_string(listener.port()),
+			     with_large),
+		listener.accept());
+	auto &conn = *client;
+
+	must(co_await conn.give(must(with_large.messages->take())));
+	CHECK(co_await conn.closed() == RPMA_RT_REASON_ERROR);
+	CHECK(server);
+}
+
+/* Nobody awaits a given send: the log has the status of the failure. */
+static void give__longer_than_the_receive_STATUS_IN_THE_LOG(rpma_rt_mode mode)
+{
+	auto peer = open_peer();
+	auto runtime = open_runtime(mode);
+	auto small = open_pool(runtime, peer, 64);
+	rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	cfg.slot_size = 128;
+	auto large = must(rt::pool::make(runtime, peer, cfg));
+	auto loop = must(rt::loop::make(runtime));
+
+	rpma_log_set_function(hear);
+	loop.run(give_too_much(loop, few(peer, large), few(peer, small)))
+		.value();
+	rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
+	const auto errors = heard();
+	fputs(errors.c_str(), stderr);
+	CHECK(errors.find("a given send of") != std::string::npos);
+	CHECK(errors.find(rpma_rt_status_2str(IBV_WC_REM_INV_REQ_ERR)) !=
+	      std::string::npos);
+}
+
 int main(void)
 {
 	items__before_the_first_next_of_a_shard_STAY();
@@ -502,6 +543,7 @@ int main(void)
 	RUN(loop__destroyed_NO_OTHER_GOES_ON);
 	RUN(loop__destroyed_NO_OTHER_LEAVES);
 	RUN(spawn__at_the_end_of_the_loop_DESTROYED);
+	RUN(give__longer_than_the_receive_STATUS_IN_THE_LOG);
 	stop__with_connections_END_WITH_THE_SHARD();
 	stop__of_shards_NEXT_FAILS();
 	set__ends_before_its_listener_ALL_FREED();
