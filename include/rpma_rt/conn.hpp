@@ -819,6 +819,20 @@ struct conn_core final : counted<conn_core>, member {
 		chain(nullptr, END);
 		(void)post_chain();
 	}
+	/* Logs the status of a given send, which nobody awaits. A flush is no
+	 * cause. */
+	RPMA_RT_COLD void log_given(const rpma_rt_completion &item) noexcept
+	{
+		if (error::of(item).what() != errc::failed ||
+		    item.status == IBV_WC_WR_FLUSH_ERR ||
+		    (item.flags & RPMA_RT_C_NOT_POSTED))
+			return;
+		rpma_log_message(
+			RPMA_LOG_LEVEL_ERROR, __FILE__, __LINE__, __func__,
+			"a given send of %s failed: %s",
+			rpma_rt_conn_get_name(raw),
+			rpma_rt_status_2str(ibv_wc_status(item.status)));
+	}
 	/* A chain is complete, or a send of the chain has failed. */
 	void on_given(const rpma_rt_completion &item) noexcept
 	{
@@ -826,6 +840,8 @@ struct conn_core final : counted<conn_core>, member {
 		const sent &s = sends[first & mask];
 		const uint32_t count = s.count;
 
+		if (item.status != IBV_WC_SUCCESS) [[unlikely]]
+			log_given(item);
 		/* the leases behind a failure stay until CLOSED: the device may
 		 * have further sends of the chain */
 		if (first != given_first || count == 0 ||

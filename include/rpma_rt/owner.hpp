@@ -174,6 +174,7 @@ struct grave {
 	rpma_rt_pool *pool = nullptr;
 	rpma_rt_srq *srq = nullptr;
 	rpma_rt_queue *queue = nullptr;
+	rpma_rt_shards *shards = nullptr;
 	ref<peer_core> peer;
 };
 
@@ -187,11 +188,15 @@ struct runtime_core : shared<runtime_core> {
 			return;
 		rpma_rt_stop(raw);
 		for (auto *g = graves_.get(); g; g = g->next.get())
+			drain(*g);
+		for (auto *g = graves_.get(); g; g = g->next.get())
 			rpma_rt_srq_delete(&g->srq);
 		for (auto *g = graves_.get(); g; g = g->next.get())
 			rpma_rt_pool_delete(&g->pool);
 		for (auto *g = graves_.get(); g; g = g->next.get())
 			rpma_rt_queue_delete(&g->queue);
+		for (auto *g = graves_.get(); g; g = g->next.get())
+			rpma_rt_shards_delete(&g->shards);
 		rpma_rt_delete(&raw);
 		while (graves_)
 			graves_ = std::move(graves_->next);
@@ -218,6 +223,33 @@ struct runtime_core : shared<runtime_core> {
 	}
 
 private:
+	/* Gives back the handles of requests that came when no loop took items
+	 * any more. */
+	static void give_back_requests(rpma_rt_queue *queue) noexcept
+	{
+		rpma_rt_completion item;
+
+		while (rpma_rt_queue_poll(queue, &item, 1) == 1) {
+			auto *conn = rpma_rt_completion_conn(&item);
+
+			if (rpma_rt_completion_event(&item) ==
+			    RPMA_RT_EVENT_REQUEST)
+				rpma_rt_conn_unref(&conn);
+		}
+	}
+	void drain(const grave &of) const noexcept
+	{
+		rpma_rt_shard *shard = nullptr;
+		rpma_rt_queue *queue = nullptr;
+
+		if (of.queue)
+			give_back_requests(of.queue);
+		for (uint32_t i = 0; of.shards && i < pollers; i++) {
+			if (rpma_rt_shards_get(of.shards, i, &shard) == 0 &&
+			    rpma_rt_shard_get_queue(shard, &queue) == 0)
+				give_back_requests(queue);
+		}
+	}
 	std::mutex lock_;
 	std::vector<ref<peer_core>> kept_;
 	std::unique_ptr<grave> graves_;
@@ -260,6 +292,11 @@ struct alignas(64) slot_of_pool {
 		return *static_cast<pool_core *>(
 			(this - raw.slot - 1)->raw.data);
 	}
+	/* Returns the bytes of a slot that has had a lease. */
+	uint32_t room() const noexcept
+	{
+		return (this - raw.slot - 1)->raw.len;
+	}
 	/* Counts a lease less; returns true for the last lease. */
 	bool is_last() noexcept
 	{
@@ -288,7 +325,8 @@ struct pool_core : shared<pool_core> {
 	ref<runtime_core> rt;
 	ref<peer_core> peer;
 	rpma_rt_pool *raw = nullptr;
-	/* the element in front of the slots leads to the pool */
+	/* the element in front of the slots leads to the pool, and has the
+	 * bytes of a slot in len */
 	std::unique_ptr<slot_of_pool[]> table;
 	slot_of_pool *slots = nullptr;
 	uint32_t receives = 0; /* slots for receives */
@@ -679,11 +717,12 @@ public:
 		return value;
 	}
 	/* Sets size() of all leases of the slot, at most to the size of the
-	 * slot, which the caller knows. */
+	 * slot. */
 	lease &resize(size_t len) noexcept
 	{
 		if (slot_)
-			slot_->raw.len = static_cast<uint32_t>(len);
+			slot_->raw.len = static_cast<uint32_t>(
+				std::min<size_t>(len, slot_->room()));
 		return *this;
 	}
 	/* Copies at most size() bytes of the text, which may be the lease's
@@ -1024,6 +1063,8 @@ inline result<pool> pool::make(const runtime &rt, const peer &p,
 	if (!core.table)
 		return error::call(RPMA_E_NOMEM);
 	core.table[0].raw.data = &core;
+	core.table[0].raw.len = detail::effective(
+		cfg, &rpma_rt_pool_cfg::slot_size, rpma_rt_pool_cfg_init);
 	core.slots = &core.table[1];
 	core.write_slots(count);
 	if (cfg.sends == 0) /* as in rpma_rt/pool.h */

@@ -113,7 +113,7 @@ int rpma_rt_post_recv(struct rpma_rt_conn *conn,
  * device's until the row, or later work, completes. flags: of the last message,
  * RPMA_F_COMPLETION_ALWAYS or RPMA_F_COMPLETION_ON_ERROR; a message in front
  * completes only if it fails. Returns and errors: as rpma_rt_post_send(); INVAL
- * also for a lease that is not held.
+ * also for a lease that is not held, or whose bytes leave the slot.
  * Thread: any, while no other thread uses the leases. */
 int rpma_rt_post_leases(struct rpma_rt_conn *conn,
 			const struct rpma_rt_lease *const *leases, int count,
@@ -178,7 +178,8 @@ RPMA_RT_INLINE void rpma_rt_prep_send(struct rpma_rt_wr *wr,
 	wr->len = len;
 }
 
-/* Prepares a message of the first len bytes of a lease, taken by the send. */
+/* Prepares a message of the first len bytes of a lease, taken by the send; len
+ * is at most the size of the slot. */
 RPMA_RT_INLINE void rpma_rt_prep_send_lease(struct rpma_rt_wr *wr,
 					    const struct rpma_rt_lease *lease,
 					    size_t len, uint32_t flags)
@@ -351,7 +352,8 @@ rpma_rt_send(struct rpma_rt_conn *conn, const struct rpma_mr_local *src,
 	return ret < 0 ? ret : 0;
 }
 
-/* Posts a message of the first len bytes of a lease, which the send takes. */
+/* Posts a message of the first len bytes of a lease, which the send takes.
+ * INVAL if the slot has fewer bytes. */
 RPMA_RT_MUST_CHECK RPMA_RT_INLINE int
 rpma_rt_send_lease(struct rpma_rt_conn *conn, const struct rpma_rt_lease *lease,
 		   size_t len, uint32_t flags)

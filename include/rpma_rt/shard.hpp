@@ -117,11 +117,23 @@ struct shards_core {
 	std::unique_ptr<window[]> windows;
 	uint32_t count = 0;
 	uint32_t lane_size = 0;
+	/* relaxed: the last reference sees all calls of deal(). A listener of C
+	 * leads to the queues until LISTENER_CLOSED, which only the runtime's
+	 * end is sure to bring */
+	std::atomic<bool> is_dealt{false};
+	std::unique_ptr<grave> rest = std::make_unique<grave>();
 
 	~shards_core()
 	{
-		if (raw)
+		if (!raw)
+			return;
+		if (!is_dealt.load(std::memory_order_relaxed)) {
 			rpma_rt_shards_delete(&raw);
+			return;
+		}
+		(void)rpma_rt_shards_stop(raw);
+		rest->shards = raw;
+		rt->keep_busy(std::move(rest));
 	}
 	/* relaxed: set on this thread */
 	static shard_core &shard_at(void *arg) noexcept
@@ -605,7 +617,8 @@ inline void shard_core::end() noexcept
  * shards: a shard for each poller of a runtime in manual mode.
  * Owner: copies are the same shards.
  * Thread: any.
- * End: the last copy, or shard, stops and frees the set.
+ * End: the last copy, or shard, stops and frees the set; after deal() the
+ *      runtime frees the set.
  * Errors: of rpma_rt_shards_new(); after stop() all calls: RPMA_RT_E_CLOSED.
  */
 class shards
@@ -658,6 +671,7 @@ public:
 	 * go to the shards in turn; see request::of(). */
 	result<void> deal(rpma_rt_conn_cfg &cfg) const noexcept
 	{
+		core_->is_dealt.store(true, std::memory_order_relaxed);
 		return detail::result_of_call(
 			rpma_rt_shards_deal(core_->raw, &cfg));
 	}

@@ -9,7 +9,8 @@
  * doc/protocols/coroutine.md.
  *
  * Everything with wait(timeout_ms) is awaited by coroutines of a loop or shard,
- * and waited for by threads, by wait(): the same result.
+ * and waited for by threads, by wait(): the same result. A thread inside a turn
+ * of a loop does not wait.
  */
 
 #ifndef RPMA_RT_SYNC_HPP
@@ -262,6 +263,9 @@ error pass_core::wait(int timeout_ms, F on_permit) noexcept
 	}
 	if (is_closed_)
 		return error::closed(RPMA_RT_REASON_LOCAL);
+	/* the coroutine that gives the permit may be of the same loop */
+	if (here && timeout_ms != 0)
+		return error::call(RPMA_RT_E_THREAD);
 	passing_thread<F> self(std::move(on_permit));
 	waiting_.push_back(self);
 	if (!self.wait(guard, timeout_ms)) {
@@ -321,7 +325,8 @@ public:
  * Owner: the program.
  * Thread: any; destroyed by one thread, while no other thread begins a call.
  * End: ends each wait with the error closed.
- * Errors: wait(): closed; timed_out; RPMA_E_NOSUPP: the coroutine has no loop.
+ * Errors: wait(): closed; timed_out; RPMA_E_NOSUPP: the coroutine has no loop;
+ *         RPMA_RT_E_THREAD: a thread that runs a loop would wait.
  */
 class event : detail::pass_owner
 {

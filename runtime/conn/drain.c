@@ -42,18 +42,25 @@ static bool drain_is_failure(enum ibv_wc_status status)
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
+/* Logs the failure of a work request that has no completion. */
+static void drain_log_failure(struct rpma_rt_conn *conn, const char *what,
+			      const struct rt_kept *kept, const char *advice)
+{
+	if (drain_is_failure(kept->status) &&
+	    !(kept->flags & (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)))
+		RT_LOG_ERROR("%s of %s failed: %s%s", what, rt_name_of(conn),
+			     rpma_rt_status_2str(kept->status), advice);
+}
+
 /* Gives back the slot of a pool's receive that brought no message. */
 static void drain_return_slot(struct rpma_rt_conn *conn, uint64_t cookie,
 			      const struct rt_kept *kept)
 {
-	if (drain_is_failure(kept->status) &&
-	    !(kept->flags & (RPMA_RT_C_SYNTHESIZED | RPMA_RT_C_NOT_POSTED)))
-		RT_LOG_ERROR("a receive of %s failed: %s%s", rt_name_of(conn),
-			     ibv_wc_status_str(kept->status),
-			     kept->status == IBV_WC_LOC_LEN_ERR
-				     ? ": the peer's message is longer than "
-				       "rpma_rt_pool_cfg.slot_size"
-				     : "");
+	drain_log_failure(conn, "a receive", kept,
+			  kept->status == IBV_WC_LOC_LEN_ERR
+				  ? ": the peer's message is longer than "
+				    "rpma_rt_pool_cfg.slot_size"
+				  : "");
 	rt_pool_give_back(rt_fill_pool(conn), cookie);
 }
 
@@ -81,6 +88,8 @@ static void drain_write_finished(struct rpma_rt_conn *conn,
 		drain_return_slot(conn, item.context, kept);
 		return;
 	}
+	if (route->leads_to == RT_TO_SINK)
+		drain_log_failure(conn, "a send of a lease", kept, "");
 	rt_deliver_item(conn->poller, route, &item);
 }
 

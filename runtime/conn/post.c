@@ -219,6 +219,12 @@ static const char *post_lease_fault(const struct rpma_rt_wr *wr)
 	if (!rt_pool_is_held(wr->lease))
 		return "has a lease that is none, or that was given back or "
 		       "away before";
+	if (wr->piece_count == 0 &&
+	    rt_pool_leaves_slot(wr->lease, wr->local, wr->local_offset,
+				wr->len))
+		return "leaves the slot of its lease: the bytes end behind "
+		       "rpma_rt_pool_cfg.slot_size, or begin before the slot. "
+		       "A length of snprintf() may be above the slot's";
 	return NULL;
 }
 

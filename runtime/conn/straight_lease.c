@@ -24,7 +24,7 @@ struct straight_row {
 };
 
 /* Returns whether only the program holds the lease, and the bytes of the lease
- * are in the memory of the pool. */
+ * are in the slot. */
 static inline bool straight_is_sole(const struct rpma_rt_pool *pool,
 				    const struct rpma_rt_lease *lease)
 {
@@ -32,6 +32,8 @@ static inline bool straight_is_sole(const struct rpma_rt_pool *pool,
 	 * request a holder during the call */
 	return likely(lease != NULL) && likely(lease->mr == pool->mr) &&
 	       likely(lease->slot < pool->count) &&
+	       likely(rt_pool_is_in_slot(pool, lease->slot, lease->offset,
+					 lease->len)) &&
 	       likely(atomic_load_explicit(&pool->leases[lease->slot],
 					   memory_order_relaxed) ==
 		      rt_pool_word_of(lease->generation));
@@ -141,6 +143,21 @@ straight_post_as_sends(struct rpma_rt_conn *conn,
 	return done;
 }
 
+/* Logs that the bytes of a lease are not all in the slot. */
+static int straight_refuse_bytes(const struct rpma_rt_lease *lease, int index)
+{
+	const struct rpma_rt_pool *pool = lease->pool;
+
+	return RT_REFUSE(
+		RPMA_E_INVAL,
+		"leases[%d] leaves the slot: %u bytes from byte %lld, "
+		"and a slot of pool \"%s\" has %u bytes. A length of "
+		"snprintf() may be above the slot's",
+		index, lease->len,
+		(long long)(lease->offset - rt_pool_offset(pool, lease->slot)),
+		pool->name, pool->slot_size);
+}
+
 /* Checks a row, and posts the row as work requests. */
 __attribute__((noinline)) static int
 straight_post_checked_row(struct rpma_rt_conn *conn,
@@ -169,6 +186,10 @@ straight_post_checked_row(struct rpma_rt_conn *conn,
 					 "was given back, or away with a work "
 					 "request, or never filled",
 					 i);
+		if (ret == 0 &&
+		    rt_pool_leaves_slot(leases[i], leases[i]->mr,
+					leases[i]->offset, leases[i]->len))
+			return straight_refuse_bytes(leases[i], i);
 	}
 	return straight_post_as_sends(conn, row, count);
 }

@@ -230,6 +230,20 @@ static inline uint64_t rt_pool_offset(const struct rpma_rt_pool *pool,
 	return at * pool->stride;
 }
 
+/* Returns whether the bytes of the region lie in the slot. */
+static inline bool rt_pool_is_in_slot(const struct rpma_rt_pool *pool,
+				      uint32_t at, uint64_t offset,
+				      uint64_t len)
+{
+	uint64_t end;
+
+	/* an offset before the slot is a difference below zero: the sum
+	 * overflows, or is above slot_size */
+	return !__builtin_add_overflow(offset - rt_pool_offset(pool, at), len,
+				       &end) &&
+	       end <= pool->slot_size;
+}
+
 /* Returns whether no slot for receives is free now. Any thread. seq_cst: for a
  * poller that sleeps then. */
 static inline bool rt_pool_is_empty(struct rpma_rt_pool *pool)
@@ -286,6 +300,11 @@ static inline uint64_t rt_pool_cookie_of(const struct rpma_rt_lease *lease)
 }
 /* Returns whether the program holds the lease. */
 bool rt_pool_is_held(const struct rpma_rt_lease *lease);
+/* Returns whether the bytes are in the region of the pool, and leave the slot
+ * of the lease, which is held. */
+bool rt_pool_leaves_slot(const struct rpma_rt_lease *lease,
+			 const struct rpma_mr_local *mr, uint64_t offset,
+			 uint64_t len);
 /* Makes a work request a holder of the lease, inside a gate. With `keeps` the
  * program stays a holder, too. Returns false if the program does not hold the
  * lease. */

@@ -563,6 +563,14 @@ bool rt_pool_is_held(const struct rpma_rt_lease *lease)
 	       (word & RT_POOL_PROGRAM);
 }
 
+bool rt_pool_leaves_slot(const struct rpma_rt_lease *lease,
+			 const struct rpma_mr_local *mr, uint64_t offset,
+			 uint64_t len)
+{
+	return mr == lease->pool->mr &&
+	       !rt_pool_is_in_slot(lease->pool, lease->slot, offset, len);
+}
+
 bool rt_pool_begin_send(const struct rpma_rt_lease *lease, bool keeps)
 {
 	const uint64_t change = keeps ? 1 : 1 - RT_POOL_PROGRAM;

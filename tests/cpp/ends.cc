@@ -7,9 +7,39 @@
  * end; and what a stop of shards ends.
  */
 
+#include <cstdarg>
 #include <memory>
+#include <thread>
 
 #include "scene.hpp"
+
+/* ------------------------------------------------------------------ log --- */
+
+static std::mutex said_lock;
+static std::string said; /* errors in the log */
+
+static void hear(rpma_log_level level, const char *, int, const char *,
+		 const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	if (level > RPMA_LOG_LEVEL_ERROR)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	std::lock_guard<std::mutex> guard(said_lock);
+	said += text;
+}
+
+/* Returns the errors since the last call. */
+static std::string heard()
+{
+	std::lock_guard<std::mutex> guard(said_lock);
+
+	return std::exchange(said, {});
+}
 
 /* ------------------------------------------------------------- requests --- */
 
@@ -417,6 +447,94 @@ static void stop__of_shards_NEXT_FAILS()
 	CHECK(failed == 2);
 }
 
+/* ------------------------------------------------------- end of a set --- */
+
+static void run_shard(const rt::shards &set, std::atomic<bool> &runs)
+{
+	auto self = must(rt::shard::make(set, 0));
+
+	runs = true;
+	while (self.turn(-1) >= 0)
+		continue;
+}
+
+/* The threads of a set end, then the listener of C and the owners, in any
+ * order: no thread runs the pollers for LISTENER_CLOSED, or for a request that
+ * comes late. The runtime is deleted all the same. */
+static void set__ends_before_its_listener_ALL_FREED()
+{
+	for (bool is_asked : {false, true}) {
+		callers others;
+
+		rpma_log_set_function(hear);
+		{
+			auto runtime = open_runtime(RPMA_RT_MODE_MANUAL);
+			auto pool = open_pool(runtime, others.peer, 64);
+			const auto with = few(others.peer, pool);
+			auto set = must(rt::shards::make(runtime));
+			raw_listener listener(runtime, with, set);
+			std::atomic<bool> runs{false};
+			std::thread runner(run_shard, std::cref(set),
+					   std::ref(runs));
+
+			while (!runs)
+				std::this_thread::yield();
+			must(set.stop());
+			runner.join();
+			if (is_asked)
+				others.call(listener.port());
+			for (int i = 0; is_asked && i < 20; i++)
+				CHECK(others.loop.turn(5) >= 0);
+		}
+		while (is_asked && others.refused == 0)
+			CHECK(others.loop.turn(1) >= 0);
+		rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
+		const auto errors = heard();
+		fputs(errors.c_str(), stderr);
+		CHECK(is_asked ? errors.find("runtime") == std::string::npos
+			       : errors.empty());
+	}
+}
+
+/* -------------------------------------------------------- given sends --- */
+
+static rt::task<void> give_too_much(rt::loop &loop, rt::endpoint with_large,
+				    rt::endpoint with_small)
+{
+	auto listener = must(loop.listen(address(), "0", with_small));
+	auto [client, server] = co_await rt::when_all(
+		loop.connect(address(), std::to_string(listener.port()),
+			     with_large),
+		listener.accept());
+	auto &conn = *client;
+
+	must(co_await conn.give(must(with_large.messages->take())));
+	CHECK(co_await conn.closed() == RPMA_RT_REASON_ERROR);
+	CHECK(server);
+}
+
+/* Nobody awaits a given send: the log has the status of the failure. */
+static void give__longer_than_the_receive_STATUS_IN_THE_LOG(rpma_rt_mode mode)
+{
+	auto peer = open_peer();
+	auto runtime = open_runtime(mode);
+	auto small = open_pool(runtime, peer, 64);
+	rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	cfg.slot_size = 128;
+	auto large = must(rt::pool::make(runtime, peer, cfg));
+	auto loop = must(rt::loop::make(runtime));
+
+	rpma_log_set_function(hear);
+	loop.run(give_too_much(loop, few(peer, large), few(peer, small)))
+		.value();
+	rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
+	const auto errors = heard();
+	fputs(errors.c_str(), stderr);
+	CHECK(errors.find("a given send of") != std::string::npos);
+	CHECK(errors.find(rpma_rt_status_2str(IBV_WC_REM_INV_REQ_ERR)) !=
+	      std::string::npos);
+}
+
 int main(void)
 {
 	items__before_the_first_next_of_a_shard_STAY();
@@ -425,7 +543,9 @@ int main(void)
 	RUN(loop__destroyed_NO_OTHER_GOES_ON);
 	RUN(loop__destroyed_NO_OTHER_LEAVES);
 	RUN(spawn__at_the_end_of_the_loop_DESTROYED);
+	RUN(give__longer_than_the_receive_STATUS_IN_THE_LOG);
 	stop__with_connections_END_WITH_THE_SHARD();
 	stop__of_shards_NEXT_FAILS();
+	set__ends_before_its_listener_ALL_FREED();
 	return 0;
 }

@@ -213,6 +213,19 @@ static void lease__assign(rpma_rt_mode mode)
 	CHECK(own.text() == "er:payload");
 }
 
+/* The bytes behind a slot are other messages. */
+static void lease__resize_ENDS_AT_THE_SLOT(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	auto buffer = s.lease();
+	const size_t all = buffer.size();
+
+	CHECK(buffer.resize(3).size() == 3);
+	CHECK(buffer.resize(all).size() == all);
+	CHECK(buffer.resize(all + 1).size() == all);
+	CHECK(buffer.resize((size_t(1) << 32) + 1).size() == all);
+}
+
 static rt::task<void> send_one(pair &both, const rt::pool &messages)
 {
 	CHECK(co_await both.client.send(must(messages.take())));
@@ -564,6 +577,7 @@ int main()
 	RUN(loop__few_given_of_LOOPS);
 	RUN(loop__given_of_two_pools_COME_BACK);
 	RUN(lease__assign);
+	RUN(lease__resize_ENDS_AT_THE_SLOT);
 	RUN(loop__given_before_a_drain);
 	RUN(loop__given_READ_LATE);
 	RUN(threads__wait_for_a_slot);

@@ -36,6 +36,11 @@ template <typename R> static bool is_late(const R &value)
 	return !value && value.error().what() == rt::errc::timed_out;
 }
 
+template <typename R> static bool is_refused(const R &value)
+{
+	return !value && value.error().code() == RPMA_RT_E_THREAD;
+}
+
 /* A loop of another thread; in manual mode of another poller. */
 static void run_beside(const world &w, rt::task<void> (*fn)(void *), void *arg)
 {
@@ -96,6 +101,38 @@ static void event__given_up(rpma_rt_mode mode)
 	world w(mode);
 
 	w.run(give_up_event(w));
+}
+
+/* A thread that waits inside a turn of a loop holds up the coroutines of the
+ * loop, which may be the ones that end the wait. */
+static rt::task<void> wait_in_a_turn(world &w)
+{
+	rt::promise<int> promise;
+	rt::channel<int> items(1);
+	rt::semaphore places(0);
+	rt::event event;
+	auto future = promise.get_future();
+
+	must(co_await w.loop.sleep_for(1ms));
+	CHECK(is_refused(event.wait().wait()));
+	CHECK(is_refused(future.get().wait()));
+	CHECK(is_refused(places.acquire().wait(1000)));
+	CHECK(is_refused(items.receive().wait()));
+	must(items.send(1).wait()); /* without a wait */
+	CHECK(is_refused(items.send(2).wait()));
+	CHECK(is_late(places.acquire().wait(0)));
+	event.set();
+	must(event.wait().wait());
+	promise.set(5);
+	CHECK(must(co_await future.get()) == 5);
+	CHECK(must(co_await items.receive()) == 1);
+}
+
+static void waits__in_a_turn_REFUSED(rpma_rt_mode mode)
+{
+	world w(mode);
+
+	w.run(wait_in_a_turn(w));
 }
 
 /* ----------------------------------------------------------- semaphore --- */
@@ -392,6 +429,7 @@ int main(void)
 {
 	RUN(event__wakes_all);
 	RUN(event__given_up);
+	RUN(waits__in_a_turn_REFUSED);
 	RUN(semaphore__permits);
 	RUN(semaphore__given_up);
 	RUN(semaphore__threads_IN_THE_SAME_LINE);

@@ -2,11 +2,13 @@
 # Copyright 2026, the rpma authors
 #
 # A program in a page of Markdown: the first block of the language (c, cpp) that
-# has a main().
+# has the words, or a main().
+
+BEGIN { words = words == "" ? "\nint main(" : words }
 
 $0 == "```" language { inside = 1; block = ""; next }
 /^```$/ {
-	if (inside && !done && block ~ /\nint main\(/) {
+	if (inside && !done && index(block, words)) {
 		printf "%s", block
 		done = 1
 	}

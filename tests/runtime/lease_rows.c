@@ -93,6 +93,17 @@ static void receive_one(struct rows *r)
 	MUST(rpma_rt_lease_release(&lease));
 }
 
+/* Returns the length of the next message, whatever the number. */
+static uint32_t received_len(struct rows *r)
+{
+	struct rpma_rt_completion item = world_next(r->s.pq);
+	struct rpma_rt_lease lease;
+
+	CHECK(rpma_rt_completion_lease(&item, &lease));
+	MUST(rpma_rt_lease_release(&lease));
+	return lease.len;
+}
+
 static void receive_all(struct rows *r)
 {
 	while (r->received < r->sent)
@@ -259,6 +270,7 @@ static void row__wrong_REFUSED(struct rows *r)
 	held = r->row[3];
 	wild = *held;
 	wild.slot = UINT32_MAX;
+	wild.offset = (uint64_t)wild.slot * SLOT_SIZE; /* of such a slot */
 	for (way = 0; way < 2; way++) {
 		count = lengths[way];
 		MUST_ANSWER(RPMA_E_INVAL, post(r, count, RPMA_RT_F_FENCE, 0));
@@ -281,6 +293,54 @@ static void row__wrong_REFUSED(struct rows *r)
 	MUST_ANSWER(1, post(r, 1, 0, 10));
 	receive_all(r);
 	complete(r, 1, 10);
+}
+
+/* Refuses a row whose fourth lease names bytes outside of the slot, and a
+ * work request with such a lease. */
+static void refuse_outside(struct rows *r, const struct rpma_rt_lease *wrong)
+{
+	const int lengths[] = {4, 40};
+	const struct rpma_rt_lease *right = r->row[3];
+	struct rpma_rt_wr wr;
+	int way;
+
+	r->row[3] = wrong;
+	for (way = 0; way < 2; way++)
+		MUST_ANSWER(RPMA_E_INVAL, post(r, lengths[way], 0, 12));
+	rpma_rt_prep_send_lease(&wr, wrong, wrong->len, 0);
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_post_send(r->pair.active, &wr, 1));
+	r->row[3] = right;
+}
+
+/* The next slots have messages of other clients. The lengths are of
+ * snprintf(), which returns what the text without a limit needs. */
+static void row__outside_of_the_slot_REFUSED(struct rows *r)
+{
+	struct rpma_rt_lease wrong;
+
+	take_row(r, 40, false);
+	wrong = *r->row[3];
+	wrong.len = SLOT_SIZE + 1;
+	refuse_outside(r, &wrong);
+	wrong.len = UINT32_MAX;
+	refuse_outside(r, &wrong);
+	wrong.len = 2;
+	wrong.offset = r->row[3]->offset + SLOT_SIZE - 1;
+	refuse_outside(r, &wrong);
+	wrong.offset = r->row[3]->offset - 1;
+	refuse_outside(r, &wrong);
+	wrong.offset = r->row[4]->offset;
+	refuse_outside(r, &wrong);
+	MUST_ANSWER(RPMA_E_INVAL, rpma_rt_send_lease(r->pair.active, r->row[3],
+						     UINT64_C(1) << 32, 0));
+	/* all of the slot, and the last byte of the slot, are sent */
+	r->leases[0].len = SLOT_SIZE;
+	r->leases[1].offset += SLOT_SIZE - 1;
+	r->leases[1].len = 1;
+	MUST_ANSWER(2, rpma_rt_post_leases(r->pair.active, r->row, 2, 0, 13));
+	CHECK(received_len(r) == SLOT_SIZE && received_len(r) == 1);
+	complete(r, 40, 13);
+	r->sent -= 40;
 }
 
 /* The messages wait for receives, and the close flushes the messages. */
@@ -322,6 +382,7 @@ int main(void)
 	row__of_parts_of_slots_ARRIVES(&r);
 	row__without_room_GOES_ON(&r);
 	row__wrong_REFUSED(&r);
+	row__outside_of_the_slot_REFUSED(&r);
 	stage_disconnect(&r.s, &r.pair);
 	tear_down(&r);
 	row__lease_with_another_holder_ARRIVES();

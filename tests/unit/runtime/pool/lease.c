@@ -213,6 +213,24 @@ LEASE_TEST(dies__free_before_CLOSED)
 	ok(rpma_rt_conn_unref(&s->conn));
 }
 
+/* The program gets no completion: the log has the status of the first failure.
+ * A flush says nothing, and a send that was never posted has no status. */
+LEASE_TEST(dies__status_in_the_log)
+{
+	ok(give(s, s->conn, RPMA_RT_F_KEEP));
+	ok(give(s, s->conn, 0));
+	fake_sent(s->conn, 0, IBV_WC_REM_INV_REQ_ERR);
+	fake_sent(s->conn, 1, IBV_WC_WR_FLUSH_ERR);
+	fake_logged();
+	fake_finish_down(s->f);
+	fake_drain_time_over(s->f, s->conn);
+	fake_finish_down(s->f);
+	assert_true(fake_said(rpma_rt_status_2str(IBV_WC_REM_INV_REQ_ERR)));
+	assert_int_equal(fake_logged(), 1);
+	assert_int_equal(fake_take(s->f, s->f->queue), 1);
+	ok(rpma_rt_conn_unref(&s->conn));
+}
+
 /* The device refuses the last send of a lease: the connection closes, and the
  * slot is free before CLOSED. */
 LEASE_TEST(not_posted__free_before_CLOSED)
