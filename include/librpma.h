@@ -235,7 +235,10 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 		      struct rpma_conn_req **req_ptr);
 /* Refuses the other side if the request came from the other side. */
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
-/* Takes the request, also on failure. */
+/*
+ * Takes the request, also on failure; not on E_AGAIN (still resolving) and on
+ * E_CLAIMED (a CQ of the request is claimed).
+ */
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 			  const struct rpma_conn_private_data *pdata,
 			  struct rpma_conn **conn_ptr);
@@ -471,7 +474,8 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr);
 /*
  * Only the owner waits for and polls a claimed CQ, by verbs; other callers get
  * E_SHARED_CHANNEL. E_CLAIMED: claimed by another owner; E_AGAIN: a thread
- * waits for the CQ. A claimed CQ is not deleted (E_CLAIMED).
+ * waits for the CQ. A claimed CQ is not deleted, nor the object that the CQ was
+ * made for (E_CLAIMED).
  */
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner);
 int rpma_cq_release(struct rpma_cq *cq, const void *owner);

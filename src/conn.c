@@ -513,15 +513,16 @@ int rpma__conn_check_flush(const struct rpma_conn *conn,
 	return 0;
 }
 
-/*
- * Returns true if the connection, or a CQ owned by the connection, is claimed:
- * then the owner of the claim polls.
- */
-static bool conn_is_claimed(const struct rpma_conn *conn)
+bool rpma__conn_has_claimed_cq(const struct rpma_conn *conn)
+{
+	return (conn->owns_cq && rpma__claim_is_held(&conn->cq->claim)) ||
+	       (conn->owns_rcq && rpma__claim_is_held(&conn->rcq->claim));
+}
+
+bool rpma__conn_is_claimed(const struct rpma_conn *conn)
 {
 	return rpma__claim_is_held(&conn->claim) ||
-	       (conn->owns_cq && rpma__claim_is_held(&conn->cq->claim)) ||
-	       (conn->owns_rcq && rpma__claim_is_held(&conn->rcq->claim));
+	       rpma__conn_has_claimed_cq(conn);
 }
 
 int rpma_conn_delete(struct rpma_conn **conn_ptr)
@@ -535,10 +536,11 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		rpma__conn_abandon(conn_ptr);
 		return RPMA_E_FORKED;
 	}
-	if (conn_is_claimed(*conn_ptr))
+	if (rpma__conn_is_claimed(*conn_ptr))
 		return RPMA_REFUSE(RPMA_E_CLAIMED,
-				   "another owner has claimed the connection: "
-				   "release the claim first");
+				   "another owner has claimed the connection, "
+				   "or a CQ of the connection: release the "
+				   "claim first");
 	return rpma__conn_delete(conn_ptr, NULL);
 }
 

@@ -104,6 +104,15 @@ void rpma__conn_abandon(struct rpma_conn **conn_ptr);
 void rpma__conn_forget(struct rpma_conn **conn_ptr);
 
 /*
+ * Returns true if a CQ owned by the connection is claimed: the owner of the
+ * claim polls the CQ, so the CQ must stay.
+ */
+bool rpma__conn_has_claimed_cq(const struct rpma_conn *conn);
+/* Returns true if the connection, or a CQ owned by the connection, is
+ * claimed. */
+bool rpma__conn_is_claimed(const struct rpma_conn *conn);
+
+/*
  * Moves the QP into the error state; destroys the QP. Without a QP: does
  * nothing, returns 0.
  */

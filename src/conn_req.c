@@ -443,6 +443,13 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 	return ret;
 }
 
+static int conn_req_refuse_claimed(void)
+{
+	return RPMA_REFUSE(RPMA_E_CLAIMED,
+			   "another owner has claimed the request, or a CQ of "
+			   "the request: release the claim first");
+}
+
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 {
 	RPMA_NOT_CANCELLED;
@@ -455,10 +462,8 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 		return 0;
 	if (!rpma__conn_req_is_valid(req))
 		return conn_req_abandon(req_ptr);
-	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_REFUSE(RPMA_E_CLAIMED,
-				   "another owner has claimed the request: "
-				   "release the claim first");
+	if (rpma__conn_is_claimed(req->conn))
+		return conn_req_refuse_claimed();
 	return conn_req_delete(req_ptr, conn_req_refusal_of(req));
 }
 
@@ -481,10 +486,8 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 					"req is an outgoing request: only "
 					"incoming requests can be rejected",
 					req);
-	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_REFUSE(RPMA_E_CLAIMED,
-				   "another owner has claimed the request: "
-				   "release the claim first");
+	if (rpma__conn_is_claimed(req->conn))
+		return conn_req_refuse_claimed();
 
 	if (pdata)
 		refusal = (struct rpma__refusal){pdata->ptr, pdata->len};
@@ -556,6 +559,10 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 		return conn_req_abandon(req_ptr);
 	if (rpma__conn_req_is_resolving(req))
 		return RPMA_E_AGAIN;
+	/* a failure would destroy the CQ under its owner; the claim of the
+	 * request itself passes on with the request */
+	if (rpma__conn_has_claimed_cq(req->conn))
+		return conn_req_refuse_claimed();
 
 	if (conn_ptr && rpma__private_data_is_valid(pdata) &&
 	    req->state == RPMA__READY && req->conn->id->qp)

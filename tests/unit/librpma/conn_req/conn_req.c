@@ -671,6 +671,40 @@ MOCK_TEST(claim__KEEPS_OTHERS_OUT)
 	world_end();
 }
 
+/* The owner of a CQ polls the CQ, so the request of the CQ stays. */
+MOCK_TEST(claim__of_an_owned_cq_KEEPS_THE_REQUEST)
+{
+	struct rpma_conn *conn = NULL;
+	struct rpma_conn_req *req;
+	struct ibv_qp *qp;
+	struct rpma_cq *cq[2];
+	size_t i;
+
+	world_peer();
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_rcq_size(cfg, 7));
+	req = take();
+	ok(rpma_conn_req_get_qp(req, &qp));
+	ok(rpma_cq_from_ibv_cq(qp->send_cq, &cq[0]));
+	ok(rpma_cq_from_ibv_cq(qp->recv_cq, &cq[1]));
+	for (i = 0; i < 2; i++) {
+		ok(rpma_cq_claim(cq[i], &me));
+		assert_int_equal(rpma_conn_req_delete(&req), RPMA_E_CLAIMED);
+		assert_int_equal(rpma_conn_req_reject(&req, NULL),
+				 RPMA_E_CLAIMED);
+		assert_int_equal(rpma_conn_req_connect(&req, NULL, &conn),
+				 RPMA_E_CLAIMED);
+		assert_int_equal(rpma_conn_req_connect(&req, NULL, NULL),
+				 RPMA_E_CLAIMED);
+		assert_non_null(req);
+		ok(rpma_cq_release(cq[i], &me));
+	}
+	expect_trace("");
+	ok(rpma_conn_req_delete(&req));
+	ok(rpma_conn_cfg_delete(&cfg));
+	world_end();
+}
+
 MOCK_TEST(steps__qp_to_err_then_destroyed)
 {
 	struct rpma_conn *conn = NULL;
