@@ -316,6 +316,90 @@ TEST(connection__IS_DISCONNECTED_UNDER_POSTERS)
 	pair_close(&end.pair);
 }
 
+/* ---- a shared channel ---- */
+
+struct desk {
+	struct pair pair;
+	struct rpma_channel *channel;
+	struct rpma_cq *cq; /* of both sides */
+	atomic_int served;
+};
+
+/* Takes an event of the channel, and all completions. */
+static void desk_serve(struct desk *desk)
+{
+	struct rpma_cq *cq = NULL;
+	struct ibv_wc wc;
+	int ret = rpma_channel_wait(desk->channel, &cq);
+
+	if (ret == RPMA_E_NO_COMPLETION) {
+		sched_yield();
+		return;
+	}
+	expect(ret == 0 && cq == desk->cq);
+	expect(rpma_cq_arm(desk->cq, false) == 0);
+	/* release: pairs with the acquire in desk_served() */
+	while (rpma_cq_get_wc(desk->cq, 1, &wc, NULL) == 0)
+		atomic_fetch_add_explicit(&desk->served, 1,
+					  memory_order_release);
+}
+
+static int desk_served(struct desk *desk)
+{
+	/* acquire: pairs with the release in desk_serve() */
+	return atomic_load_explicit(&desk->served, memory_order_acquire);
+}
+
+/* A thread sends, another serves the channel, the others try to delete the CQ,
+ * which the connections use. */
+static void send_serve_or_delete(void *arg, int number)
+{
+	struct desk *desk = arg;
+	struct rpma_cq *cq = desk->cq;
+	int sent;
+
+	for (sent = 0; number == 0 && sent < rounds; sent++) {
+		expect(rpma_recv(desk->pair.server.conn, NULL, 0, 0, NULL) ==
+		       0);
+		expect(rpma_send(desk->pair.client.conn, NULL, 0, 0,
+				 RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
+		while (desk_served(desk) < 2 * (sent + 1))
+			sched_yield();
+	}
+	while (number == 1 && desk_served(desk) < 2 * rounds)
+		desk_serve(desk);
+	while (number > 1 && desk_served(desk) < 2 * rounds)
+		expect(rpma_cq_delete(&cq) == RPMA_E_AGAIN);
+}
+
+TEST(channel__LOSES_NO_EVENT_BY_A_REFUSED_DELETE)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+	struct ibv_context *ctx = NULL;
+	struct pair_how how = {0};
+	struct desk desk = {0};
+	int fd = -1;
+
+	if (threads < 3)
+		skip();
+	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
+	ok(rpma_channel_new(ctx, &desk.channel));
+	ok(rpma_channel_get_fd(desk.channel, &fd));
+	set_nonblocking(fd);
+	ok(rpma_cq_new(ctx, 64, desk.channel, 0, NULL, &desk.cq));
+	ok(rpma_cq_arm(desk.cq, false));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cq(cfg, desk.cq));
+	how.client_cfg = cfg;
+	how.server_cfg = cfg;
+	pair_open_how(&desk.pair, &how);
+	run_crowd(send_serve_or_delete, &desk);
+	pair_close(&desk.pair);
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_cq_delete(&desk.cq));
+	ok(rpma_channel_delete(&desk.channel));
+}
+
 /* ---- a shared SRQ ---- */
 
 static void receive_many(void *arg, int number)

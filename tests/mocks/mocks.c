@@ -69,6 +69,8 @@ static int planned_error(const char *call)
 	return err;
 }
 
+void (*mock_hook)(const char *call);
+
 int mock_enter(const char *call, const char *format, ...)
 {
 	va_list args;
@@ -85,6 +87,8 @@ int mock_enter(const char *call, const char *format, ...)
 				       format, args);
 	va_end(args);
 	assert_true(trace_len < TRACE_MAX);
+	if (mock_hook)
+		mock_hook(call);
 	return err;
 }
 
