@@ -291,10 +291,19 @@ static const struct rpma_cq *conn_recv_cq(const struct rpma_conn *conn,
 	return conn->rcq ? conn->rcq : conn->cq;
 }
 
+void rpma__conn_unmake(struct rpma_conn *conn)
+{
+	int err = errno; /* keeps the reason of the failure */
+
+	rpma__conn_destroy_qp(conn);
+	(void)conn_destroy_cqs(conn);
+	(void)conn_destroy_channel(conn);
+	errno = err;
+}
+
 int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 {
 	const struct rpma_cq *srq_rcq;
-	int err;
 	int ret;
 
 	if (!conn_cfg_is_here(cfg))
@@ -313,20 +322,14 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	if (ret)
 		return ret;
 	ret = conn_make_cqs(conn, cfg, srq_rcq);
-	if (ret)
-		goto err_destroy_cqs;
-	ret = conn_make_qp(conn, cfg, conn_recv_cq(conn, srq_rcq));
-	if (ret)
-		goto err_destroy_cqs;
+	if (ret == 0)
+		ret = conn_make_qp(conn, cfg, conn_recv_cq(conn, srq_rcq));
+	if (ret) {
+		rpma__conn_unmake(conn);
+		return ret;
+	}
 	conn->min_rnr_timer = cfg->min_rnr_timer;
 	return 0;
-
-err_destroy_cqs:
-	err = errno;
-	(void)conn_destroy_cqs(conn);
-	(void)conn_destroy_channel(conn);
-	errno = err;
-	return ret;
 }
 
 static int conn_migrate(struct rpma_conn *conn, struct rdma_event_channel *evch)
@@ -367,14 +370,17 @@ static int conn_open_cm_channel(struct rpma_conn *conn)
 	return conn->id->channel == evch ? 0 : conn_migrate(conn, evch);
 }
 
+int rpma__conn_move_events(struct rpma_conn *conn)
+{
+	if (conn->cm_channel)
+		return conn_open_cm_channel(conn);
+	return conn->evch ? 0 : conn_open_own_channel(conn);
+}
+
 int rpma__conn_open(struct rpma_conn *conn)
 {
-	int ret;
+	int ret = rpma__conn_move_events(conn);
 
-	if (conn->cm_channel)
-		ret = conn_open_cm_channel(conn);
-	else
-		ret = conn_open_own_channel(conn);
 	if (ret)
 		return ret;
 	return rpma__flush_new(conn->peer, conn->id->qp, &conn->flush);

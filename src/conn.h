@@ -8,7 +8,10 @@
  *
  *	new    takes the id
  *	make   makes CQs and QP: receives may be posted
- *	open   moves CM events to the channel where they are read; flushes work
+ *	move   moves CM events to the channel where they are read: an incoming
+ *	       request at once, because the channel of its listener does not
+ *	       count the request; an outgoing request when opened
+ *	open   moves CM events, if they are not moved yet; flushes work
  *	delete removes everything, whichever step above was reached
  */
 
@@ -79,6 +82,13 @@ int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
  * itself) nothing is made.
  */
 int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg);
+/* Undoes make; keeps errno. */
+void rpma__conn_unmake(struct rpma_conn *conn);
+/*
+ * Moves the id to the channel where the events of the connection are read, if
+ * the id is elsewhere. On E_PROVIDER the id stays where the id is.
+ */
+int rpma__conn_move_events(struct rpma_conn *conn);
 /* Opens the connection. After E_NOMEM or E_PROVIDER only delete may follow. */
 int rpma__conn_open(struct rpma_conn *conn);
 

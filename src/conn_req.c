@@ -397,7 +397,10 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 	ret = rpma__private_data_init(data, request->data, request->data_len);
 	if (ret == 0)
 		ret = conn_req_make(req);
+	if (ret == 0)
+		ret = rpma__conn_move_events(req->conn);
 	if (ret) {
+		rpma__conn_unmake(req->conn);
 		conn_req_forget(req);
 		return ret;
 	}
@@ -519,8 +522,7 @@ static int conn_req_connect_peer(struct rpma_conn *conn,
 
 /*
  * Opens the connection, then connects or accepts. Opening comes first on both
- * sides: if an id is accepted on the channel of its endpoint, a thread that
- * reads the endpoint may take the events of the id.
+ * sides: an event of the id has to find the channel where the event is read.
  */
 static int conn_req_open_and_connect(struct rpma_conn_req *req,
 				     const struct rpma_conn_private_data *pdata)
