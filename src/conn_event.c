@@ -104,6 +104,7 @@ int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd)
 
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 {
+	RPMA_NOT_CANCELLED;
 	enum rdma_cm_event_type type;
 	struct rdma_cm_event *raw;
 	int status;
@@ -118,7 +119,7 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 				   "rpma_conn_handle_event() takes the events "
 				   "that the reader of the channel gets");
 
-	ret = rpma__cm_get_event(conn->evch, &raw);
+	ret = rpma__cm_get_event(conn->evch, RPMA_CANCEL_BEFORE, &raw);
 	if (ret)
 		return ret;
 	type = raw->event;

@@ -39,6 +39,11 @@ void mocks_reset(void);
  * while the hook waits for the thread.
  */
 extern void (*mock_hook)(const char *call);
+/*
+ * Runs a call in a thread that is cancelled inside each call of verbs and
+ * rdma_cm; asserts that the call returns all the same, and returns its result.
+ */
+int mock_cancelled(int (*call)(void));
 /* The nth call (from 1) of this name from now on fails with err, once. */
 void mock_fail(const char *call, int nth, int err);
 /* From now on nothing is written down, and nothing fails. */

@@ -45,6 +45,17 @@ MOCK_TEST(next_event__every_type)
 	world_end();
 }
 
+MOCK_TEST(next_event__cancelled_WITH_THE_EVENT_ENDS)
+{
+	world_conn(NULL);
+	event = RPMA_CONN_UNDEFINED;
+	mock_cm_event(RDMA_CM_EVENT_ESTABLISHED, mock_id, NULL);
+	ok(mock_cancelled(next));
+	assert_int_equal(event, RPMA_CONN_ESTABLISHED);
+	expect_trace("get_cm_event ack");
+	world_end();
+}
+
 MOCK_TEST(next_event__no_event)
 {
 	const struct failure failures[] = {

@@ -183,6 +183,20 @@ MOCK_TEST(next_conn_req__EACH_FAILURE)
 	world_end();
 }
 
+MOCK_TEST(next_conn_req__cancelled_WITH_THE_EVENT_ENDS)
+{
+	world_peer();
+	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
+	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, mock_new_id(), NULL);
+	mocks_reset();
+	ok(mock_cancelled(next_req));
+	expect_trace(TAKEN "notify create_qp(10/10/1/1/8) create_evch "
+			   "migrate_id ack destroy_qp destroy_cq(10) "
+			   "destroy_ch reject destroy_id destroy_evch");
+	ok(rpma_ep_shutdown(&ep));
+	world_end();
+}
+
 /* Takes a request whose endpoint is gone before the request is answered. */
 static struct rpma_conn_req *outlive_ep(const struct rpma_conn_cfg *cfg)
 {
