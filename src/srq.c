@@ -248,6 +248,7 @@ int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
 		return 0;
 	RPMA_LOG_ERROR("ibv_modify_srq(srq_limit %u) failed: %s", limit,
 		       rpma__errno_2str(ret));
+	ret = rpma__err_errno(ret);
 	return ret == EOPNOTSUPP || ret == ENOSYS ? RPMA_E_NOSUPP
 						  : RPMA_E_PROVIDER;
 }
