@@ -546,7 +546,10 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
  */
 int rpma_conn_req_advance(struct rpma_conn_req *req,
 			  const struct rpma_cm_event *event);
-/* Takes the id of a CONNECT_REQUEST; a failure refuses the peer. */
+/*
+ * Takes the id of a CONNECT_REQUEST; a failure refuses the peer. E_FORKED: the
+ * id is untouched.
+ */
 int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 				 const struct rpma_cm_event *event,
 				 const struct rpma_conn_cfg *cfg, void *context,

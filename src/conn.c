@@ -56,18 +56,6 @@ void rpma__conn_forget(struct rpma_conn **conn_ptr)
 }
 
 /*
- * Returns true if all objects named by the configuration were made in this
- * process.
- */
-static bool conn_cfg_is_here(const struct rpma__conn_cfg *cfg)
-{
-	return (cfg->srq == NULL || rpma__srq_is_valid(cfg->srq)) &&
-	       (cfg->cq == NULL || rpma__cq_is_valid(cfg->cq)) &&
-	       (cfg->rcq == NULL || rpma__cq_is_valid(cfg->rcq)) &&
-	       (cfg->channel == NULL || rpma__channel_is_valid(cfg->channel));
-}
-
-/*
  * Checks the objects named by the configuration: all must belong to the device
  * of the connection.
  */
@@ -306,8 +294,6 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	const struct rpma_cq *srq_rcq;
 	int ret;
 
-	if (!conn_cfg_is_here(cfg))
-		return RPMA_E_FORKED;
 	srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
 	ret = conn_check_devices(conn, cfg);
 	if (ret)

@@ -13,13 +13,16 @@
 #include <stdlib.h>
 
 #include "cancel.h"
+#include "channel.h"
 #include "conn.h"
 #include "cm_channel.h"
+#include "cq.h"
 #include "err.h"
 #include "info.h"
 #include "log.h"
 #include "peer.h"
 #include "private_data.h"
+#include "srq.h"
 
 static const struct rpma__refusal no_words;
 
@@ -74,7 +77,11 @@ static bool conn_req_can_be_here(const struct rpma_peer *peer,
 {
 	return rpma__peer_is_valid(peer) &&
 	       (cfg->cm_channel == NULL ||
-		rpma__cm_channel_is_valid(cfg->cm_channel));
+		rpma__cm_channel_is_valid(cfg->cm_channel)) &&
+	       (cfg->srq == NULL || rpma__srq_is_valid(cfg->srq)) &&
+	       (cfg->cq == NULL || rpma__cq_is_valid(cfg->cq)) &&
+	       (cfg->rcq == NULL || rpma__cq_is_valid(cfg->rcq)) &&
+	       (cfg->channel == NULL || rpma__channel_is_valid(cfg->channel));
 }
 
 static int conn_req_set_option(struct rdma_cm_id *id, int name, uint8_t value)
@@ -387,6 +394,7 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 	rpma__conn_cfg_read(cfg, &values);
 	if (!conn_req_can_be_here(peer, &values))
 		return RPMA_E_FORKED;
+	rpma__cm_set_context(request->id, request->context);
 	ret = conn_req_set_options(request->id, &values);
 	if (ret)
 		return ret;
@@ -436,12 +444,13 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 
 	request = (struct rpma__request){
 		.id = event->id,
+		.context = context,
 		.data = event->private_data,
 		.data_len = event->private_data_len,
 	};
-	rpma__cm_set_context(event->id, context);
 	ret = rpma__conn_req_from_request(peer, &request, cfg, req_ptr);
-	if (ret)
+	/* E_FORKED: the id is the parent's, too, who answers the request */
+	if (ret && ret != RPMA_E_FORKED)
 		rpma__conn_req_refuse_id(event->id);
 	return ret;
 }
@@ -477,18 +486,17 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 	struct rpma__refusal refusal = {0};
 	struct rpma_conn_req *req;
 
-	if (req_ptr == NULL || *req_ptr == NULL ||
-	    !rpma__private_data_is_valid(pdata))
-		return RPMA_REFUSE_NULL(RPMA_E_INVAL,
-					"*req_ptr is NULL, or pdata has ptr "
-					"NULL or len 0",
+	if (req_ptr == NULL || *req_ptr == NULL)
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "*req_ptr is NULL",
 					req_ptr);
 	req = *req_ptr;
-	if (!rpma__conn_req_is_valid(req) || !req->is_passive)
-		return RPMA_REFUSE_NULL(rpma__conn_req_refusal(req),
-					"req is an outgoing request: only "
-					"incoming requests can be rejected",
-					req);
+	if (!rpma__conn_req_is_valid(req))
+		return conn_req_abandon(req_ptr);
+	if (!req->is_passive || !rpma__private_data_is_valid(pdata))
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "req is an outgoing request: only incoming "
+				   "requests can be rejected; or pdata has ptr "
+				   "NULL or len 0");
 	if (rpma__conn_is_claimed(req->conn))
 		return conn_req_refuse_claimed();
 

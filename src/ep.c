@@ -219,6 +219,7 @@ static int ep_take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
 {
 	const struct rpma__request request = {
 		.id = event->id,
+		.context = rpma__cm_context_of(event->id),
 		.data = event->param.conn.private_data,
 		.data_len = event->param.conn.private_data_len,
 	};
