@@ -133,8 +133,9 @@ static int cq_finish_delete(struct rpma_cq **cq_ptr, int ret)
 	}
 	rpma__cq_table_remove(cq);
 	rpma__err_first(&ret, cq_fini_channel(cq));
-	free(cq);
+	/* before the memory goes: another thread may fork in between */
 	*cq_ptr = NULL;
+	free(cq);
 	return ret;
 }
 

@@ -61,13 +61,15 @@ void rpma__cq_table_set_leaving(struct rpma_cq *cq, bool leaving)
 	rpma__cq_table_unlock();
 }
 
+/* Unlinks the CQ, if the CQ is in the table. */
 static void cq_table_unlink_locked(struct rpma_cq *cq)
 {
 	struct rpma_cq **at = cq_table_bucket_of(cq->cq);
 
-	while (*at != cq)
+	while (*at && *at != cq)
 		at = &(*at)->next;
-	*at = cq->next;
+	if (*at)
+		*at = cq->next;
 }
 
 void rpma__cq_table_remove(struct rpma_cq *cq)

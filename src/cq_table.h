@@ -43,7 +43,10 @@ void rpma__cq_table_set_leaving(struct rpma_cq *cq, bool leaving);
  * pinned: afterwards the caller may free the CQ.
  */
 void rpma__cq_table_remove(struct rpma_cq *cq);
-/* Removes a CQ of the parent in a child of fork(). */
+/*
+ * Removes a CQ of the parent in a child of fork(), unless a thread of the
+ * parent, which was deleting the CQ, has removed the CQ already.
+ */
 void rpma__cq_table_forget(struct rpma_cq *cq);
 
 /*

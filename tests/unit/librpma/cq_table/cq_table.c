@@ -168,6 +168,17 @@ MOCK_TEST(child__forgets_a_PINNED_CQ)
 	rpma__cq_table_remove(&cq);
 }
 
+/* A thread of the parent has removed the CQ, and not freed the CQ yet. */
+MOCK_TEST(child__forgets_a_CQ_ALREADY_REMOVED)
+{
+	struct rpma_cq cq = {.cq = &verbs_cq};
+
+	rpma__cq_table_add(&cq);
+	rpma__cq_table_remove(&cq);
+	rpma__cq_table_forget(&cq);
+	assert_null(rpma__cq_table_find(&verbs_cq));
+}
+
 /* What a child inherits is found there, and the table is not locked. */
 MOCK_TEST(find__in_a_child)
 {
