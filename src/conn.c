@@ -22,7 +22,6 @@
 #include "log.h"
 #include "mr.h"
 #include "peer.h"
-#include "private_data.h"
 #include "srq.h"
 #include "verbs_compat.h"
 

@@ -25,6 +25,7 @@
 #include "flush.h"
 #include "fork.h"
 #include "librpma.h"
+#include "private_data.h"
 
 struct rpma_conn {
 	/* immutable once open; the QP (id->qp) goes with destroy_qp */
@@ -52,8 +53,8 @@ struct rpma_conn {
 	struct rdma_event_channel *evch;
 	struct rpma_cm_channel *cm_channel; /* counted */
 
-	/* written by the thread that handles the event with the data */
-	struct rpma_conn_private_data data;
+	/* written by the thread that handles the events */
+	struct rpma__private_data data;
 	bool had_event;
 	int event_status; /* of the last event */
 };

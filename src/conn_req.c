@@ -21,7 +21,6 @@
 #include "info.h"
 #include "log.h"
 #include "peer.h"
-#include "private_data.h"
 #include "srq.h"
 
 static const struct rpma__refusal no_words;
@@ -386,7 +385,6 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 				const struct rpma_conn_cfg *cfg,
 				struct rpma_conn_req **req_ptr)
 {
-	struct rpma_conn_private_data *data;
 	struct rpma__conn_cfg values;
 	struct rpma_conn_req *req;
 	int ret;
@@ -401,8 +399,8 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 	ret = conn_req_new(peer, request->id, &values, &req);
 	if (ret)
 		return ret;
-	data = &req->conn->data;
-	ret = rpma__private_data_init(data, request->data, request->data_len);
+	ret = rpma__private_data_set(&req->conn->data, request->data,
+				     request->data_len);
 	if (ret == 0)
 		ret = conn_req_make(req);
 	if (ret == 0)
