@@ -15,21 +15,26 @@ int rpma__private_data_set(struct rpma__private_data *data, const void *ptr,
 {
 	struct rpma__private_bytes *copy;
 
-	if (ptr == NULL || len == 0 || data->copy)
+	/* relaxed: only this thread stores */
+	if (ptr == NULL || len == 0 ||
+	    atomic_load_explicit(&data->copy, memory_order_relaxed))
 		return 0;
 	copy = malloc(sizeof(*copy) + len);
 	if (copy == NULL)
 		return RPMA_REFUSE_NOMEM("private data");
 	copy->len = len;
 	memcpy(copy->bytes, ptr, len);
-	data->copy = copy;
+	/* release: the bytes; pairs with the acquire in get */
+	atomic_store_explicit(&data->copy, copy, memory_order_release);
 	return 0;
 }
 
 void rpma__private_data_get(const struct rpma__private_data *data,
 			    struct rpma_conn_private_data *pdata)
 {
-	struct rpma__private_bytes *copy = data->copy;
+	/* acquire: pairs with the release in set */
+	struct rpma__private_bytes *copy =
+		atomic_load_explicit(&data->copy, memory_order_acquire);
 
 	pdata->ptr = copy ? copy->bytes : NULL;
 	pdata->len = copy ? copy->len : 0;
@@ -37,8 +42,8 @@ void rpma__private_data_get(const struct rpma__private_data *data,
 
 void rpma__private_data_fini(struct rpma__private_data *data)
 {
-	free(data->copy);
-	data->copy = NULL;
+	/* relaxed: no other thread uses the connection any more */
+	free(atomic_load_explicit(&data->copy, memory_order_relaxed));
 }
 
 bool rpma__private_data_is_valid(const struct rpma_conn_private_data *pdata)

@@ -3,21 +3,24 @@
 
 /*
  * Private data of a connection: a copy in the memory of the library. All zero:
- * no data.
+ * no data. A single thread sets, any thread gets.
  */
 
 #ifndef RPMA_PRIVATE_DATA_H
 #define RPMA_PRIVATE_DATA_H 1
 
+#include <stdatomic.h>
+
 #include "librpma.h"
 
+/* Immutable. */
 struct rpma__private_bytes {
 	uint8_t len;
 	char bytes[];
 };
 
 struct rpma__private_data {
-	struct rpma__private_bytes *copy;
+	_Atomic(struct rpma__private_bytes *) copy;
 };
 
 /*

@@ -190,6 +190,50 @@ TEST(endpoint__CONNECTS_IN_PARALLEL)
 	ok(rpma_ep_shutdown(&host.ep));
 }
 
+/* ---- private data ---- */
+
+#define WELCOME "the data of the other side"
+
+/* A thread takes the event with the data, the others look for the data. */
+static void take_or_look(void *arg, int number)
+{
+	struct rpma_conn_private_data data = {0};
+	struct rpma_conn *conn = arg;
+
+	if (number == 0)
+		expect_next(conn, RPMA_CONN_ESTABLISHED);
+	while (data.ptr == NULL) {
+		expect(rpma_conn_get_private_data(conn, &data) == 0);
+		expect((data.ptr == NULL) == (data.len == 0));
+	}
+	/* a device may pad the data */
+	expect(data.len >= sizeof(WELCOME));
+	expect(memcmp(data.ptr, WELCOME, sizeof(WELCOME)) == 0);
+}
+
+TEST(private_data__READ_BESIDE_THE_EVENT)
+{
+	char bytes[] = WELCOME;
+	struct rpma_conn_private_data data = {bytes, sizeof(bytes)};
+	struct rpma_conn_req *req = NULL;
+	struct rpma_conn *passive = NULL;
+	struct rpma_conn *active = NULL;
+	struct rpma_ep *ep;
+	char port[8];
+
+	ep = pair_listen(port);
+	ok(rpma_conn_req_new(the_peer, the_addr, port, NULL, &req));
+	ok(rpma_conn_req_connect(&req, NULL, &active));
+	ok(rpma_ep_next_conn_req(ep, NULL, &req));
+	ok(rpma_conn_req_connect(&req, &data, &passive));
+	run_crowd(take_or_look, active);
+	expect_next(passive, RPMA_CONN_ESTABLISHED);
+	ok(rpma_conn_disconnect(active));
+	ok(rpma_conn_delete(&active));
+	ok(rpma_conn_delete(&passive));
+	ok(rpma_ep_shutdown(&ep));
+}
+
 /* ---- a shared connection ---- */
 
 #define WINDOW 2 /* of a thread */
