@@ -121,9 +121,8 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		return ret;
 	srq = calloc(1, sizeof(*srq));
 	if (srq == NULL) {
-		/* written also when there is no memory, as in release 1.3 */
-		*srq_ptr = NULL;
-		return RPMA_REFUSE_NOMEM("an SRQ");
+		ret = RPMA_REFUSE_NOMEM("an SRQ");
+		goto err_free;
 	}
 	srq->forks = rpma__forks_now();
 	ret = srq_create(srq, peer, &values);
@@ -140,6 +139,9 @@ err_destroy_srq:
 	(void)ibv_destroy_srq(srq->ibv_srq);
 err_free:
 	free(srq);
+	/* written also when there is no memory, as in release 1.3 */
+	if (ret == RPMA_E_NOMEM)
+		*srq_ptr = NULL;
 	return ret;
 }
 
