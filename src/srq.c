@@ -216,12 +216,13 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	int ret;
 
 	if (wr == NULL || bad_wr == NULL || !rpma__srq_is_valid(srq))
-		return RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", wr, bad_wr,
-					srq);
-
-	ret = rpma__wr_check_recv(wr, srq->max_sge);
+		ret = RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", wr, bad_wr,
+				       srq);
+	else
+		ret = rpma__wr_check_recv(wr, srq->max_sge);
 	if (ret) {
-		*bad_wr = wr;
+		if (bad_wr)
+			*bad_wr = wr;
 		return ret;
 	}
 	tsan_posts(srq->ibv_srq);

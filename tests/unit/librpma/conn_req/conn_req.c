@@ -828,6 +828,7 @@ MOCK_TEST(async__not_ready_AGAIN)
 			 RPMA_E_AGAIN);
 	assert_int_equal(rpma_conn_req_post_recv(req, NULL, &wr, &bad),
 			 RPMA_E_AGAIN);
+	assert_ptr_equal(bad, &wr);
 	assert_int_equal(rpma_conn_req_connect(&req, NULL, &conn),
 			 RPMA_E_AGAIN);
 	ok(rpma_conn_req_qp_to_err(req, NULL));

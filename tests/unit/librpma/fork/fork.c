@@ -332,6 +332,7 @@ MOCK_TEST(conn__INHERITED)
 	refused(rpma_send(world.conn, NULL, 0, 0, 1, NULL));
 	refused(rpma_recv(world.conn, NULL, 0, 0, NULL));
 	refused(rpma_conn_post_send(world.conn, NULL, &wr, &bad));
+	assert_ptr_equal(bad, &wr);
 	refused(rpma_conn_disconnect(world.conn));
 	refused(rpma_conn_delete(&world.conn));
 	assert_null(world.conn);
