@@ -30,7 +30,7 @@ typedef void rpma__log_function(enum rpma_log_level level,
  */
 rpma__log_function *rpma__log_get_function(void);
 
-/* longest message of rpma_log_message(), without the newline */
+/* size of the longest message, without the newline */
 #define RPMA__LOG_MESSAGE_MAX 1024
 
 /*
