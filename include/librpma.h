@@ -500,7 +500,7 @@ struct rpma_cm_event {
 	uint8_t private_data_len;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint8_t reserved[21]; /* 0, else calls with the event are E_INVAL */
+	uint8_t reserved[21]; /* 0, else all calls but ack are E_INVAL */
 	uint8_t private_data[256];
 	void *raw; /* NULL once acknowledged */
 };

@@ -253,6 +253,13 @@ MOCK_TEST(reserved__not_0_INVAL)
 	ok(rpma_conn_req_delete(&req));
 	world_end();
 	ok(rpma_conn_cfg_delete(&cfg));
+	/* an acknowledgement must not fail */
+	mock_cm_event(RDMA_CM_EVENT_ADDR_CHANGE, NULL, NULL);
+	ok(rpma_cm_channel_get_event(channel, &event));
+	event.reserved[0] = 1;
+	mocks_reset();
+	ok(rpma_cm_event_ack(&event));
+	expect_trace("ack");
 	ok(rpma_cm_channel_delete(&channel));
 }
 
