@@ -146,7 +146,7 @@ static int channel_take_event(struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
 	struct rpma_cq *cq = rpma__cq_table_pin(ibv_cq);
 
 	ibv_ack_cq_events(ibv_cq, 1);
-	cq = rpma__cq_table_settle(cq);
+	cq = rpma__cq_table_unpin(cq);
 	if (cq == NULL) {
 		RPMA_LOG_ERROR("ibv_get_cq_event() returned an event of a CQ "
 			       "of another library, or of a CQ that another "

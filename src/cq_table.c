@@ -13,7 +13,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* signaled when a CQ leaves no more, or has no pin any more */
-static pthread_cond_t settled = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 /* under the lock */
 static struct rpma_cq *buckets[1 << BUCKET_BITS];
 
@@ -29,7 +29,7 @@ void rpma__cq_table_unlock(void)
 
 void rpma__cq_table_renew(void)
 {
-	settled = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+	changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }
 
 /*
@@ -57,7 +57,7 @@ void rpma__cq_table_set_leaving(struct rpma_cq *cq, bool leaving)
 {
 	rpma__cq_table_lock();
 	cq->life = leaving ? RPMA__CQ_LEAVING : RPMA__CQ_STAYS;
-	pthread_cond_broadcast(&settled);
+	pthread_cond_broadcast(&changed);
 	rpma__cq_table_unlock();
 }
 
@@ -77,9 +77,9 @@ void rpma__cq_table_remove(struct rpma_cq *cq)
 	rpma__cq_table_lock();
 	cq_table_unlink_locked(cq);
 	cq->life = RPMA__CQ_GONE;
-	pthread_cond_broadcast(&settled);
+	pthread_cond_broadcast(&changed);
 	while (cq->pins)
-		pthread_cond_wait(&settled, &lock);
+		pthread_cond_wait(&changed, &lock);
 	rpma__cq_table_unlock();
 }
 
@@ -136,7 +136,7 @@ struct rpma_cq *rpma__cq_table_pin(const struct ibv_cq *ibv_cq)
 	return cq;
 }
 
-struct rpma_cq *rpma__cq_table_settle(struct rpma_cq *cq)
+struct rpma_cq *rpma__cq_table_unpin(struct rpma_cq *cq)
 {
 	bool is_gone;
 
@@ -144,10 +144,10 @@ struct rpma_cq *rpma__cq_table_settle(struct rpma_cq *cq)
 		return NULL;
 	rpma__cq_table_lock();
 	while (cq->life == RPMA__CQ_LEAVING)
-		pthread_cond_wait(&settled, &lock);
+		pthread_cond_wait(&changed, &lock);
 	is_gone = cq->life == RPMA__CQ_GONE;
 	if (--cq->pins == 0 && is_gone)
-		pthread_cond_broadcast(&settled);
+		pthread_cond_broadcast(&changed);
 	rpma__cq_table_unlock();
 	return is_gone ? NULL : cq;
 }

@@ -57,7 +57,7 @@ void rpma__cq_table_forget(struct rpma_cq *cq);
 struct rpma_cq *rpma__cq_table_find(const struct ibv_cq *ibv_cq);
 /*
  * Finds the CQ of an event that is not acknowledged yet, and pins the CQ: the
- * memory stays until settle. Returns NULL if the library has no such CQ.
+ * memory stays until unpin. Returns NULL if the library has no such CQ.
  * Cancellation is disabled.
  */
 struct rpma_cq *rpma__cq_table_pin(const struct ibv_cq *ibv_cq);
@@ -65,7 +65,7 @@ struct rpma_cq *rpma__cq_table_pin(const struct ibv_cq *ibv_cq);
  * Undoes a pin, after the acknowledgement: waits while the CQ is leaving, and
  * returns cq, or NULL if the CQ is deleted. cq may be NULL.
  */
-struct rpma_cq *rpma__cq_table_settle(struct rpma_cq *cq);
+struct rpma_cq *rpma__cq_table_unpin(struct rpma_cq *cq);
 
 /*
  * Locks the table while a process forks, so that the child finds the table

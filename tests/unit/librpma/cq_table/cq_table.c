@@ -100,34 +100,33 @@ static void *finish_delete(void *arg)
 }
 
 /* Pins a CQ, whose delete ends in another thread meanwhile. */
-static struct rpma_cq *settle_beside(void *(*end)(void *arg),
-				     struct rpma_cq *cq)
+static struct rpma_cq *unpin_beside(void *(*end)(void *arg), struct rpma_cq *cq)
 {
 	struct rpma_cq *pinned = rpma__cq_table_pin(cq->cq);
-	struct rpma_cq *settled;
+	struct rpma_cq *found;
 	pthread_t thread;
 
 	assert_ptr_equal(pinned, cq);
 	rpma__cq_table_set_leaving(cq, true);
 	ok(pthread_create(&thread, NULL, end, cq));
-	settled = rpma__cq_table_settle(pinned);
+	found = rpma__cq_table_unpin(pinned);
 	ok(pthread_join(thread, NULL));
-	return settled;
+	return found;
 }
 
-MOCK_TEST(settle__leaving_WAITS_FOR_THE_OUTCOME)
+MOCK_TEST(unpin__leaving_WAITS_FOR_THE_OUTCOME)
 {
 	struct rpma_cq cq = {.cq = &verbs_cq};
 
 	assert_null(rpma__cq_table_pin(&verbs_cq));
-	assert_null(rpma__cq_table_settle(NULL));
+	assert_null(rpma__cq_table_unpin(NULL));
 	rpma__cq_table_add(&cq);
-	assert_ptr_equal(settle_beside(refuse_delete, &cq), &cq);
-	assert_null(settle_beside(finish_delete, &cq));
+	assert_ptr_equal(unpin_beside(refuse_delete, &cq), &cq);
+	assert_null(unpin_beside(finish_delete, &cq));
 	assert_null(rpma__cq_table_pin(&verbs_cq));
 }
 
-static void *forget_and_settle(void *arg)
+static void *forget_and_unpin(void *arg)
 {
 	struct rpma_cq *cq = arg;
 
@@ -135,12 +134,12 @@ static void *forget_and_settle(void *arg)
 	rpma__cq_table_forget(cq);
 	cq->pins = 0;
 	rpma__cq_table_add(cq);
-	return settle_beside(refuse_delete, cq);
+	return unpin_beside(refuse_delete, cq);
 }
 
-static void *settle(void *arg)
+static void *unpin(void *arg)
 {
-	return rpma__cq_table_settle(arg);
+	return rpma__cq_table_unpin(arg);
 }
 
 /* The reader of the parent is no reader of the child. */
@@ -149,22 +148,22 @@ MOCK_TEST(child__forgets_a_PINNED_CQ)
 	struct rpma_cq cq = {.cq = &verbs_cq};
 	pthread_t reader;
 	int status = -1;
-	void *settled;
+	void *found;
 	pid_t pid;
 
 	rpma__cq_table_add(&cq);
 	assert_ptr_equal(rpma__cq_table_pin(&verbs_cq), &cq);
 	rpma__cq_table_set_leaving(&cq, true);
-	ok(pthread_create(&reader, NULL, settle, &cq));
+	ok(pthread_create(&reader, NULL, unpin, &cq));
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		_exit(forget_and_settle(&cq) == &cq ? 0 : 1);
+		_exit(forget_and_unpin(&cq) == &cq ? 0 : 1);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	rpma__cq_table_set_leaving(&cq, false);
-	ok(pthread_join(reader, &settled));
-	assert_ptr_equal(settled, &cq);
+	ok(pthread_join(reader, &found));
+	assert_ptr_equal(found, &cq);
 	rpma__cq_table_remove(&cq);
 }
 
