@@ -235,7 +235,10 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr,
 		      struct rpma_conn_req **req_ptr);
 /* Refuses the other side if the request came from the other side. */
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
-/* Takes the request, also on failure. */
+/*
+ * Takes the request, also on failure; not on E_AGAIN (still resolving) and on
+ * E_CLAIMED (a CQ of the request is claimed).
+ */
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 			  const struct rpma_conn_private_data *pdata,
 			  struct rpma_conn **conn_ptr);
@@ -471,7 +474,8 @@ int rpma_cq_from_ibv_cq(const struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr);
 /*
  * Only the owner waits for and polls a claimed CQ, by verbs; other callers get
  * E_SHARED_CHANNEL. E_CLAIMED: claimed by another owner; E_AGAIN: a thread
- * waits for the CQ. A claimed CQ is not deleted (E_CLAIMED).
+ * waits for the CQ. A claimed CQ is not deleted, nor the object that the CQ was
+ * made for (E_CLAIMED).
  */
 int rpma_cq_claim(struct rpma_cq *cq, const void *owner);
 int rpma_cq_release(struct rpma_cq *cq, const void *owner);
@@ -496,7 +500,7 @@ struct rpma_cm_event {
 	uint8_t private_data_len;
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
-	uint8_t reserved[21]; /* 0, else calls with the event are E_INVAL */
+	uint8_t reserved[21]; /* 0, else all calls but ack are E_INVAL */
 	uint8_t private_data[256];
 	void *raw; /* NULL once acknowledged */
 };
@@ -542,7 +546,10 @@ int rpma_conn_req_new_async(struct rpma_peer *peer, const char *addr,
  */
 int rpma_conn_req_advance(struct rpma_conn_req *req,
 			  const struct rpma_cm_event *event);
-/* Takes the id of a CONNECT_REQUEST; a failure refuses the peer. */
+/*
+ * Takes the id of a CONNECT_REQUEST; a failure refuses the peer. E_FORKED: the
+ * id is untouched.
+ */
 int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 				 const struct rpma_cm_event *event,
 				 const struct rpma_conn_cfg *cfg, void *context,

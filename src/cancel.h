@@ -35,5 +35,8 @@ static inline void rpma__cancel_restore(const int *before)
 	__attribute__((cleanup(rpma__cancel_restore),      \
 		       unused)) int rpma__cancel_before_ = \
 		rpma__cancel_disable()
+/* The state of cancellation before RPMA_NOT_CANCELLED, for a wait in the
+ * block. */
+#define RPMA_CANCEL_BEFORE rpma__cancel_before_
 
 #endif /* RPMA_CANCEL_H */

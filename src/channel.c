@@ -1,135 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the rpma authors */
 
-/*
- * Completion channels. A lock protects the list of CQs; no thread holds the
- * lock while the thread waits for an event or destroys a CQ.
- */
+/* Completion channels. The table of CQs knows the CQ of an event. */
 
 #include "channel.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cancel.h"
-#include "cq.h"
+#include "cq_table.h"
 #include "err.h"
 #include "fork.h"
 #include "log.h"
 
-#define CQS_MIN 8
-
+/* Immutable after new. */
 struct rpma_channel {
-	struct ibv_comp_channel *channel; /* immutable after new */
-	pthread_mutex_t lock;
-	/* under the lock: sorted by the address of the ibv_cq */
-	struct rpma_cq **cqs;
-	size_t count;
-	size_t capacity;
-	unsigned forks; /* immutable */
+	struct ibv_comp_channel *channel;
+	unsigned forks;
 };
-
-/* Returns the first index whose CQ is not below ibv_cq. */
-static size_t channel_lower_bound(const struct rpma_channel *channel,
-				  const struct ibv_cq *ibv_cq)
-{
-	size_t from = 0;
-	size_t to = channel->count;
-
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-
-		if ((uintptr_t)channel->cqs[mid]->cq < (uintptr_t)ibv_cq)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	return from;
-}
-
-static bool channel_has_at(const struct rpma_channel *channel, size_t at,
-			   const struct ibv_cq *ibv_cq)
-{
-	return at < channel->count && channel->cqs[at]->cq == ibv_cq;
-}
-
-/*
- * Finds the CQ of an event. The ibv_cq of a leaving CQ may be destroyed
- * already, and its address may be reused for the ibv_cq of a new CQ. So several
- * CQs may have the same address; all but one of the CQs are leaving.
- */
-static struct rpma_cq *channel_find_cq(struct rpma_channel *channel,
-				       const struct ibv_cq *ibv_cq)
-{
-	struct rpma_cq *cq = NULL;
-	size_t at;
-
-	pthread_mutex_lock(&channel->lock);
-	at = channel_lower_bound(channel, ibv_cq);
-	while (channel_has_at(channel, at, ibv_cq) && channel->cqs[at]->leaving)
-		at++;
-	if (channel_has_at(channel, at, ibv_cq))
-		cq = channel->cqs[at];
-	pthread_mutex_unlock(&channel->lock);
-	return cq;
-}
-
-static int channel_reserve_locked(struct rpma_channel *channel)
-{
-	size_t capacity = channel->capacity ? channel->capacity * 2 : CQS_MIN;
-	struct rpma_cq **cqs;
-
-	if (channel->count < channel->capacity)
-		return 0;
-	cqs = realloc(channel->cqs, capacity * sizeof(struct rpma_cq *));
-	if (cqs == NULL)
-		return RPMA_E_NOMEM;
-	channel->cqs = cqs;
-	channel->capacity = capacity;
-	return 0;
-}
-
-int rpma__channel_add(struct rpma_channel *channel, struct rpma_cq *cq)
-{
-	size_t at;
-	int ret;
-
-	pthread_mutex_lock(&channel->lock);
-	ret = channel_reserve_locked(channel);
-	if (ret == 0) {
-		at = channel_lower_bound(channel, cq->cq);
-		memmove(&channel->cqs[at + 1], &channel->cqs[at],
-			(channel->count - at) * sizeof(struct rpma_cq *));
-		channel->cqs[at] = cq;
-		channel->count++;
-	}
-	pthread_mutex_unlock(&channel->lock);
-	return ret ? RPMA_REFUSE_NOMEM("another CQ of a channel") : 0;
-}
-
-void rpma__channel_set_leaving(struct rpma_channel *channel, struct rpma_cq *cq,
-			       bool leaving)
-{
-	pthread_mutex_lock(&channel->lock);
-	cq->leaving = leaving;
-	pthread_mutex_unlock(&channel->lock);
-}
-
-void rpma__channel_remove(struct rpma_channel *channel, struct rpma_cq *cq)
-{
-	size_t at;
-
-	pthread_mutex_lock(&channel->lock);
-	at = channel_lower_bound(channel, cq->cq);
-	while (channel->cqs[at] != cq)
-		at++;
-	channel->count--;
-	memmove(&channel->cqs[at], &channel->cqs[at + 1],
-		(channel->count - at) * sizeof(struct rpma_cq *));
-	pthread_mutex_unlock(&channel->lock);
-}
 
 bool rpma__channel_is_valid(const struct rpma_channel *channel)
 {
@@ -167,7 +56,6 @@ int rpma_channel_new(struct ibv_context *ibv_ctx,
 		ret = RPMA_E_PROVIDER;
 		goto err_free;
 	}
-	pthread_mutex_init(&channel->lock, NULL);
 	channel->forks = rpma__forks_now();
 	*channel_ptr = channel;
 	return 0;
@@ -184,7 +72,6 @@ static int channel_destroy(struct rpma_channel *channel)
 
 	if (ret == EBUSY)
 		return RPMA_E_AGAIN;
-	pthread_mutex_destroy(&channel->lock);
 	if (ret) {
 		RPMA_LOG_CALL("ibv_destroy_comp_channel", ret);
 		return RPMA_E_PROVIDER;
@@ -210,7 +97,6 @@ int rpma_channel_delete(struct rpma_channel **channel_ptr)
 		ret = RPMA_E_FORKED;
 	if (ret == RPMA_E_AGAIN)
 		return ret;
-	free(channel->cqs);
 	free(channel);
 	*channel_ptr = NULL;
 	return ret;
@@ -250,10 +136,30 @@ static int channel_wait_error(void)
 	}
 }
 
+/*
+ * Acknowledges the event, and finds its CQ. The CQ is pinned before the
+ * acknowledgement: from then on the CQ may be destroyed.
+ */
+static int channel_take_event(struct ibv_cq *ibv_cq, struct rpma_cq **cq_ptr)
+{
+	RPMA_NOT_CANCELLED;
+	struct rpma_cq *cq = rpma__cq_table_pin(ibv_cq);
+
+	ibv_ack_cq_events(ibv_cq, 1);
+	cq = rpma__cq_table_unpin(cq);
+	if (cq == NULL) {
+		RPMA_LOG_ERROR("ibv_get_cq_event() returned an event of a CQ "
+			       "of another library, or of a CQ that another "
+			       "thread has deleted meanwhile");
+		return RPMA_E_UNKNOWN;
+	}
+	*cq_ptr = cq;
+	return 0;
+}
+
 int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 {
 	struct ibv_cq *ibv_cq;
-	struct rpma_cq *cq;
 	void *context;
 
 	if (cq_ptr == NULL || !rpma__channel_is_valid(channel))
@@ -264,14 +170,5 @@ int rpma_channel_wait(struct rpma_channel *channel, struct rpma_cq **cq_ptr)
 	if (ibv_get_cq_event(channel->channel, &ibv_cq, &context))
 		return channel_wait_error();
 
-	/* looked up before the ack: until the ack the CQ cannot be destroyed */
-	cq = channel_find_cq(channel, ibv_cq);
-	ibv_ack_cq_events(ibv_cq, 1);
-	if (cq == NULL) {
-		RPMA_LOG_ERROR("ibv_get_cq_event() returned an event of a "
-			       "CQ on another channel");
-		return RPMA_E_UNKNOWN;
-	}
-	*cq_ptr = cq;
-	return 0;
+	return channel_take_event(ibv_cq, cq_ptr);
 }

@@ -9,6 +9,7 @@
 #include "cm_channel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,18 @@ rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel)
 	return channel->evch;
 }
 
-int rpma__cm_get_event(struct rdma_event_channel *evch,
+int rpma__cm_get_event(struct rdma_event_channel *evch, int before,
 		       struct rdma_cm_event **event_ptr)
 {
-	if (rdma_get_cm_event(evch, event_ptr) == 0)
+	bool waits = !(fcntl(evch->fd, F_GETFL) & O_NONBLOCK);
+	int ret;
+
+	if (waits)
+		rpma__cancel_restore(&before);
+	ret = rdma_get_cm_event(evch, event_ptr);
+	if (waits)
+		(void)rpma__cancel_disable();
+	if (ret == 0)
 		return 0;
 
 	switch (errno) {
@@ -189,6 +198,7 @@ static void cm_event_copy(struct rpma_cm_event *event,
 int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 			      struct rpma_cm_event *event)
 {
+	RPMA_NOT_CANCELLED;
 	struct rdma_cm_event *raw;
 	int ret;
 
@@ -196,7 +206,7 @@ int rpma_cm_channel_get_event(struct rpma_cm_channel *channel,
 		return RPMA_REFUSE_NULL(cm_channel_refusal(channel), "", event,
 					channel);
 
-	ret = rpma__cm_get_event(channel->evch, &raw);
+	ret = rpma__cm_get_event(channel->evch, RPMA_CANCEL_BEFORE, &raw);
 	if (ret == 0)
 		cm_event_copy(event, raw);
 	return ret;

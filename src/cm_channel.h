@@ -28,9 +28,19 @@ rpma__cm_channel_get_rdma(const struct rpma_cm_channel *channel);
 
 /*
  * Reads an event. Returns E_NO_EVENT if a non-blocking fd has no event, E_AGAIN
- * after a signal, or E_PROVIDER.
+ * after a signal, or E_PROVIDER. The caller has disabled cancellation, up to
+ * the acknowledgement: an event that nobody acknowledges makes the destruction
+ * of its id wait for ever. before: the former state, in which the thread waits
+ * if the fd is blocking.
+ *
+ * A cancelled thread may still lose an event that comes at the same moment to a
+ * blocking fd, because librdmacm writes to the device inside
+ * rdma_get_cm_event(). To wait by poll(), and to read uncancelled, would take
+ * more: poll() ends with EINTR after any signal, where rdma_get_cm_event()
+ * obeys SA_RESTART, and of two threads that poll the same fd the second
+ * would block uncancelled.
  */
-int rpma__cm_get_event(struct rdma_event_channel *evch,
+int rpma__cm_get_event(struct rdma_event_channel *evch, int before,
 		       struct rdma_cm_event **event_ptr);
 
 /* Returns false, logged, if event is NULL or a reserved word is not 0. */

@@ -22,7 +22,6 @@
 #include "log.h"
 #include "mr.h"
 #include "peer.h"
-#include "private_data.h"
 #include "srq.h"
 #include "verbs_compat.h"
 
@@ -53,18 +52,6 @@ void rpma__conn_forget(struct rpma_conn **conn_ptr)
 	rpma__private_data_fini(&conn->data);
 	free(conn);
 	*conn_ptr = NULL;
-}
-
-/*
- * Returns true if all objects named by the configuration were made in this
- * process.
- */
-static bool conn_cfg_is_here(const struct rpma__conn_cfg *cfg)
-{
-	return (cfg->srq == NULL || rpma__srq_is_valid(cfg->srq)) &&
-	       (cfg->cq == NULL || rpma__cq_is_valid(cfg->cq)) &&
-	       (cfg->rcq == NULL || rpma__cq_is_valid(cfg->rcq)) &&
-	       (cfg->channel == NULL || rpma__channel_is_valid(cfg->channel));
 }
 
 /*
@@ -291,14 +278,21 @@ static const struct rpma_cq *conn_recv_cq(const struct rpma_conn *conn,
 	return conn->rcq ? conn->rcq : conn->cq;
 }
 
+void rpma__conn_unmake(struct rpma_conn *conn)
+{
+	int err = errno; /* keeps the reason of the failure */
+
+	rpma__conn_destroy_qp(conn);
+	(void)conn_destroy_cqs(conn);
+	(void)conn_destroy_channel(conn);
+	errno = err;
+}
+
 int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 {
 	const struct rpma_cq *srq_rcq;
-	int err;
 	int ret;
 
-	if (!conn_cfg_is_here(cfg))
-		return RPMA_E_FORKED;
 	srq_rcq = cfg->srq ? cfg->srq->rcq : NULL;
 	ret = conn_check_devices(conn, cfg);
 	if (ret)
@@ -313,20 +307,14 @@ int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg)
 	if (ret)
 		return ret;
 	ret = conn_make_cqs(conn, cfg, srq_rcq);
-	if (ret)
-		goto err_destroy_cqs;
-	ret = conn_make_qp(conn, cfg, conn_recv_cq(conn, srq_rcq));
-	if (ret)
-		goto err_destroy_cqs;
+	if (ret == 0)
+		ret = conn_make_qp(conn, cfg, conn_recv_cq(conn, srq_rcq));
+	if (ret) {
+		rpma__conn_unmake(conn);
+		return ret;
+	}
 	conn->min_rnr_timer = cfg->min_rnr_timer;
 	return 0;
-
-err_destroy_cqs:
-	err = errno;
-	(void)conn_destroy_cqs(conn);
-	(void)conn_destroy_channel(conn);
-	errno = err;
-	return ret;
 }
 
 static int conn_migrate(struct rpma_conn *conn, struct rdma_event_channel *evch)
@@ -367,14 +355,17 @@ static int conn_open_cm_channel(struct rpma_conn *conn)
 	return conn->id->channel == evch ? 0 : conn_migrate(conn, evch);
 }
 
+int rpma__conn_move_events(struct rpma_conn *conn)
+{
+	if (conn->cm_channel)
+		return conn_open_cm_channel(conn);
+	return conn->evch ? 0 : conn_open_own_channel(conn);
+}
+
 int rpma__conn_open(struct rpma_conn *conn)
 {
-	int ret;
+	int ret = rpma__conn_move_events(conn);
 
-	if (conn->cm_channel)
-		ret = conn_open_cm_channel(conn);
-	else
-		ret = conn_open_own_channel(conn);
 	if (ret)
 		return ret;
 	return rpma__flush_new(conn->peer, conn->id->qp, &conn->flush);
@@ -513,15 +504,16 @@ int rpma__conn_check_flush(const struct rpma_conn *conn,
 	return 0;
 }
 
-/*
- * Returns true if the connection, or a CQ owned by the connection, is claimed:
- * then the owner of the claim polls.
- */
-static bool conn_is_claimed(const struct rpma_conn *conn)
+bool rpma__conn_has_claimed_cq(const struct rpma_conn *conn)
+{
+	return (conn->owns_cq && rpma__claim_is_held(&conn->cq->claim)) ||
+	       (conn->owns_rcq && rpma__claim_is_held(&conn->rcq->claim));
+}
+
+bool rpma__conn_is_claimed(const struct rpma_conn *conn)
 {
 	return rpma__claim_is_held(&conn->claim) ||
-	       (conn->owns_cq && rpma__claim_is_held(&conn->cq->claim)) ||
-	       (conn->owns_rcq && rpma__claim_is_held(&conn->rcq->claim));
+	       rpma__conn_has_claimed_cq(conn);
 }
 
 int rpma_conn_delete(struct rpma_conn **conn_ptr)
@@ -535,10 +527,11 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr)
 		rpma__conn_abandon(conn_ptr);
 		return RPMA_E_FORKED;
 	}
-	if (conn_is_claimed(*conn_ptr))
+	if (rpma__conn_is_claimed(*conn_ptr))
 		return RPMA_REFUSE(RPMA_E_CLAIMED,
-				   "another owner has claimed the connection: "
-				   "release the claim first");
+				   "another owner has claimed the connection, "
+				   "or a CQ of the connection: release the "
+				   "claim first");
 	return rpma__conn_delete(conn_ptr, NULL);
 }
 

@@ -8,7 +8,10 @@
  *
  *	new    takes the id
  *	make   makes CQs and QP: receives may be posted
- *	open   moves CM events to the channel where they are read; flushes work
+ *	move   moves CM events to the channel where they are read: an incoming
+ *	       request at once, because the channel of its listener does not
+ *	       count the request; an outgoing request when opened
+ *	open   moves CM events, if they are not moved yet; flushes work
  *	delete removes everything, whichever step above was reached
  */
 
@@ -22,6 +25,7 @@
 #include "flush.h"
 #include "fork.h"
 #include "librpma.h"
+#include "private_data.h"
 
 struct rpma_conn {
 	/* immutable once open; the QP (id->qp) goes with destroy_qp */
@@ -49,8 +53,8 @@ struct rpma_conn {
 	struct rdma_event_channel *evch;
 	struct rpma_cm_channel *cm_channel; /* counted */
 
-	/* written by the thread that handles the event with the data */
-	struct rpma_conn_private_data data;
+	/* written by the thread that handles the events */
+	struct rpma__private_data data;
 	bool had_event;
 	int event_status; /* of the last event */
 };
@@ -79,6 +83,13 @@ int rpma__conn_new(struct rpma_peer *peer, struct rdma_cm_id *id,
  * itself) nothing is made.
  */
 int rpma__conn_make(struct rpma_conn *conn, const struct rpma__conn_cfg *cfg);
+/* Undoes make; keeps errno. */
+void rpma__conn_unmake(struct rpma_conn *conn);
+/*
+ * Moves the id to the channel where the events of the connection are read, if
+ * the id is elsewhere. On E_PROVIDER the id stays where the id is.
+ */
+int rpma__conn_move_events(struct rpma_conn *conn);
 /* Opens the connection. After E_NOMEM or E_PROVIDER only delete may follow. */
 int rpma__conn_open(struct rpma_conn *conn);
 
@@ -102,6 +113,15 @@ void rpma__conn_abandon(struct rpma_conn **conn_ptr);
  * Undoes new: leaves the id to the caller, frees the memory of the connection.
  */
 void rpma__conn_forget(struct rpma_conn **conn_ptr);
+
+/*
+ * Returns true if a CQ owned by the connection is claimed: the owner of the
+ * claim polls the CQ, so the CQ must stay.
+ */
+bool rpma__conn_has_claimed_cq(const struct rpma_conn *conn);
+/* Returns true if the connection, or a CQ owned by the connection, is
+ * claimed. */
+bool rpma__conn_is_claimed(const struct rpma_conn *conn);
 
 /*
  * Moves the QP into the error state; destroys the QP. Without a QP: does

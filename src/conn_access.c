@@ -17,7 +17,7 @@ int rpma_conn_get_private_data(const struct rpma_conn *conn,
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", pdata,
 					conn);
 
-	*pdata = conn->data;
+	rpma__private_data_get(&conn->data, pdata);
 	return 0;
 }
 

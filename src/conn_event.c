@@ -10,9 +10,7 @@
 #include "conn.h"
 
 #include "cm_channel.h"
-#include "err.h"
 #include "log.h"
-#include "private_data.h"
 
 /*
  * Converts the type of an event; returns false for an event that says nothing
@@ -45,30 +43,16 @@ static bool conn_event_from_cm(enum rdma_cm_event_type type,
 }
 
 /*
- * Keeps the private data of a refusal; without memory for the data the refusal
- * is still reported.
+ * Keeps the private data of an event; without memory for the data the event is
+ * reported all the same, because an event is read once. The passive side has
+ * its data from the request, and keeps the data of the request.
  */
-static void conn_event_keep_refusal(struct rpma_conn *conn, const void *ptr,
-				    uint8_t len)
+static void conn_event_keep_data(struct rpma_conn *conn,
+				 enum rdma_cm_event_type type, const void *ptr,
+				 uint8_t len)
 {
-	(void)rpma__private_data_init(&conn->data, ptr, len);
-}
-
-/*
- * Keeps the private data of an event. The passive side has its data from the
- * request, and keeps the data of the request.
- */
-static int conn_event_keep_data(struct rpma_conn *conn,
-				enum rdma_cm_event_type type, const void *ptr,
-				uint8_t len)
-{
-	if (conn->data.ptr)
-		return 0;
-	if (type == RDMA_CM_EVENT_ESTABLISHED)
-		return rpma__private_data_init(&conn->data, ptr, len);
-	if (type == RDMA_CM_EVENT_REJECTED)
-		conn_event_keep_refusal(conn, ptr, len);
-	return 0;
+	if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_REJECTED)
+		(void)rpma__private_data_set(&conn->data, ptr, len);
 }
 
 static int conn_event_handle(struct rpma_conn *conn,
@@ -104,6 +88,7 @@ int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd)
 
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 {
+	RPMA_NOT_CANCELLED;
 	enum rdma_cm_event_type type;
 	struct rdma_cm_event *raw;
 	int status;
@@ -118,18 +103,18 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event)
 				   "rpma_conn_handle_event() takes the events "
 				   "that the reader of the channel gets");
 
-	ret = rpma__cm_get_event(conn->evch, &raw);
+	ret = rpma__cm_get_event(conn->evch, RPMA_CANCEL_BEFORE, &raw);
 	if (ret)
 		return ret;
 	type = raw->event;
 	status = raw->status;
-	ret = conn_event_keep_data(conn, type, raw->param.conn.private_data,
-				   raw->param.conn.private_data_len);
+	conn_event_keep_data(conn, type, raw->param.conn.private_data,
+			     raw->param.conn.private_data_len);
 	if (rdma_ack_cm_event(raw)) {
 		RPMA_LOG_CALL("rdma_ack_cm_event", -1);
-		rpma__err_first(&ret, RPMA_E_PROVIDER);
+		return RPMA_E_PROVIDER;
 	}
-	return ret ? ret : conn_event_handle(conn, type, status, event);
+	return conn_event_handle(conn, type, status, event);
 }
 
 int rpma_conn_handle_event(struct rpma_conn *conn,
@@ -137,7 +122,6 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 			   enum rpma_conn_event *event)
 {
 	RPMA_NOT_CANCELLED;
-	int ret;
 
 	if (event == NULL || !rpma__cm_event_is_valid(cm_event) ||
 	    !rpma__conn_is_valid(conn))
@@ -151,11 +135,9 @@ int rpma_conn_handle_event(struct rpma_conn *conn,
 		return RPMA_REFUSE(RPMA_E_INVAL,
 				   "cm_event is of another connection");
 
-	ret = conn_event_keep_data(conn, cm_event->type, cm_event->private_data,
-				   cm_event->private_data_len);
-	return ret ? ret
-		   : conn_event_handle(conn, cm_event->type, cm_event->status,
-				       event);
+	conn_event_keep_data(conn, cm_event->type, cm_event->private_data,
+			     cm_event->private_data_len);
+	return conn_event_handle(conn, cm_event->type, cm_event->status, event);
 }
 
 int rpma_conn_get_event_status(const struct rpma_conn *conn, int *status)

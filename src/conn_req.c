@@ -13,13 +13,15 @@
 #include <stdlib.h>
 
 #include "cancel.h"
+#include "channel.h"
 #include "conn.h"
 #include "cm_channel.h"
+#include "cq.h"
 #include "err.h"
 #include "info.h"
 #include "log.h"
 #include "peer.h"
-#include "private_data.h"
+#include "srq.h"
 
 static const struct rpma__refusal no_words;
 
@@ -74,7 +76,11 @@ static bool conn_req_can_be_here(const struct rpma_peer *peer,
 {
 	return rpma__peer_is_valid(peer) &&
 	       (cfg->cm_channel == NULL ||
-		rpma__cm_channel_is_valid(cfg->cm_channel));
+		rpma__cm_channel_is_valid(cfg->cm_channel)) &&
+	       (cfg->srq == NULL || rpma__srq_is_valid(cfg->srq)) &&
+	       (cfg->cq == NULL || rpma__cq_is_valid(cfg->cq)) &&
+	       (cfg->rcq == NULL || rpma__cq_is_valid(cfg->rcq)) &&
+	       (cfg->channel == NULL || rpma__channel_is_valid(cfg->channel));
 }
 
 static int conn_req_set_option(struct rdma_cm_id *id, int name, uint8_t value)
@@ -379,7 +385,6 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 				const struct rpma_conn_cfg *cfg,
 				struct rpma_conn_req **req_ptr)
 {
-	struct rpma_conn_private_data *data;
 	struct rpma__conn_cfg values;
 	struct rpma_conn_req *req;
 	int ret;
@@ -387,17 +392,21 @@ int rpma__conn_req_from_request(struct rpma_peer *peer,
 	rpma__conn_cfg_read(cfg, &values);
 	if (!conn_req_can_be_here(peer, &values))
 		return RPMA_E_FORKED;
+	rpma__cm_set_context(request->id, request->context);
 	ret = conn_req_set_options(request->id, &values);
 	if (ret)
 		return ret;
 	ret = conn_req_new(peer, request->id, &values, &req);
 	if (ret)
 		return ret;
-	data = &req->conn->data;
-	ret = rpma__private_data_init(data, request->data, request->data_len);
+	ret = rpma__private_data_set(&req->conn->data, request->data,
+				     request->data_len);
 	if (ret == 0)
 		ret = conn_req_make(req);
+	if (ret == 0)
+		ret = rpma__conn_move_events(req->conn);
 	if (ret) {
+		rpma__conn_unmake(req->conn);
 		conn_req_forget(req);
 		return ret;
 	}
@@ -433,14 +442,22 @@ int rpma_conn_req_new_from_event(struct rpma_peer *peer,
 
 	request = (struct rpma__request){
 		.id = event->id,
+		.context = context,
 		.data = event->private_data,
 		.data_len = event->private_data_len,
 	};
-	rpma__cm_set_context(event->id, context);
 	ret = rpma__conn_req_from_request(peer, &request, cfg, req_ptr);
-	if (ret)
+	/* E_FORKED: the id is the parent's, too, who answers the request */
+	if (ret && ret != RPMA_E_FORKED)
 		rpma__conn_req_refuse_id(event->id);
 	return ret;
+}
+
+static int conn_req_refuse_claimed(void)
+{
+	return RPMA_REFUSE(RPMA_E_CLAIMED,
+			   "another owner has claimed the request, or a CQ of "
+			   "the request: release the claim first");
 }
 
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
@@ -455,10 +472,8 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr)
 		return 0;
 	if (!rpma__conn_req_is_valid(req))
 		return conn_req_abandon(req_ptr);
-	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_REFUSE(RPMA_E_CLAIMED,
-				   "another owner has claimed the request: "
-				   "release the claim first");
+	if (rpma__conn_is_claimed(req->conn))
+		return conn_req_refuse_claimed();
 	return conn_req_delete(req_ptr, conn_req_refusal_of(req));
 }
 
@@ -469,22 +484,19 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
 	struct rpma__refusal refusal = {0};
 	struct rpma_conn_req *req;
 
-	if (req_ptr == NULL || *req_ptr == NULL ||
-	    !rpma__private_data_is_valid(pdata))
-		return RPMA_REFUSE_NULL(RPMA_E_INVAL,
-					"*req_ptr is NULL, or pdata has ptr "
-					"NULL or len 0",
+	if (req_ptr == NULL || *req_ptr == NULL)
+		return RPMA_REFUSE_NULL(RPMA_E_INVAL, "*req_ptr is NULL",
 					req_ptr);
 	req = *req_ptr;
-	if (!rpma__conn_req_is_valid(req) || !req->is_passive)
-		return RPMA_REFUSE_NULL(rpma__conn_req_refusal(req),
-					"req is an outgoing request: only "
-					"incoming requests can be rejected",
-					req);
-	if (rpma__claim_is_held(&req->conn->claim))
-		return RPMA_REFUSE(RPMA_E_CLAIMED,
-				   "another owner has claimed the request: "
-				   "release the claim first");
+	if (!rpma__conn_req_is_valid(req))
+		return conn_req_abandon(req_ptr);
+	if (!req->is_passive || !rpma__private_data_is_valid(pdata))
+		return RPMA_REFUSE(RPMA_E_INVAL,
+				   "req is an outgoing request: only incoming "
+				   "requests can be rejected; or pdata has ptr "
+				   "NULL or len 0");
+	if (rpma__conn_is_claimed(req->conn))
+		return conn_req_refuse_claimed();
 
 	if (pdata)
 		refusal = (struct rpma__refusal){pdata->ptr, pdata->len};
@@ -516,8 +528,7 @@ static int conn_req_connect_peer(struct rpma_conn *conn,
 
 /*
  * Opens the connection, then connects or accepts. Opening comes first on both
- * sides: if an id is accepted on the channel of its endpoint, a thread that
- * reads the endpoint may take the events of the id.
+ * sides: an event of the id has to find the channel where the event is read.
  */
 static int conn_req_open_and_connect(struct rpma_conn_req *req,
 				     const struct rpma_conn_private_data *pdata)
@@ -556,6 +567,10 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 		return conn_req_abandon(req_ptr);
 	if (rpma__conn_req_is_resolving(req))
 		return RPMA_E_AGAIN;
+	/* a failure would destroy the CQ under its owner; the claim of the
+	 * request itself passes on with the request */
+	if (rpma__conn_has_claimed_cq(req->conn))
+		return conn_req_refuse_claimed();
 
 	if (conn_ptr && rpma__private_data_is_valid(pdata) &&
 	    req->state == RPMA__READY && req->conn->id->qp)

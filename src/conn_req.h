@@ -48,13 +48,15 @@ static inline bool rpma__conn_req_is_resolving(const struct rpma_conn_req *req)
 /* The parameters of a CONNECT_REQUEST. */
 struct rpma__request {
 	struct rdma_cm_id *id;
+	void *context; /* for the id */
 	const void *data;
 	uint8_t data_len;
 };
 
 /*
  * Makes a request from a request of the other side. On failure (E_NOMEM,
- * E_PROVIDER, E_INVAL, logged) the id still belongs to the caller.
+ * E_PROVIDER, E_INVAL, logged) the id still belongs to the caller; on E_FORKED
+ * the id is untouched.
  */
 int rpma__conn_req_from_request(struct rpma_peer *peer,
 				const struct rpma__request *request,

@@ -26,11 +26,17 @@ int rpma_conn_req_post_recv(struct rpma_conn_req *req, const void *owner,
 			    struct rpma_recv_wr *wr,
 			    struct rpma_recv_wr **bad_wr)
 {
+	int ret;
+
 	if (!rpma__conn_req_is_valid(req))
-		return RPMA_REFUSE_NULL(rpma__conn_req_refusal(req), "", req);
-	if (rpma__conn_req_is_resolving(req))
-		return RPMA_E_AGAIN;
-	return rpma_conn_post_recv(req->conn, owner, wr, bad_wr);
+		ret = RPMA_REFUSE_NULL(rpma__conn_req_refusal(req), "", req);
+	else if (rpma__conn_req_is_resolving(req))
+		ret = RPMA_E_AGAIN;
+	else
+		return rpma_conn_post_recv(req->conn, owner, wr, bad_wr);
+	if (bad_wr)
+		*bad_wr = wr;
+	return ret;
 }
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,

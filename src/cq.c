@@ -71,17 +71,6 @@ static int cq_create(struct rpma_cq *cq, const struct rpma__cq_attr *attr)
 	return 0;
 }
 
-/*
- * Adds the CQ to its channel object, whose reader arms the CQ; arms a CQ
- * without a channel object.
- */
-static int cq_join_or_arm(struct rpma_cq *cq)
-{
-	if (cq->channel)
-		return rpma__channel_add(cq->channel, cq);
-	return rpma__cq_arm(cq->cq, false);
-}
-
 int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 {
 	struct rpma_cq *cq = calloc(1, sizeof(*cq));
@@ -100,7 +89,9 @@ int rpma__cq_new(const struct rpma__cq_attr *attr, struct rpma_cq **cq_ptr)
 	ret = cq_create(cq, attr);
 	if (ret)
 		goto err_fini_channel;
-	ret = cq_join_or_arm(cq);
+	/* the reader of a channel object arms the CQs of the channel */
+	if (cq->channel == NULL)
+		ret = rpma__cq_arm(cq->cq, false);
 	if (ret)
 		goto err_destroy_cq;
 	rpma__cq_table_add(cq);
@@ -122,22 +113,13 @@ err_free:
 }
 
 /*
- * Starts deleting. An event read from now on finds no CQ; destroy waits until
- * the event has been acknowledged.
+ * Starts deleting. The reader of an event waits for the outcome from now on;
+ * destroy waits until the event has been acknowledged.
  */
 static int cq_begin_delete(struct rpma_cq *cq)
 {
-	rpma__cq_table_remove(cq);
-	if (cq->channel)
-		rpma__channel_set_leaving(cq->channel, cq, true);
+	rpma__cq_table_set_leaving(cq, true);
 	return ibv_destroy_cq(cq->cq);
-}
-
-static void cq_cancel_delete(struct rpma_cq *cq)
-{
-	if (cq->channel)
-		rpma__channel_set_leaving(cq->channel, cq, false);
-	rpma__cq_table_add(cq);
 }
 
 /* Finishes deleting; ret: the result of cq_begin_delete(). */
@@ -149,11 +131,11 @@ static int cq_finish_delete(struct rpma_cq **cq_ptr, int ret)
 		RPMA_LOG_CALL("ibv_destroy_cq", ret);
 		ret = RPMA_E_PROVIDER;
 	}
-	if (cq->channel)
-		rpma__channel_remove(cq->channel, cq);
+	rpma__cq_table_remove(cq);
 	rpma__err_first(&ret, cq_fini_channel(cq));
-	free(cq);
+	/* before the memory goes: another thread may fork in between */
 	*cq_ptr = NULL;
+	free(cq);
 	return ret;
 }
 
@@ -199,7 +181,7 @@ int rpma__cq_delete(struct rpma_cq **cq_ptr)
 
 void rpma__cq_abandon(struct rpma_cq **cq_ptr)
 {
-	rpma__cq_table_remove(*cq_ptr);
+	rpma__cq_table_forget(*cq_ptr);
 	free(*cq_ptr);
 	*cq_ptr = NULL;
 }
@@ -456,7 +438,7 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr)
 
 	ret = cq_begin_delete(cq);
 	if (ret == EBUSY) {
-		cq_cancel_delete(cq);
+		rpma__cq_table_set_leaving(cq, false);
 		return RPMA_E_AGAIN;
 	}
 	return cq_finish_delete(cq_ptr, ret);

@@ -16,6 +16,12 @@
 #include "fork.h"
 #include "librpma.h"
 
+enum rpma__cq_life {
+	RPMA__CQ_STAYS,
+	RPMA__CQ_LEAVING, /* ibv_destroy_cq() is called, outcome unknown */
+	RPMA__CQ_GONE,
+};
+
 struct rpma_cq {
 	/* immutable after new */
 	struct ibv_cq *cq;
@@ -26,9 +32,11 @@ struct rpma_cq {
 	bool standalone; /* made by rpma_cq_new() */
 
 	unsigned forks;
-	struct rpma_cq *next; /* link in the table, under the lock of the table
-			       * */
-	bool leaving;	      /* under the lock of the channel object */
+	/* under the lock of the table */
+	struct rpma_cq *next;
+	enum rpma__cq_life life;
+	unsigned pins; /* readers of a channel that hold an event */
+
 	struct rpma__claim claim;
 	/* events returned by rpma_*_wait_event(), not yet acknowledged */
 	atomic_uint unacked;

@@ -219,6 +219,7 @@ static int ep_take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
 {
 	const struct rpma__request request = {
 		.id = event->id,
+		.context = rpma__cm_context_of(event->id),
 		.data = event->param.conn.private_data,
 		.data_len = event->param.conn.private_data_len,
 	};
@@ -250,6 +251,7 @@ static int ep_take_request(struct rpma_ep *ep, struct rdma_cm_event *event,
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 			  struct rpma_conn_req **req_ptr)
 {
+	RPMA_NOT_CANCELLED;
 	struct rdma_cm_event *event;
 	int ret;
 
@@ -262,7 +264,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 			"rpma_conn_req_new_from_event() takes the requests "
 			"that the reader of the channel gets");
 
-	ret = rpma__cm_get_event(ep->evch, &event);
+	ret = rpma__cm_get_event(ep->evch, RPMA_CANCEL_BEFORE, &event);
 	if (ret)
 		return ret;
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {

@@ -12,6 +12,13 @@
 
 #include "log.h"
 
+int rpma__err_errno(int ret)
+{
+	if (ret > 0)
+		return ret;
+	return ret < -1 ? -ret : errno;
+}
+
 const char *rpma__errno_2str(int ret)
 {
 	/*
@@ -21,7 +28,7 @@ const char *rpma__errno_2str(int ret)
 	char unknown[64];
 	int saved = errno;
 	const char *text =
-		strerror_r(ret > 0 ? ret : saved, unknown, sizeof(unknown));
+		strerror_r(rpma__err_errno(ret), unknown, sizeof(unknown));
 
 	errno = saved;
 	return text == unknown ? "unknown errno" : text;
@@ -60,8 +67,7 @@ const char *rpma__addr_advice(void)
 void rpma__log_call(const char *file, int line, const char *function,
 		    const char *name, int ret, const char *(*advice)(void))
 {
-	if (ret > 0)
-		errno = ret;
+	errno = rpma__err_errno(ret);
 	rpma_log_message(RPMA_LOG_LEVEL_ERROR, file, line, function,
 			 "%s() failed: %s%s", name, rpma__errno_2str(ret),
 			 advice ? advice() : "");

@@ -26,9 +26,12 @@
 	X(RPMA_E_FORKED, "Made before a fork, in another process")
 
 /*
- * Returns the text for the result of a verbs or rdma_cm call: an errno, or any
- * other value after the call has set errno. Leaves errno alone.
+ * Returns the errno behind the result of a failed call of verbs or rdma_cm: the
+ * errno itself, the negated errno, as some providers return, or -1 after the
+ * call has set errno.
  */
+int rpma__err_errno(int ret);
+/* Returns the text for rpma__err_errno(ret). Leaves errno alone. */
 const char *rpma__errno_2str(int ret);
 
 /* Returns advice for the end of a message if errno says that rdma_cm cannot be

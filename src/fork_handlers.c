@@ -34,6 +34,7 @@ static void fork_in_child(void)
 {
 	/* relaxed: nothing else runs in the child yet */
 	(void)atomic_fetch_add_explicit(&rpma__forks, 1, memory_order_relaxed);
+	rpma__cq_table_renew();
 	fork_in_parent();
 }
 

@@ -110,7 +110,7 @@ static void log_held_message(const struct rpma__log_held *message)
 
 	if (log_function)
 		log_function(message->level, message->file, message->line,
-			     message->function, "%s", message->text);
+			     message->function, "%s\n", message->text);
 }
 
 void rpma_log_release(void)

@@ -30,7 +30,7 @@ typedef void rpma__log_function(enum rpma_log_level level,
  */
 rpma__log_function *rpma__log_get_function(void);
 
-/* longest message of rpma_log_message(), without the newline */
+/* size of the longest message, without the newline */
 #define RPMA__LOG_MESSAGE_MAX 1024
 
 /*
@@ -100,7 +100,7 @@ __attribute__((cold)) void rpma__log_refuse_null(const char *file, int line,
 
 /*
  * Logs "name() failed: text" for a call of verbs or rdma_cm. ret: the result of
- * the call, an errno, or any other value after the call has set errno. Leaves
+ * the call, as rpma__err_errno() takes the result. Leaves
  * the reason in errno, where the caller of a public function finds the reason
  * of RPMA_E_PROVIDER.
  */

@@ -22,7 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MESSAGE_MAX 1024
+#include "log.h"
+
+#define MESSAGE_MAX (RPMA__LOG_MESSAGE_MAX + 1) /* with the newline */
 #define PLACE_MAX   256
 #define TIME_MAX    64
 
@@ -190,6 +192,8 @@ void rpma__log_default(enum rpma_log_level level, const char *file_name,
 	va_end(args);
 	if (len < 0)
 		return;
+	if ((size_t)len >= sizeof(message)) /* cut, with the newline */
+		message[sizeof(message) - 2] = '\n';
 	if (file_name)
 		log_format_place(place, sizeof(place), file_name, line_no,
 				 function_name);

@@ -48,8 +48,9 @@ void rpma__log_held_keep(enum rpma_log_level level, const char *file_name,
 	size_t size;
 
 	va_start(args, message_format);
-	if (vsnprintf(text, sizeof(text), message_format, args) >= 0) {
-		size = strlen(text) + 1;
+	if (vsnprintf(text, sizeof(text), message_format, args) > 0) {
+		size = strlen(text);
+		text[size - 1] = '\0'; /* the newline, or the end of a cut */
 		message = malloc(sizeof(*message) + size);
 	}
 	va_end(args);

@@ -19,7 +19,7 @@ struct rpma__log_held {
 	int line;
 	const char *file;
 	const char *function;
-	char text[]; /* with the newline */
+	char text[]; /* without the newline */
 };
 
 /* Holds messages until the matching end; pairs may be nested. */

@@ -77,21 +77,21 @@ static void post_error_format_remote(char *buf, const struct rpma_send_wr *wr)
 }
 
 /* Returns advice; size: the name of the queue size in the configuration */
-#define ADVICE(ret, size)                                                     \
-	((ret) == ENOMEM ? ": the queue is full: take completions first, or " \
+#define ADVICE(err, size)                                                     \
+	((err) == ENOMEM ? ": the queue is full: take completions first, or " \
 			   "make " size " larger"                             \
 			 : "")
 
-/* Sets errno to the reason, also where verbs only returned the reason. */
-static int post_error_provider(int ret)
+/* Leaves the reason in errno. */
+static int post_error_provider(int err)
 {
-	if (ret > 0)
-		errno = ret;
+	errno = err;
 	return RPMA_E_PROVIDER;
 }
 
 int rpma__send_refused(const struct rpma_send_wr *wr, int ret)
 {
+	int err = rpma__err_errno(ret);
 	char local[PART_MAX];
 	char remote[PART_MAX];
 
@@ -104,30 +104,33 @@ int rpma__send_refused(const struct rpma_send_wr *wr, int ret)
 		       "failed: %s%s",
 		       wr->native ? "ibv_wr_complete" : "ibv_post_send",
 		       post_error_opcode_name(wr), wr->wr.wr_id,
-		       wr->wr.send_flags, local, remote, rpma__errno_2str(ret),
-		       ADVICE(ret, "sq_size"));
-	return post_error_provider(ret);
+		       wr->wr.send_flags, local, remote, rpma__errno_2str(err),
+		       ADVICE(err, "sq_size"));
+	return post_error_provider(err);
 }
 
 int rpma__recv_refused(const char *call, const struct ibv_recv_wr *wr, int ret)
 {
+	int err = rpma__err_errno(ret);
 	char local[PART_MAX];
 
 	post_error_format_local(local, wr->sg_list, wr->num_sge);
 	RPMA_LOG_ERROR("%s(wr_id 0x%" PRIx64 ", %s) failed: %s%s", call,
-		       wr->wr_id, local, rpma__errno_2str(ret),
-		       ADVICE(ret, "rq_size"));
-	return post_error_provider(ret);
+		       wr->wr_id, local, rpma__errno_2str(err),
+		       ADVICE(err, "rq_size"));
+	return post_error_provider(err);
 }
 
 int rpma__send_chain_refused(const struct rpma_send_wr *wr, int ret)
 {
-	return ret == ENOMEM ? RPMA_E_AGAIN : rpma__send_refused(wr, ret);
+	return rpma__err_errno(ret) == ENOMEM ? RPMA_E_AGAIN
+					      : rpma__send_refused(wr, ret);
 }
 
 int rpma__recv_chain_refused(const char *call, const struct rpma_recv_wr *wr,
 			     int ret)
 {
-	return ret == ENOMEM ? RPMA_E_AGAIN
-			     : rpma__recv_refused(call, &wr->wr, ret);
+	return rpma__err_errno(ret) == ENOMEM
+		       ? RPMA_E_AGAIN
+		       : rpma__recv_refused(call, &wr->wr, ret);
 }

@@ -12,8 +12,8 @@
 #include "librpma.h"
 
 /*
- * Returns E_PROVIDER, logged. ret: the errno returned by verbs; wr: the refused
- * work request.
+ * Returns E_PROVIDER, logged. ret: the result of the verb; wr: the refused work
+ * request.
  */
 __attribute__((cold)) int rpma__send_refused(const struct rpma_send_wr *wr,
 					     int ret);

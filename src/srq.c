@@ -121,9 +121,8 @@ int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
 		return ret;
 	srq = calloc(1, sizeof(*srq));
 	if (srq == NULL) {
-		/* written also when there is no memory, as in release 1.3 */
-		*srq_ptr = NULL;
-		return RPMA_REFUSE_NOMEM("an SRQ");
+		ret = RPMA_REFUSE_NOMEM("an SRQ");
+		goto err_free;
 	}
 	srq->forks = rpma__forks_now();
 	ret = srq_create(srq, peer, &values);
@@ -140,6 +139,9 @@ err_destroy_srq:
 	(void)ibv_destroy_srq(srq->ibv_srq);
 err_free:
 	free(srq);
+	/* written also when there is no memory, as in release 1.3 */
+	if (ret == RPMA_E_NOMEM)
+		*srq_ptr = NULL;
 	return ret;
 }
 
@@ -214,12 +216,13 @@ int rpma_srq_post_recv(struct rpma_srq *srq, struct rpma_recv_wr *wr,
 	int ret;
 
 	if (wr == NULL || bad_wr == NULL || !rpma__srq_is_valid(srq))
-		return RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", wr, bad_wr,
-					srq);
-
-	ret = rpma__wr_check_recv(wr, srq->max_sge);
+		ret = RPMA_REFUSE_NULL(rpma__srq_refusal(srq), "", wr, bad_wr,
+				       srq);
+	else
+		ret = rpma__wr_check_recv(wr, srq->max_sge);
 	if (ret) {
-		*bad_wr = wr;
+		if (bad_wr)
+			*bad_wr = wr;
 		return ret;
 	}
 	tsan_posts(srq->ibv_srq);
@@ -248,6 +251,7 @@ int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
 		return 0;
 	RPMA_LOG_ERROR("ibv_modify_srq(srq_limit %u) failed: %s", limit,
 		       rpma__errno_2str(ret));
+	ret = rpma__err_errno(ret);
 	return ret == EOPNOTSUPP || ret == ENOSYS ? RPMA_E_NOSUPP
 						  : RPMA_E_PROVIDER;
 }

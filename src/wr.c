@@ -409,11 +409,11 @@ int rpma_conn_post_send(struct rpma_conn *conn, const void *owner,
 	int ret = wr_check_post(conn, owner, wr, bad_wr);
 	bool has_native;
 
-	if (ret)
-		return ret;
-	ret = wr_check_send(wr, conn->max_send_sge, &has_native);
+	if (ret == 0)
+		ret = wr_check_send(wr, conn->max_send_sge, &has_native);
 	if (ret) {
-		*bad_wr = wr;
+		if (bad_wr)
+			*bad_wr = wr;
 		return ret;
 	}
 	ret = has_native ? rpma__post_send(conn->id->qp, wr, bad_wr)
@@ -426,11 +426,11 @@ int rpma_conn_post_recv(struct rpma_conn *conn, const void *owner,
 {
 	int ret = wr_check_post(conn, owner, wr, bad_wr);
 
-	if (ret)
-		return ret;
-	ret = rpma__wr_check_recv(wr, conn->max_recv_sge);
+	if (ret == 0)
+		ret = rpma__wr_check_recv(wr, conn->max_recv_sge);
 	if (ret) {
-		*bad_wr = wr;
+		if (bad_wr)
+			*bad_wr = wr;
 		return ret;
 	}
 	ret = rpma__post_recv(conn->id->qp, wr, bad_wr);

@@ -141,6 +141,9 @@ static inline int rpma__wr_atomic_write(struct rpma_conn *conn,
 	memcpy(&wr->data, src, sizeof(wr->data));
 	if (conn->has_atomic_write) {
 		wr->native = RPMA__NATIVE_ATOMIC_WRITE;
+		/* fence: as below; the device orders its own flushes */
+		if (!rpma__flush_is_native(conn->flush))
+			wr->wr.send_flags |= IBV_SEND_FENCE;
 		return 0;
 	}
 

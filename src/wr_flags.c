@@ -53,13 +53,16 @@ int rpma__wr_flags_check_other(int flags)
 	return wr_flags_check_not_solicited(flags);
 }
 
-/* Checks the length, cut to 32 bits here as where the length is used. */
+/*
+ * Checks the length before the length is cut to 32 bits: a few inline bytes
+ * would pass for more than 4 GiB.
+ */
 static int wr_flags_check_inline(const struct rpma_conn *conn, int flags,
 				 size_t len)
 {
 	if (!rpma__conn_is_valid(conn))
 		return RPMA_REFUSE_NULL(rpma__conn_refusal(conn), "", conn);
-	if (!(flags & RPMA_F_INLINE) || (uint32_t)len <= conn->max_inline_data)
+	if (!(flags & RPMA_F_INLINE) || len <= conn->max_inline_data)
 		return 0;
 	RPMA_LOG_ERROR("RPMA_F_INLINE: %zu bytes, the connection takes %u; "
 		       "rpma_conn_cfg_set_max_inline_data() asks for more",

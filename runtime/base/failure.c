@@ -138,7 +138,9 @@ int rt_failure_errno(int ret)
 
 int rt_failure_answer(int answer)
 {
-	return answer > 0 ? answer : errno;
+	if (answer > 0)
+		return answer;
+	return answer < -1 ? -answer : errno;
 }
 
 enum rpma_rt_reason rt_failure_reason(enum rt_step step, int err)

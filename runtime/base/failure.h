@@ -41,8 +41,9 @@ enum __attribute__((packed)) rt_step {
  * RPMA_E_PROVIDER; 0: there is no errno. Called right after the call. */
 int rt_failure_errno(int ret);
 
-/* Returns the errno behind the answer of a verb that answers an errno, or, as
- * few do, anything else after setting errno. Called right after the verb. */
+/* Returns the errno behind the answer of a verb: the errno itself, the negated
+ * errno, as some providers answer, or -1 after setting errno. Called right
+ * after the verb. */
 int rt_failure_answer(int answer);
 
 /* Returns the reason of CLOSED when the step fails with the errno err; 0: the

@@ -184,11 +184,21 @@ static int connect_both(const struct rpma_conn_cfg *active,
 	return rpma_ep_next_conn_req(all.ep, passive, &all.passive_req);
 }
 
+/* What is lost without memory is the words, not the event. */
+static int expect_words(void)
+{
+	struct rpma_conn_private_data data;
+
+	STEP(rpma_conn_get_private_data(all.active, &data));
+	return data.ptr ? 0 : RPMA_E_NOMEM;
+}
+
 static int establish(void)
 {
 	STEP(rpma_conn_req_connect(&all.passive_req, &words, &all.passive));
 	STEP(expect_event(all.active, RPMA_CONN_ESTABLISHED));
-	return expect_event(all.passive, RPMA_CONN_ESTABLISHED);
+	STEP(expect_event(all.passive, RPMA_CONN_ESTABLISHED));
+	return expect_words();
 }
 
 static int part(void)
@@ -290,14 +300,10 @@ static int srq(void)
 
 /* ---- requests that come to nothing ---- */
 
-/* What is lost without memory is the words, not the refusal. */
 static int expect_refusal(void)
 {
-	struct rpma_conn_private_data data;
-
 	STEP(expect_event(all.active, RPMA_CONN_REJECTED));
-	STEP(rpma_conn_get_private_data(all.active, &data));
-	return data.ptr ? 0 : RPMA_E_NOMEM;
+	return expect_words();
 }
 
 static int refusals(void)
@@ -379,7 +385,8 @@ static int meet(void)
 	all.is_claimed = true;
 	STEP(rpma_conn_req_connect(&all.passive_req, &words, &all.passive));
 	STEP(take_event(RPMA_CONN_ESTABLISHED));
-	return take_event(RPMA_CONN_ESTABLISHED);
+	STEP(take_event(RPMA_CONN_ESTABLISHED));
+	return expect_words();
 }
 
 static int post_chains(void)

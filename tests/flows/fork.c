@@ -232,7 +232,6 @@ static void listening_is_refused(struct all *all)
 	refused(rpma_conn_req_qp_to_err(all->req, NULL));
 	refused(rpma_conn_req_destroy_qp(all->req, NULL));
 	refused(rpma_conn_req_advance(all->req, &event));
-	refused(rpma_conn_req_reject(&all->req, NULL));
 }
 
 static void making_from_it_is_refused(struct all *all)

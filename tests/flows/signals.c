@@ -184,4 +184,52 @@ TEST(channel_wait__interrupted_AGAIN)
 	ok(rpma_channel_delete(&wait.channel));
 }
 
+/* ---- cancellation ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+/* Frames left by a cancelled thread stay poisoned, and the sanitizer would
+ * report the frames at the end of the thread. */
+const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
+{
+	return "use_sigaltstack=0";
+}
+#endif
+
+/* Cancels a thread that waits, or is about to. */
+static void cancel(struct wait *wait, int (*call)(struct wait *wait))
+{
+	pthread_t thread;
+	void *end;
+
+	wait->call = call;
+	ok(pthread_create(&thread, NULL, run_wait, wait));
+	ok(pthread_cancel(thread));
+	ok(pthread_join(thread, &end));
+	assert_ptr_equal(end, PTHREAD_CANCELED);
+}
+
+/* A cancelled thread leaves everything as if the thread had not waited. */
+TEST(events__cancelled_AND_STILL_THERE)
+{
+	struct wait wait = {0};
+	char port[PORT_LEN];
+	struct pair pair;
+
+	pair_open(&pair);
+	wait.pair = &pair;
+	cancel(&wait, wait_for_event);
+	ok(rpma_conn_disconnect(pair.client.conn));
+	expect_event(pair.server.conn, RPMA_CONN_CLOSED);
+	pair_close(&pair);
+
+	wait.ep = pair_listen(port);
+	cancel(&wait, wait_for_request);
+	ok(rpma_ep_shutdown(&wait.ep));
+
+	ok(rpma_cm_channel_new(&wait.cm_channel));
+	cancel(&wait, wait_for_cm_event);
+	ok(rpma_cm_channel_delete(&wait.cm_channel));
+}
+
 PAIR_MAIN()

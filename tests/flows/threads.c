@@ -190,6 +190,50 @@ TEST(endpoint__CONNECTS_IN_PARALLEL)
 	ok(rpma_ep_shutdown(&host.ep));
 }
 
+/* ---- private data ---- */
+
+#define WELCOME "the data of the other side"
+
+/* A thread takes the event with the data, the others look for the data. */
+static void take_or_look(void *arg, int number)
+{
+	struct rpma_conn_private_data data = {0};
+	struct rpma_conn *conn = arg;
+
+	if (number == 0)
+		expect_next(conn, RPMA_CONN_ESTABLISHED);
+	while (data.ptr == NULL) {
+		expect(rpma_conn_get_private_data(conn, &data) == 0);
+		expect((data.ptr == NULL) == (data.len == 0));
+	}
+	/* a device may pad the data */
+	expect(data.len >= sizeof(WELCOME));
+	expect(memcmp(data.ptr, WELCOME, sizeof(WELCOME)) == 0);
+}
+
+TEST(private_data__READ_BESIDE_THE_EVENT)
+{
+	char bytes[] = WELCOME;
+	struct rpma_conn_private_data data = {bytes, sizeof(bytes)};
+	struct rpma_conn_req *req = NULL;
+	struct rpma_conn *passive = NULL;
+	struct rpma_conn *active = NULL;
+	struct rpma_ep *ep;
+	char port[8];
+
+	ep = pair_listen(port);
+	ok(rpma_conn_req_new(the_peer, the_addr, port, NULL, &req));
+	ok(rpma_conn_req_connect(&req, NULL, &active));
+	ok(rpma_ep_next_conn_req(ep, NULL, &req));
+	ok(rpma_conn_req_connect(&req, &data, &passive));
+	run_crowd(take_or_look, active);
+	expect_next(passive, RPMA_CONN_ESTABLISHED);
+	ok(rpma_conn_disconnect(active));
+	ok(rpma_conn_delete(&active));
+	ok(rpma_conn_delete(&passive));
+	ok(rpma_ep_shutdown(&ep));
+}
+
 /* ---- a shared connection ---- */
 
 #define WINDOW 2 /* of a thread */
@@ -314,6 +358,90 @@ TEST(connection__IS_DISCONNECTED_UNDER_POSTERS)
 	run_crowd(write_or_disconnect, &end);
 	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING));
 	pair_close(&end.pair);
+}
+
+/* ---- a shared channel ---- */
+
+struct desk {
+	struct pair pair;
+	struct rpma_channel *channel;
+	struct rpma_cq *cq; /* of both sides */
+	atomic_int served;
+};
+
+/* Takes an event of the channel, and all completions. */
+static void desk_serve(struct desk *desk)
+{
+	struct rpma_cq *cq = NULL;
+	struct ibv_wc wc;
+	int ret = rpma_channel_wait(desk->channel, &cq);
+
+	if (ret == RPMA_E_NO_COMPLETION) {
+		sched_yield();
+		return;
+	}
+	expect(ret == 0 && cq == desk->cq);
+	expect(rpma_cq_arm(desk->cq, false) == 0);
+	/* release: pairs with the acquire in desk_served() */
+	while (rpma_cq_get_wc(desk->cq, 1, &wc, NULL) == 0)
+		atomic_fetch_add_explicit(&desk->served, 1,
+					  memory_order_release);
+}
+
+static int desk_served(struct desk *desk)
+{
+	/* acquire: pairs with the release in desk_serve() */
+	return atomic_load_explicit(&desk->served, memory_order_acquire);
+}
+
+/* A thread sends, another serves the channel, the others try to delete the CQ,
+ * which the connections use. */
+static void send_serve_or_delete(void *arg, int number)
+{
+	struct desk *desk = arg;
+	struct rpma_cq *cq = desk->cq;
+	int sent;
+
+	for (sent = 0; number == 0 && sent < rounds; sent++) {
+		expect(rpma_recv(desk->pair.server.conn, NULL, 0, 0, NULL) ==
+		       0);
+		expect(rpma_send(desk->pair.client.conn, NULL, 0, 0,
+				 RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
+		while (desk_served(desk) < 2 * (sent + 1))
+			sched_yield();
+	}
+	while (number == 1 && desk_served(desk) < 2 * rounds)
+		desk_serve(desk);
+	while (number > 1 && desk_served(desk) < 2 * rounds)
+		expect(rpma_cq_delete(&cq) == RPMA_E_AGAIN);
+}
+
+TEST(channel__LOSES_NO_EVENT_BY_A_REFUSED_DELETE)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+	struct ibv_context *ctx = NULL;
+	struct pair_how how = {0};
+	struct desk desk = {0};
+	int fd = -1;
+
+	if (threads < 3)
+		skip();
+	ok(rpma_peer_get_ibv_context(the_peer, &ctx));
+	ok(rpma_channel_new(ctx, &desk.channel));
+	ok(rpma_channel_get_fd(desk.channel, &fd));
+	set_nonblocking(fd);
+	ok(rpma_cq_new(ctx, 64, desk.channel, 0, NULL, &desk.cq));
+	ok(rpma_cq_arm(desk.cq, false));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cq(cfg, desk.cq));
+	how.client_cfg = cfg;
+	how.server_cfg = cfg;
+	pair_open_how(&desk.pair, &how);
+	run_crowd(send_serve_or_delete, &desk);
+	pair_close(&desk.pair);
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_cq_delete(&desk.cq));
+	ok(rpma_channel_delete(&desk.channel));
 }
 
 /* ---- a shared SRQ ---- */

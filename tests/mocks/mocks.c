@@ -6,6 +6,7 @@
 #include "mocks.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,8 @@ static int planned_error(const char *call)
 	return err;
 }
 
+void (*mock_hook)(const char *call);
+
 int mock_enter(const char *call, const char *format, ...)
 {
 	va_list args;
@@ -85,6 +88,8 @@ int mock_enter(const char *call, const char *format, ...)
 				       format, args);
 	va_end(args);
 	assert_true(trace_len < TRACE_MAX);
+	if (mock_hook)
+		mock_hook(call);
 	return err;
 }
 
@@ -194,6 +199,38 @@ void __wrap_free(void *memory)
 {
 	live -= memory != NULL;
 	__real_free(memory);
+}
+
+/* ---- cancellation ---- */
+
+static int cancelled_ret;
+
+static void cancel_here(const char *call)
+{
+	(void)call;
+	(void)pthread_cancel(pthread_self());
+	pthread_testcancel();
+}
+
+static void *run_cancelled(void *arg)
+{
+	int (*const *call)(void) = arg;
+
+	cancelled_ret = (*call)();
+	return NULL;
+}
+
+int mock_cancelled(int (*call)(void))
+{
+	pthread_t thread;
+	void *end;
+
+	mock_hook = cancel_here;
+	ok(pthread_create(&thread, NULL, run_cancelled, &call));
+	ok(pthread_join(thread, &end));
+	mock_hook = NULL;
+	assert_null(end);
+	return cancelled_ret;
 }
 
 /* ---- tests ---- */

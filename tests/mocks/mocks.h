@@ -33,6 +33,17 @@ extern struct verbs_context mock_other_device;
 
 /* Forgets failures and the trace; objects stay. */
 void mocks_reset(void);
+/*
+ * Called inside each recorded call of verbs and rdma_cm, with its name; NULL
+ * unless set. The one exception to the single thread: a second thread may run
+ * while the hook waits for the thread.
+ */
+extern void (*mock_hook)(const char *call);
+/*
+ * Runs a call in a thread that is cancelled inside each call of verbs and
+ * rdma_cm; asserts that the call returns all the same, and returns its result.
+ */
+int mock_cancelled(int (*call)(void));
 /* The nth call (from 1) of this name from now on fails with err, once. */
 void mock_fail(const char *call, int nth, int err);
 /* From now on nothing is written down, and nothing fails. */

@@ -244,6 +244,10 @@ int rdma_get_cm_event(struct rdma_event_channel *evch,
 	has_event = false;
 	*event = mock_alloc(sizeof(**event));
 	**event = next_event;
+	/* a request starts on the channel of its listener */
+	if (next_event.event == RDMA_CM_EVENT_CONNECT_REQUEST &&
+	    next_event.id->channel == NULL)
+		enter_channel(next_event.id, evch);
 	return 0;
 }
 

@@ -42,8 +42,6 @@ union out {
 	struct rdma_cm_id *id;
 	struct rpma_send_wr send_wr;
 	struct rpma_recv_wr recv_wr;
-	struct rpma_send_wr *bad_send;
-	struct rpma_recv_wr *bad_recv;
 	struct rpma_cm_event cm_event;
 	struct rpma_conn_private_data data;
 	struct rpma_completion completion;
@@ -59,6 +57,9 @@ union out {
 	int number;
 };
 static union out out;
+/* Written on failure: the first work request that was not posted. */
+static struct rpma_send_wr *bad_send;
+static struct rpma_recv_wr *bad_recv;
 
 static struct {
 	enum rpma_log_level level;
@@ -288,7 +289,7 @@ MOCK_TEST(queues)
 	NULLS(rpma_srq_new, world.peer, 0, &out.srq);
 	NULLS(rpma_srq_recv, srq, world.mr, 0, 8, 0);
 	BAD(RPMA_E_INVAL, rpma_srq_recv, srq, NULL, 1, 0, NULL);
-	NULLS(rpma_srq_post_recv, srq, &wr, &out.bad_recv);
+	NULLS(rpma_srq_post_recv, srq, &wr, &bad_recv);
 	BAD(RPMA_E_INVAL, rpma_srq_set_limit, NULL, 1);
 	BAD(RPMA_E_INVAL, rpma_srq_set_limit, srq, 21);
 	BAD(RPMA_E_INVAL, rpma_srq_set_limit, srq, UINT32_MAX);
@@ -421,9 +422,9 @@ MOCK_TEST(requests)
 	NULLS(rpma_conn_req_advance, req, &event);
 	BAD(RPMA_E_INVAL, rpma_conn_req_advance, req, &event);
 	NULLS(rpma_conn_req_recv, req, world.mr, 0, 8, 0);
-	NULLS(rpma_conn_req_post_recv, req, 0, &wr, &out.bad_recv);
+	NULLS(rpma_conn_req_post_recv, req, 0, &wr, &bad_recv);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_req_post_recv, req, &me, &wr,
-	    &out.bad_recv);
+	    &bad_recv);
 	NULLS(rpma_conn_req_get_private_data, req, &out.data);
 	NULLS(rpma_conn_req_get_qp, req, &out.qp);
 	NULLS(rpma_conn_req_get_cm_id, req, &out.id);
@@ -581,12 +582,12 @@ MOCK_TEST(operations)
 	list[0] = (struct rpma_sge){mr, 0, 8};
 	NULLS(rpma_wr_set_sge_list, list, 1, sge, &send_wr);
 	NULLS(rpma_wr_recv_set_sge_list, list, 1, sge, &recv_wr);
-	NULLS(rpma_conn_post_send, conn, 0, &send_wr, &out.bad_send);
-	NULLS(rpma_conn_post_recv, conn, 0, &recv_wr, &out.bad_recv);
+	NULLS(rpma_conn_post_send, conn, 0, &send_wr, &bad_send);
+	NULLS(rpma_conn_post_recv, conn, 0, &recv_wr, &bad_recv);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_post_send, conn, &me, &send_wr,
-	    &out.bad_send);
+	    &bad_send);
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_post_recv, conn, &me, &recv_wr,
-	    &out.bad_recv);
+	    &bad_recv);
 
 	/* no flags; no regions, but bytes; misaligned offsets */
 	BAD(RPMA_E_INVAL, rpma_read, conn, mr, 0, remote, 0, 8, 0, NULL);
@@ -643,12 +644,12 @@ MOCK_TEST(operations)
 	ok(rpma_conn_claim(conn, &me));
 	refuse_operations(conn, RPMA_E_SHARED_CHANNEL, "claimed");
 	BAD(RPMA_E_SHARED_CHANNEL, rpma_conn_post_send, conn, &other, &send_wr,
-	    &out.bad_send);
+	    &bad_send);
 	ok(rpma_conn_release(conn, &me));
 	ok(rpma_conn_destroy_qp(conn, NULL));
 	refuse_operations(conn, RPMA_E_INVAL, "no queue pair any more");
 	BAD_SAYS("no queue pair any more", RPMA_E_INVAL, rpma_conn_post_send,
-		 conn, NULL, &send_wr, &out.bad_send);
+		 conn, NULL, &send_wr, &bad_send);
 	BAD_SAYS("no queue pair any more", RPMA_E_INVAL, rpma_conn_get_qp, conn,
 		 &out.qp);
 	BAD_SAYS("no queue pair any more", RPMA_E_INVAL, rpma_conn_get_qp_num,

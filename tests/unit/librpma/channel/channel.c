@@ -3,12 +3,12 @@
 
 /* Unit tests of completion channel objects. */
 
-#include "mocks.h"
+#include "world.h"
 
 #include <errno.h>
-
-#include "channel.h"
-#include "cq.h"
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
 
 static struct rpma_channel *channel;
 
@@ -173,35 +173,58 @@ MOCK_TEST(wait__strange_cq_UNKNOWN_AND_ACKED)
 	mock_strange_cq.cq_context = (void *)1;
 	mock_cq_event(NULL);
 	assert_int_equal(wait_channel(), RPMA_E_UNKNOWN);
-	expect_said("ibv_get_cq_event() returned an event of a CQ on another "
-		    "channel");
+	expect_said("ibv_get_cq_event() returned an event of a CQ of another "
+		    "library");
 	expect_trace("get_cq_event ack_cq(1)");
 	ok(rpma_channel_delete(&channel));
 }
 
-/*
- * While one that is destroyed has not left yet, the address of its ibv_cq may
- * be that of another already: the event is the other's.
- */
-MOCK_TEST(wait__leaving_cq_IS_PASSED_BY)
+static struct rpma_cq *read_cq;
+static int read_ret;
+static pthread_t reader;
+static sem_t acked;
+
+static void *read_event(void *arg)
 {
-	struct rpma_cq leaving = {0};
-	struct rpma_cq *fired = NULL;
+	read_ret = rpma_channel_wait(channel, &read_cq);
+	return arg;
+}
+
+/* A reader takes an event while the device is asked to destroy the CQ. */
+static void read_while_destroyed(const char *call)
+{
+	if (strcmp(call, "ack_cq") == 0)
+		(void)sem_post(&acked);
+	if (strcmp(call, "destroy_cq"))
+		return;
+	ok(pthread_create(&reader, NULL, read_event, NULL));
+	ok(sem_wait(&acked));
+}
+
+MOCK_TEST(wait__during_a_refused_delete_GETS_THE_CQ)
+{
+	struct rpma_conn_cfg *cfg = NULL;
 	struct rpma_cq *cq = NULL;
 
+	ok(sem_init(&acked, 0, 0));
 	ok(rpma_channel_new(MOCK_CTX, &channel));
 	ok(rpma_cq_new(MOCK_CTX, 4, channel, 0, NULL, &cq));
-	leaving.cq = cq->cq;
-	ok(rpma__channel_add(channel, &leaving));
-	rpma__channel_set_leaving(channel, &leaving, true);
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cq(cfg, cq));
+	world_conn(cfg);
 	mock_cq_event(cq);
-	ok(rpma_channel_wait(channel, &fired));
-	assert_ptr_equal(fired, cq);
-	rpma__channel_set_leaving(channel, &leaving, false);
-	/* the one that came last is first: past it to the other */
+	mock_hook = read_while_destroyed;
+	assert_int_equal(rpma_cq_delete(&cq), RPMA_E_AGAIN);
+	ok(pthread_join(reader, NULL));
+	mock_hook = NULL;
+	ok(read_ret);
+	assert_ptr_equal(read_cq, cq);
+	expect_trace("destroy_cq(4) get_cq_event ack_cq(1)");
+	world_end();
 	ok(rpma_cq_delete(&cq));
-	rpma__channel_remove(channel, &leaving);
+	ok(rpma_conn_cfg_delete(&cfg));
 	ok(rpma_channel_delete(&channel));
+	ok(sem_destroy(&acked));
 }
 
 TEST_MAIN()

@@ -53,6 +53,41 @@ static int get_event(void)
 	return ret;
 }
 
+/* Takes a request that arrives on the channel, of an endpoint that is gone. */
+static struct rpma_conn_req *take_req(const struct rpma_conn_cfg *cfg)
+{
+	struct rpma_conn_req *req = NULL;
+	struct rpma_cm_event event;
+
+	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, mock_new_id(), NULL);
+	ok(rpma_cm_channel_get_event(channel, &event));
+	ok(rpma_conn_req_new_from_event(world.peer, &event, cfg, NULL, &req));
+	ok(rpma_cm_event_ack(&event));
+	mocks_reset();
+	return req;
+}
+
+MOCK_TEST(delete__request_of_the_channel_COUNTS_OR_IS_ELSEWHERE)
+{
+	struct rpma_conn_cfg *cfg = NULL;
+	struct rpma_conn_req *req;
+
+	world_peer();
+	ok(rpma_cm_channel_new(&channel));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cm_channel(cfg, channel));
+	req = take_req(cfg);
+	assert_int_equal(rpma_cm_channel_delete(&channel), RPMA_E_AGAIN);
+	ok(rpma_conn_req_delete(&req));
+	req = take_req(NULL);
+	/* no id is left on the channel: the mock looks */
+	ok(rpma_cm_channel_delete(&channel));
+	ok(rpma_conn_req_connect(&req, NULL, &world.conn));
+	expect_trace("destroy_evch reg_mr(8, 0x1) accept");
+	ok(rpma_conn_cfg_delete(&cfg));
+	world_end();
+}
+
 MOCK_TEST(get_event__errors_ARE_TOLD_APART)
 {
 	const struct failure failures[] = {
@@ -111,16 +146,17 @@ MOCK_TEST(get_event__others_HAVE_NO_DATA)
 MOCK_TEST(get_event__request_HAS_THE_LISTENERS_CONTEXT)
 {
 	struct rdma_cm_id listener = {.context = (void *)9};
-	struct rdma_cm_id id = {0};
+	struct rdma_cm_id *id = mock_new_id();
 	struct rpma_cm_event event;
 
 	ok(rpma_cm_channel_new(&channel));
 	mock_listener = &listener;
-	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, &id, NULL);
+	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, id, NULL);
 	ok(rpma_cm_channel_get_event(channel, &event));
 	assert_ptr_equal(event.context, (void *)9);
-	assert_ptr_equal(event.id, &id);
+	assert_ptr_equal(event.id, id);
 	assert_int_equal(event.private_data_len, 0);
+	ok(rpma_cm_event_reject(&event, NULL));
 	ok(rpma_cm_event_ack(&event));
 	ok(rpma_cm_channel_delete(&channel));
 }
@@ -217,6 +253,13 @@ MOCK_TEST(reserved__not_0_INVAL)
 	ok(rpma_conn_req_delete(&req));
 	world_end();
 	ok(rpma_conn_cfg_delete(&cfg));
+	/* an acknowledgement must not fail */
+	mock_cm_event(RDMA_CM_EVENT_ADDR_CHANGE, NULL, NULL);
+	ok(rpma_cm_channel_get_event(channel, &event));
+	event.reserved[0] = 1;
+	mocks_reset();
+	ok(rpma_cm_event_ack(&event));
+	expect_trace("ack");
 	ok(rpma_cm_channel_delete(&channel));
 }
 

@@ -15,9 +15,12 @@ static int me, other;
 #define RESOLVED                                    \
 	"getaddrinfo create_id resolve_addr(1000) " \
 	"resolve_route(1000) "
-#define MADE	   "create_ch create_cq(10, 0) notify create_qp(10/10/1/1/8) "
-#define UNMADE	   "destroy_qp destroy_cq(10) destroy_ch "
-#define OPENED	   "create_evch migrate_id reg_mr(8, 0x1) "
+#define MADE   "create_ch create_cq(10, 0) notify create_qp(10/10/1/1/8) "
+#define UNMADE "destroy_qp destroy_cq(10) destroy_ch "
+/* an incoming request is moved when made, an outgoing request when opened */
+#define MOVED	   "create_evch migrate_id "
+#define FLUSHES	   "reg_mr(8, 0x1) "
+#define OPENED	   MOVED FLUSHES
 #define CLOSED	   "destroy_qp dereg_mr destroy_cq(10) destroy_ch "
 #define NEW_ACTIVE RESOLVED MADE "freeaddrinfo "
 
@@ -320,11 +323,6 @@ static int accept_passive(void)
 MOCK_TEST(connect__passive_EACH_FAILURE)
 {
 	const struct failure failures[] = {
-		{"create_evch", 1, EMFILE, RPMA_E_PROVIDER,
-		 MADE "create_evch " UNMADE "reject destroy_id"},
-		{"migrate_id", 1, EIO, RPMA_E_PROVIDER,
-		 MADE "create_evch migrate_id destroy_evch " UNMADE
-		      "reject destroy_id"},
 		{"reg_mr", 1, ENOMEM, RPMA_E_PROVIDER,
 		 MADE OPENED UNMADE "reject destroy_id destroy_evch"},
 		{"accept", 1, EINVAL, RPMA_E_PROVIDER,
@@ -370,7 +368,7 @@ MOCK_TEST(connect__passive_SETS_THE_RNR_TIMER)
 	ok(rpma_conn_cfg_set_min_rnr_timer(cfg, 12));
 	req = take();
 	ok(rpma_conn_req_connect(&req, NULL, &world.conn));
-	expect_trace(OPENED "accept modify_qp(3, 0x8001)");
+	expect_trace(FLUSHES "accept modify_qp(3, 0x8001)");
 	assert_int_equal(mock_qp_modified.min_rnr_timer, 12);
 	ok(rpma_conn_cfg_delete(&cfg));
 	world_end();
@@ -430,7 +428,12 @@ MOCK_TEST(new_from_event__EACH_FAILURE)
 		{"malloc", 3, ENOMEM, RPMA_E_NOMEM, "reject destroy_id"},
 		{"create_qp", 1, EINVAL, RPMA_E_PROVIDER,
 		 MADE "destroy_cq(10) destroy_ch reject destroy_id"},
-		{NULL, 0, 0, 0, MADE UNMADE "reject destroy_id"},
+		{"create_evch", 1, EMFILE, RPMA_E_PROVIDER,
+		 MADE "create_evch " UNMADE "reject destroy_id"},
+		{"migrate_id", 1, EIO, RPMA_E_PROVIDER,
+		 MADE MOVED "destroy_evch " UNMADE "reject destroy_id"},
+		{NULL, 0, 0, 0,
+		 MADE MOVED UNMADE "reject destroy_id destroy_evch"},
 	};
 
 	cfg = NULL;
@@ -497,7 +500,7 @@ MOCK_TEST(delete__passive_FIRST_ERROR_ALL_GONE)
 		mock_fail(calls[i], 1, EIO);
 		assert_int_equal(rpma_conn_req_delete(&req), RPMA_E_PROVIDER);
 		assert_null(req);
-		expect_trace(UNMADE "reject destroy_id");
+		expect_trace(UNMADE "reject destroy_id destroy_evch");
 	}
 	world_end();
 }
@@ -519,12 +522,12 @@ MOCK_TEST(reject__SAYS_WHY)
 	ok(rpma_conn_req_reject(&req, &pdata));
 	pdata.len = 6;
 	assert_null(req);
-	expect_trace(UNMADE "reject(hello) destroy_id");
+	expect_trace(UNMADE "reject(hello) destroy_id destroy_evch");
 	assert_int_equal(rpma_conn_req_reject(NULL, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_req_reject(&req, NULL), RPMA_E_INVAL);
 	req = take();
 	ok(rpma_conn_req_reject(&req, NULL));
-	expect_trace(UNMADE "reject destroy_id");
+	expect_trace(UNMADE "reject destroy_id destroy_evch");
 	world_end();
 }
 
@@ -579,7 +582,7 @@ MOCK_TEST(connect__bad_arguments_CONSUME_THE_REQUEST)
 	req = take();
 	assert_int_equal(rpma_conn_req_connect(&req, NULL, NULL), RPMA_E_INVAL);
 	assert_null(req);
-	expect_trace(UNMADE "reject destroy_id");
+	expect_trace(UNMADE "reject destroy_id destroy_evch");
 	req = take();
 	assert_int_equal(rpma_conn_req_connect(&req, &no_ptr, &conn),
 			 RPMA_E_INVAL);
@@ -671,6 +674,40 @@ MOCK_TEST(claim__KEEPS_OTHERS_OUT)
 	world_end();
 }
 
+/* The owner of a CQ polls the CQ, so the request of the CQ stays. */
+MOCK_TEST(claim__of_an_owned_cq_KEEPS_THE_REQUEST)
+{
+	struct rpma_conn *conn = NULL;
+	struct rpma_conn_req *req;
+	struct ibv_qp *qp;
+	struct rpma_cq *cq[2];
+	size_t i;
+
+	world_peer();
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_rcq_size(cfg, 7));
+	req = take();
+	ok(rpma_conn_req_get_qp(req, &qp));
+	ok(rpma_cq_from_ibv_cq(qp->send_cq, &cq[0]));
+	ok(rpma_cq_from_ibv_cq(qp->recv_cq, &cq[1]));
+	for (i = 0; i < 2; i++) {
+		ok(rpma_cq_claim(cq[i], &me));
+		assert_int_equal(rpma_conn_req_delete(&req), RPMA_E_CLAIMED);
+		assert_int_equal(rpma_conn_req_reject(&req, NULL),
+				 RPMA_E_CLAIMED);
+		assert_int_equal(rpma_conn_req_connect(&req, NULL, &conn),
+				 RPMA_E_CLAIMED);
+		assert_int_equal(rpma_conn_req_connect(&req, NULL, NULL),
+				 RPMA_E_CLAIMED);
+		assert_non_null(req);
+		ok(rpma_cq_release(cq[i], &me));
+	}
+	expect_trace("");
+	ok(rpma_conn_req_delete(&req));
+	ok(rpma_conn_cfg_delete(&cfg));
+	world_end();
+}
+
 MOCK_TEST(steps__qp_to_err_then_destroyed)
 {
 	struct rpma_conn *conn = NULL;
@@ -693,7 +730,7 @@ MOCK_TEST(steps__qp_to_err_then_destroyed)
 			 RPMA_E_INVAL);
 	assert_null(req);
 	expect_trace("modify_qp(6, 0x1) destroy_qp destroy_cq(10) destroy_ch "
-		     "reject destroy_id");
+		     "reject destroy_id destroy_evch");
 	assert_int_equal(rpma_conn_req_qp_to_err(NULL, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_req_destroy_qp(NULL, NULL), RPMA_E_INVAL);
 	assert_int_equal(rpma_conn_req_get_qp(NULL, &qp), RPMA_E_INVAL);
@@ -791,6 +828,7 @@ MOCK_TEST(async__not_ready_AGAIN)
 			 RPMA_E_AGAIN);
 	assert_int_equal(rpma_conn_req_post_recv(req, NULL, &wr, &bad),
 			 RPMA_E_AGAIN);
+	assert_ptr_equal(bad, &wr);
 	assert_int_equal(rpma_conn_req_connect(&req, NULL, &conn),
 			 RPMA_E_AGAIN);
 	ok(rpma_conn_req_qp_to_err(req, NULL));
@@ -898,7 +936,7 @@ MOCK_TEST(advance__passive_lost_IS_NOT_REFUSED)
 	assert_int_equal(rpma_conn_req_advance(req, &event), RPMA_E_PROVIDER);
 	expect_said("rpma_conn_req_advance() failed: ");
 	ok(rpma_conn_req_delete(&req));
-	expect_trace(UNMADE "destroy_id");
+	expect_trace(UNMADE "destroy_id destroy_evch");
 	world_end();
 }
 

@@ -158,19 +158,83 @@ MOCK_TEST(next_conn_req__EACH_FAILURE)
 		{"create_qp", 1, EINVAL, RPMA_E_PROVIDER,
 		 TAKEN "notify create_qp(10/10/1/1/8) destroy_cq(10) "
 		       "destroy_ch " REFUSE},
+		{"create_evch", 1, EMFILE, RPMA_E_PROVIDER,
+		 TAKEN "notify create_qp(10/10/1/1/8) create_evch destroy_qp "
+		       "destroy_cq(10) destroy_ch " REFUSE},
+		{"migrate_id", 1, EIO, RPMA_E_PROVIDER,
+		 TAKEN "notify create_qp(10/10/1/1/8) create_evch migrate_id "
+		       "destroy_evch destroy_qp destroy_cq(10) "
+		       "destroy_ch " REFUSE},
 		/* as if it had failed before */
 		{"ack", 1, EINVAL, RPMA_E_PROVIDER,
-		 TAKEN "notify create_qp(10/10/1/1/8) ack destroy_qp "
-		       "destroy_cq(10) destroy_ch reject destroy_id"},
+		 TAKEN "notify create_qp(10/10/1/1/8) create_evch migrate_id "
+		       "ack destroy_qp destroy_cq(10) destroy_ch reject "
+		       "destroy_id destroy_evch"},
 		{NULL, 0, 0, 0,
-		 TAKEN "notify create_qp(10/10/1/1/8) ack destroy_qp "
-		       "destroy_cq(10) destroy_ch reject destroy_id"},
+		 TAKEN "notify create_qp(10/10/1/1/8) create_evch migrate_id "
+		       "ack destroy_qp destroy_cq(10) destroy_ch reject "
+		       "destroy_id destroy_evch"},
 	};
 
 	world_peer();
 	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
 	EACH_FAILURE_IN_ERRNO(take_req, failures);
 	ok(rpma_ep_shutdown(&ep));
+	world_end();
+}
+
+MOCK_TEST(next_conn_req__cancelled_WITH_THE_EVENT_ENDS)
+{
+	world_peer();
+	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
+	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, mock_new_id(), NULL);
+	mocks_reset();
+	ok(mock_cancelled(next_req));
+	expect_trace(TAKEN "notify create_qp(10/10/1/1/8) create_evch "
+			   "migrate_id ack destroy_qp destroy_cq(10) "
+			   "destroy_ch reject destroy_id destroy_evch");
+	ok(rpma_ep_shutdown(&ep));
+	world_end();
+}
+
+/* Takes a request whose endpoint is gone before the request is answered. */
+static struct rpma_conn_req *outlive_ep(const struct rpma_conn_cfg *cfg)
+{
+	struct rpma_conn_req *req = NULL;
+
+	ok(rpma_ep_listen(world.peer, "host", "7204", &ep));
+	mock_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, mock_new_id(), NULL);
+	ok(rpma_ep_next_conn_req(ep, cfg, &req));
+	/* no id is left on the channel: the mock looks */
+	ok(rpma_ep_shutdown(&ep));
+	mocks_reset();
+	return req;
+}
+
+MOCK_TEST(shutdown__before_a_request_is_answered_LEAVES_THE_REQUEST)
+{
+	struct rpma_cm_channel *channel = NULL;
+	struct rpma_conn_cfg *cfg = NULL;
+	struct rpma_conn_req *req;
+
+	world_peer();
+	req = outlive_ep(NULL);
+	ok(rpma_conn_req_connect(&req, NULL, &world.conn));
+	expect_trace("reg_mr(8, 0x1) accept");
+	ok(rpma_conn_delete(&world.conn));
+	req = outlive_ep(NULL);
+	ok(rpma_conn_req_delete(&req));
+	/* a CM channel of the configuration */
+	ok(rpma_cm_channel_new(&channel));
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cm_channel(cfg, channel));
+	req = outlive_ep(cfg);
+	assert_int_equal(rpma_cm_channel_delete(&channel), RPMA_E_AGAIN);
+	ok(rpma_conn_req_connect(&req, NULL, &world.conn));
+	expect_trace("reg_mr(8, 0x1) accept");
+	ok(rpma_conn_delete(&world.conn));
+	ok(rpma_conn_cfg_delete(&cfg));
+	ok(rpma_cm_channel_delete(&channel));
 	world_end();
 }
 

@@ -48,6 +48,7 @@ MOCK_TEST(errno_2str__number_or_errno)
 	assert_string_equal(rpma__errno_2str(ENOMEM), strerror(ENOMEM));
 	assert_string_equal(rpma__errno_2str(-1), strerror(EINVAL));
 	assert_string_equal(rpma__errno_2str(99999), "unknown errno");
+	assert_string_equal(rpma__errno_2str(-ENOMEM), strerror(ENOMEM));
 	assert_int_equal(errno, EINVAL);
 }
 

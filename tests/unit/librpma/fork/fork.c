@@ -83,22 +83,43 @@ MOCK_TEST(peer__INHERITED)
 	ok(rdma_destroy_id(event.id));
 }
 
-/* The id came to the child: it is refused like any that cannot be taken. */
-MOCK_TEST(peer__inherited_REQUEST_IS_REFUSED)
+/* The id may be the parent's, who answers the request. */
+MOCK_TEST(peer__inherited_REQUEST_IS_LEFT_ALONE)
 {
 	struct rpma_cm_event event = {.type = RDMA_CM_EVENT_CONNECT_REQUEST};
+	struct ibv_comp_channel *ibv_channel;
+	struct rpma_conn_cfg *cfg = NULL;
 	struct rpma_conn_req *req = NULL;
+	struct rpma_cq *cq = NULL;
+	struct ibv_cq *ibv_cq;
 	struct ibv_pd *pd;
 
 	world_peer();
 	pd = world.peer->pd;
 	event.id = mock_new_id();
+	event.id->context = &pd;
+	ok(rpma_cq_new(MOCK_CTX, 4, NULL, 0, NULL, &cq));
+	ibv_cq = cq->cq;
+	ibv_channel = cq->ibv_channel;
+	ok(rpma_conn_cfg_new(&cfg));
+	ok(rpma_conn_cfg_set_cq(cfg, cq));
 	become_child();
-	refused(rpma_conn_req_new_from_event(world.peer, &event, NULL, NULL,
+	refused(rpma_conn_req_new_from_event(world.peer, &event, NULL, &req,
 					     &req));
-	expect_trace("reject destroy_id");
+	/* a peer of the child, and a CQ of the parent */
 	refused(rpma_peer_delete(&world.peer));
+	world_peer();
+	refused(rpma_conn_req_new_from_event(world.peer, &event, cfg, &req,
+					     &req));
+	expect_trace("");
+	assert_ptr_equal(event.id->context, &pd);
+	refused(rpma_cq_delete(&cq));
+	ok(rpma_conn_cfg_delete(&cfg));
+	world_end();
+	ok(ibv_destroy_cq(ibv_cq));
+	ok(ibv_destroy_comp_channel(ibv_channel));
 	ok(ibv_dealloc_pd(pd));
+	ok(rdma_destroy_id(event.id));
 }
 
 MOCK_TEST(mr__INHERITED)
@@ -311,6 +332,7 @@ MOCK_TEST(conn__INHERITED)
 	refused(rpma_send(world.conn, NULL, 0, 0, 1, NULL));
 	refused(rpma_recv(world.conn, NULL, 0, 0, NULL));
 	refused(rpma_conn_post_send(world.conn, NULL, &wr, &bad));
+	assert_ptr_equal(bad, &wr);
 	refused(rpma_conn_disconnect(world.conn));
 	refused(rpma_conn_delete(&world.conn));
 	assert_null(world.conn);
@@ -341,8 +363,6 @@ static void end_req(int (*end)(struct rpma_conn_req **req_ptr))
 	rcq = req->conn->rcq->cq;
 	become_child();
 	refused(rpma_conn_req_get_qp(req, &qp));
-	refused(rpma_conn_req_reject(&req, NULL));
-	assert_non_null(req);
 	refused(end(&req));
 	assert_null(req);
 	refused(rpma_peer_delete(&world.peer));
@@ -359,10 +379,16 @@ static int connect_req(struct rpma_conn_req **req_ptr)
 	return ret;
 }
 
+static int reject_req(struct rpma_conn_req **req_ptr)
+{
+	return rpma_conn_req_reject(req_ptr, NULL);
+}
+
 MOCK_TEST(req__INHERITED)
 {
 	end_req(rpma_conn_req_delete);
 	end_req(connect_req);
+	end_req(reject_req);
 }
 
 /* What flushes natively has no buffer. */

@@ -26,6 +26,8 @@ static void log_it(enum rpma_log_level level, const char *file_name,
 	va_list args;
 
 	(void)line_no;
+	/* as the page promises */
+	assert_int_equal(*(strchr(message_format, '\0') - 1), '\n');
 	va_start(args, message_format);
 	vsnprintf(last, sizeof(last), message_format, args);
 	va_end(args);
@@ -202,6 +204,12 @@ MOCK_TEST(hold__long_THE_SAME_TEXT)
 	rpma_log_message(RPMA_LOG_LEVEL_ERROR, "f.c", 1, "f", "%s", text);
 	rpma_log_release();
 	assert_int_equal(calls, 1);
+	assert_int_equal(strlen(last), 1024);
+	assert_int_equal(last[1023], '\n');
+	/* longer: cut */
+	rpma_log_hold();
+	RPMA_LOG_ERROR("%s%s", text, text);
+	rpma_log_release();
 	assert_int_equal(strlen(last), 1024);
 	assert_int_equal(last[1023], '\n');
 	ok(rpma_log_set_function(NULL));

@@ -245,6 +245,7 @@ TEST(log__no_clock_SAYS_SO)
 	assert_string_equal(to_syslog, "rpma: *ERROR* alone\n");
 }
 
+/* The line ends all the same. */
 TEST(log__long_message_IS_CUT)
 {
 	char text[3000];
@@ -252,8 +253,14 @@ TEST(log__long_message_IS_CUT)
 	aux(RPMA_LOG_DISABLED);
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
-	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "%s", text);
-	assert_int_equal(strlen(to_syslog), strlen("rpma: *ERROR* ") + 1023);
+	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "%s\n", text);
+	assert_int_equal(strlen(to_syslog), strlen("rpma: *ERROR* ") + 1024);
+	assert_string_equal(strchr(to_syslog, '\0') - 2, "x\n");
+	/* as long as a message of rpma_log_message() can be */
+	text[1023] = '\0';
+	CALL(RPMA_LOG_LEVEL_ERROR, NULL, "%s\n", text);
+	assert_int_equal(strlen(to_syslog), strlen("rpma: *ERROR* ") + 1024);
+	assert_string_equal(strchr(to_syslog, '\0') - 2, "x\n");
 }
 
 /* A wide character that the C locale has no bytes for. */

@@ -134,6 +134,75 @@ MOCK_TEST(chain__refused_SAYS_WHICH)
 	world_end();
 }
 
+/* A hook: the queue is full, and the provider says so in errno. */
+static void fill_queue(const char *call)
+{
+	(void)call;
+	errno = ENOMEM;
+}
+
+/* Posts by each call that posts; returns the error of each chain. */
+static int post_chains(struct rpma_srq *srq)
+{
+	struct rpma_send_wr *bad = NULL;
+	struct rpma_recv_wr *bad_recv = NULL;
+	struct rpma_recv_wr recv;
+	struct rpma_send_wr wr;
+	int ret;
+
+	ok(rpma_wr_send(world.conn, NULL, 0, 0, ALWAYS, 1, &wr));
+	ok(rpma_wr_recv(NULL, 0, 0, 1, &recv));
+	errno = EACCES;
+	ret = rpma_conn_post_send(world.conn, NULL, &wr, &bad);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(
+		rpma_conn_post_recv(world.conn, NULL, &recv, &bad_recv), ret);
+	assert_ptr_equal(bad_recv, &recv);
+	assert_int_equal(rpma_srq_post_recv(srq, &recv, &bad_recv), ret);
+	return ret;
+}
+
+/* The results of verbs that mean err, by each provider. */
+static void refuse_each(int result)
+{
+	mocks_reset();
+	mock_fail("post_send", 1, result);
+	mock_fail("post_recv", 1, result);
+	mock_fail("post_srq_recv", 1, result);
+}
+
+MOCK_TEST(negative_errno__IS_AN_ERRNO)
+{
+	struct rpma_srq *srq = NULL;
+
+	begin();
+	ok(rpma_srq_new(world.peer, NULL, &srq));
+	refuse_each(-ENOMEM);
+	assert_int_equal(post_chains(srq), RPMA_E_AGAIN);
+	assert_int_equal(mocks_said_count(), 0);
+	refuse_each(-EINVAL);
+	assert_int_equal(post_chains(srq), RPMA_E_PROVIDER);
+	assert_int_equal(errno, EINVAL);
+	refuse("post_send", -EINVAL);
+	errno = EACCES;
+	assert_int_equal(rpma_send(world.conn, NULL, 0, 0, ALWAYS, CTX),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(errno, EINVAL);
+	expect_said("failed: Invalid argument\n");
+	refuse("post_recv", -ENOMEM);
+	assert_int_equal(rpma_recv(world.conn, NULL, 0, 0, CTX),
+			 RPMA_E_PROVIDER);
+	assert_int_equal(errno, ENOMEM);
+	expect_said("the queue is full");
+	/* -1: the provider has set errno */
+	mock_hook = fill_queue;
+	refuse_each(-1);
+	assert_int_equal(post_chains(srq), RPMA_E_AGAIN);
+	mock_hook = NULL;
+	ok(rpma_srq_delete(&srq));
+	world_end();
+}
+
 MOCK_TEST(opcodes__EACH_BY_NAME)
 {
 	static const struct {

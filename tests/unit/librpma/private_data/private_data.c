@@ -10,43 +10,47 @@
 
 #include "private_data.h"
 
-MOCK_TEST(init__COPIES)
+MOCK_TEST(set__COPIES_ONCE)
 {
-	struct rpma_conn_private_data data;
+	struct rpma__private_data data = {0};
+	struct rpma_conn_private_data got;
 	char bytes[255];
 
 	memset(bytes, 'a', sizeof(bytes));
-	ok(rpma__private_data_init(&data, bytes, sizeof(bytes)));
+	ok(rpma__private_data_set(&data, bytes, sizeof(bytes)));
 	memset(bytes, 'b', sizeof(bytes));
-	assert_int_equal(data.len, 255);
-	assert_int_equal(((char *)data.ptr)[254], 'a');
-	rpma__private_data_fini(&data);
-	assert_null(data.ptr);
-	assert_int_equal(data.len, 0);
-}
-
-MOCK_TEST(init__nothing_LEAVES_NOTHING)
-{
-	struct rpma_conn_private_data data = {(void *)7, 7};
-
-	ok(rpma__private_data_init(&data, NULL, 5));
-	assert_null(data.ptr);
-	assert_int_equal(data.len, 0);
-	ok(rpma__private_data_init(&data, "x", 0));
-	assert_null(data.ptr);
+	ok(rpma__private_data_set(&data, bytes, 1));
+	rpma__private_data_get(&data, &got);
+	assert_int_equal(got.len, 255);
+	assert_int_equal(((char *)got.ptr)[0], 'a');
+	assert_int_equal(((char *)got.ptr)[254], 'a');
 	rpma__private_data_fini(&data);
 }
 
-MOCK_TEST(init__no_memory_NOMEM)
+MOCK_TEST(set__nothing_LEAVES_NOTHING)
 {
-	struct rpma_conn_private_data data = {(void *)7, 7};
+	struct rpma_conn_private_data got = {(void *)7, 7};
+	struct rpma__private_data data = {0};
+
+	ok(rpma__private_data_set(&data, NULL, 5));
+	ok(rpma__private_data_set(&data, "x", 0));
+	rpma__private_data_get(&data, &got);
+	assert_null(got.ptr);
+	assert_int_equal(got.len, 0);
+}
+
+MOCK_TEST(set__no_memory_NOMEM)
+{
+	struct rpma_conn_private_data got = {(void *)7, 7};
+	struct rpma__private_data data = {0};
 
 	mocks_listen();
 	mock_fail("malloc", 1, ENOMEM);
-	assert_int_equal(rpma__private_data_init(&data, "x", 1), RPMA_E_NOMEM);
+	assert_int_equal(rpma__private_data_set(&data, "x", 1), RPMA_E_NOMEM);
 	expect_said("no memory for private data");
-	assert_null(data.ptr);
-	assert_int_equal(data.len, 0);
+	rpma__private_data_get(&data, &got);
+	assert_null(got.ptr);
+	assert_int_equal(got.len, 0);
 }
 
 MOCK_TEST(is_valid__given_HAS_BYTES)

@@ -70,14 +70,24 @@ MOCK_TEST(delete__EACH_FAILURE)
 	world_end();
 }
 
+/* For each allocation; any other error leaves the pointer alone. */
 MOCK_TEST(new__no_memory_LEAVES_NULL)
 {
-	struct rpma_srq *srq = (void *)7;
+	struct rpma_srq *srq;
+	int nth;
 
 	world_peer();
-	mock_fail("malloc", 1, ENOMEM);
-	assert_int_equal(rpma_srq_new(world.peer, NULL, &srq), RPMA_E_NOMEM);
-	assert_null(srq);
+	for (nth = 1; nth <= 2; nth++) {
+		srq = (void *)7;
+		mock_fail("malloc", nth, ENOMEM);
+		assert_int_equal(rpma_srq_new(world.peer, NULL, &srq),
+				 RPMA_E_NOMEM);
+		assert_null(srq);
+	}
+	srq = (void *)7;
+	mock_fail("create_srq", 1, ENOMEM);
+	assert_int_equal(rpma_srq_new(world.peer, NULL, &srq), RPMA_E_PROVIDER);
+	assert_ptr_equal(srq, (void *)7);
 	world_end();
 }
 

@@ -144,7 +144,7 @@ MOCK_TEST(qp__operations_ASKED_FOR_IF_THERE)
 
 MOCK_TEST(atomic_write__native)
 {
-	begin(true, false);
+	begin(true, true);
 	ok(rpma_atomic_write(world.conn, world.remote, 8, "1234567", ALWAYS,
 			     (void *)5));
 	expect_trace("start atomic_write(5, 0x2, +8, 0x22334455) complete");
@@ -277,6 +277,21 @@ MOCK_TEST(chain__mixed_KEEPS_ITS_ORDER)
 	/* the chain is as it was */
 	assert_ptr_equal(wr[0].wr.next, &wr[1]);
 	assert_ptr_equal(wr[2].wr.next, &wr[3]);
+	end();
+}
+
+/* The device orders its own flush before the write, but not a read. */
+MOCK_TEST(atomic_write__behind_an_emulated_flush_IS_FENCED)
+{
+	begin(true, false);
+	ok(rpma_flush(world.conn, world.remote, 8, 16,
+		      RPMA_FLUSH_TYPE_VISIBILITY, 1, (void *)5));
+	assert_int_equal(mock_sent[0].opcode, IBV_WR_RDMA_READ);
+	ok(rpma_atomic_write(world.conn, world.remote, 8, "1234567", ALWAYS,
+			     (void *)6));
+	/* 0x3: signaled and fenced */
+	expect_trace("post_send start atomic_write(6, 0x3, +8, 0x22334455) "
+		     "complete");
 	end();
 }
 

@@ -482,8 +482,10 @@ MOCK_TEST(post__only_the_owner)
 	ok(rpma_conn_claim(world.conn, &me));
 	assert_int_equal(rpma_conn_post_send(world.conn, NULL, &wr, &bad),
 			 RPMA_E_SHARED_CHANNEL);
+	assert_ptr_equal(bad, &wr);
 	assert_int_equal(rpma_conn_post_recv(world.conn, &wr, &recv, &bad_recv),
 			 RPMA_E_SHARED_CHANNEL);
+	assert_ptr_equal(bad_recv, &recv);
 	ok(rpma_conn_post_send(world.conn, &me, &wr, &bad));
 	ok(rpma_conn_post_recv(world.conn, &me, &recv, &bad_recv));
 	ok(rpma_conn_release(world.conn, &me));

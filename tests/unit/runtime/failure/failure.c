@@ -203,6 +203,7 @@ TEST(answer__an_errno_or_beside_it)
 	errno = EMFILE;
 	assert_int_equal(rt_failure_answer(EACCES), EACCES);
 	assert_int_equal(rt_failure_answer(-1), EMFILE);
+	assert_int_equal(rt_failure_answer(-ENOMEM), ENOMEM);
 }
 
 TEST_MAIN()
