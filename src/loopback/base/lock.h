@@ -19,6 +19,11 @@ struct lb_lock {
 	_Atomic uint32_t word;
 };
 
+/*
+ * Waits a moment between two tries of a thread, which is not cancelled
+ * meanwhile: at first by spinning, in the end asleep.
+ */
+void lb_lock_pause(unsigned tries);
 /* The slow half of lb_lock_get(). */
 void lb_lock_wait(struct lb_lock *lock);
 

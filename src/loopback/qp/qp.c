@@ -222,6 +222,7 @@ static void remote_reset(struct lb_qp *qp)
 void lb_qp_reset(struct lb_qp *qp)
 {
 	qp->sq_exec = qp->sq_tail;
+	qp->sq_batch = NULL;
 	qp->sq_freed_seen = qp->sq_tail;
 	lb_advance(&qp->sq_freed, qp->sq_tail);
 	memset(&qp->exec, 0, sizeof(qp->exec));
@@ -515,6 +516,7 @@ void lb_qp_fork(enum lb_fork_step step)
 	for (qp = slots; qp; qp = qp->next) {
 		qp->tally = &qp->own_tally;
 		memset(qp->tally, 0, sizeof(*qp->tally));
+		qp->sq_batch = NULL;
 		lb_lock_init(&qp->sq_lock);
 		lb_lock_init(&qp->rq.post);
 		lb_lock_init(&qp->rq.pop);
