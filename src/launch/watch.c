@@ -38,11 +38,23 @@ static void watch_print_process(const struct lb_tally *sum)
 		lb_tally_print(sum->pid, sum);
 }
 
+/*
+ * Returns the first tally of the process that has a tally, or 0 for a claim
+ * that was not finished. Reads the word of the board once: other processes may
+ * write any value between a check and a use.
+ */
+static uint32_t watch_first_of(uint32_t n)
+{
+	const volatile uint32_t *word = &board->tallies[n].first;
+	const uint32_t first = *word;
+
+	return first <= n ? first : 0;
+}
+
 static void watch_print(void)
 {
-	const struct lb_tally *tally;
 	struct lb_tally *sums;
-	uint32_t i, used;
+	uint32_t i, first, used;
 
 	/* relaxed: the program has ended, other processes may go on */
 	used = 1 +
@@ -55,13 +67,12 @@ static void watch_print(void)
 		return;
 	}
 	for (i = 1; i < used; i++) {
-		tally = &board->tallies[i];
 		sums[i] = (struct lb_tally){.pid = 0};
-		/* 0: claimed by a process killed in the middle of the claim */
-		if (!tally->first || tally->first > i)
+		first = watch_first_of(i);
+		if (!first)
 			continue;
-		sums[tally->first].pid = board->tallies[tally->first].pid;
-		lb_tally_add(&sums[tally->first], tally);
+		sums[first].pid = board->tallies[first].pid;
+		lb_tally_add(&sums[first], &board->tallies[i]);
 	}
 	for (i = 1; i < used; i++)
 		watch_print_process(&sums[i]);
