@@ -89,15 +89,21 @@ static void watch_hand_on(pid_t program, const siginfo_t *info)
 		kill(program, info->si_signo);
 }
 
-/* Returns the status of waitpid() for the program. */
+/*
+ * Returns the status of waitpid() for the program. The first process of a
+ * container is the parent of all orphans there, which the launcher buries.
+ */
 static int watch_wait(pid_t program, const sigset_t *signals)
 {
 	siginfo_t info;
 	int status;
+	pid_t pid;
 
 	for (;;) {
-		if (waitpid(program, &status, WNOHANG) == program)
-			return status;
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+			if (pid == program)
+				return status;
+		}
 		if (sigwaitinfo(signals, &info) > 0 && info.si_signo != SIGCHLD)
 			watch_hand_on(program, &info);
 	}
