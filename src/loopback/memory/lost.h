@@ -43,8 +43,8 @@ typedef bool lb_lost_find(const void *addr, struct lb_lost_region *region);
 void lb_lost_watch(lb_lost_find *find);
 
 /*
- * Returns true if this thread met lost memory since the thread began to execute,
- * or since lb_lost_take(). Between lb_barrier_enter() and leave.
+ * Returns true if this thread met lost memory since the thread began to
+ * execute, or since lb_lost_take(). Between lb_barrier_enter() and leave.
  */
 static inline bool lb_lost_is(void)
 {
@@ -56,8 +56,8 @@ static inline bool lb_lost_is(void)
 }
 
 /*
- * Takes the mark and the empty pages away. Returns true if the lost memory is in
- * one of the spans.
+ * Takes the mark and the empty pages away. Returns true if the lost memory is
+ * in one of the spans.
  */
 bool lb_lost_take(const struct lb_span *spans);
 

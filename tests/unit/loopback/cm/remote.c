@@ -294,8 +294,10 @@ static void knock(struct side *s, uint16_t port)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
-/* The process that connects in vain has a line, not the process that refuses:
- * a peer does not fill the server's stderr, and no process waits for a reader. */
+/*
+ * The process that connects in vain has a line, not the process that refuses: a
+ * peer does not fill the server's stderr, and no process waits for a reader.
+ */
 static void knocks_body(const struct two_process *self)
 {
 	struct side s;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lost.c -- the device handles SIGSEGV and SIGBUS for registered memory that the
- * program unmapped or protected, or whose file became shorter. All other faults
- * are the program's: they go to its handler, or end the process.
+ * lost.c -- the device handles SIGSEGV and SIGBUS for registered memory that
+ * the program unmapped or protected, or whose file became shorter. All other
+ * faults are the program's: they go to its handler, or end the process.
  */
 
 #include <setjmp.h>
