@@ -16,6 +16,8 @@
 #define SPINS  100
 #define YIELDS 50
 #define NAP_NS 20000
+/* a tenth of a second, mostly naps */
+#define SOON (SPINS + YIELDS + 100000000 / NAP_NS)
 
 void lb_lock_pause(unsigned tries)
 {
@@ -40,4 +42,28 @@ void lb_lock_wait(struct lb_lock *lock)
 		    lb_lock_try(lock))
 			return;
 	}
+}
+
+bool lb_lock_get_soon(struct lb_lock *lock)
+{
+	LB_NOT_CANCELLED;
+	unsigned tries;
+
+	for (tries = 0; tries < SOON; lb_lock_pause(tries++)) {
+		if (lb_lock_try(lock))
+			return true;
+	}
+	return false;
+}
+
+bool lb_lock_get_mutex_soon(pthread_mutex_t *mutex)
+{
+	LB_NOT_CANCELLED;
+	unsigned tries;
+
+	for (tries = 0; tries < SOON; lb_lock_pause(tries++)) {
+		if (!pthread_mutex_trylock(mutex))
+			return true;
+	}
+	return false;
 }

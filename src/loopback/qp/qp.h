@@ -180,7 +180,11 @@ void lb_qp_reset(struct lb_qp *qp);
 void lb_qp_fork(enum lb_fork_step step);
 /* The first of all slots; lb.big held. */
 struct lb_qp *lb_qp_slots(void);
-/* Adds up the counts of all slots. */
+/*
+ * Adds up the counts of all slots. Waits for no lock for long: exit() may be
+ * called in a signal handler, inside any lock, and then the counts are read as
+ * the launcher reads a board, without the lock.
+ */
 void lb_qp_tally(struct lb_tally *sum);
 
 #endif /* LB_QP_QP_H */
