@@ -389,6 +389,42 @@ TEST(port__of_another_process_EADDRINUSE)
 	run(port_body);
 }
 
+/* The server has a port of the first block before the client has the block, and
+ * releases the port later. */
+static void block_body(const struct two_process *self)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in addr = v4("0.0.0.0", 32768 + 7);
+	struct rdma_cm_id *id = new_id(ch), *any = new_id(ch);
+
+	if (self->number == SERVER)
+		assert_int_equal(rdma_bind_addr(id, SA(addr)), 0);
+	two_wait(self);
+	if (self->number == CLIENT) {
+		struct sockaddr_in none = v4("0.0.0.0", 0);
+
+		assert_int_equal(rdma_bind_addr(any, SA(none)), 0);
+		assert_int_equal(port_of(any) / 64, 32768 / 64);
+		assert_fails(rdma_bind_addr(id, SA(addr)), EADDRINUSE);
+	}
+	two_wait(self);
+	if (self->number == SERVER)
+		assert_int_equal(rdma_destroy_id(id), 0);
+	two_wait(self);
+	if (self->number == CLIENT) {
+		assert_int_equal(rdma_bind_addr(id, SA(addr)), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+	two_wait(self);
+	assert_int_equal(rdma_destroy_id(any), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+TEST(port__of_a_block_released_by_another_FREE)
+{
+	run(block_body);
+}
+
 static void v6_body(const struct two_process *self)
 {
 	uint16_t port = 0, theirs = 0;
