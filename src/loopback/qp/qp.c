@@ -517,6 +517,7 @@ void lb_qp_fork(enum lb_fork_step step)
 		qp->tally = &qp->own_tally;
 		memset(qp->tally, 0, sizeof(*qp->tally));
 		qp->sq_batch = NULL;
+		lb_link_waiter_init(&qp->remote.waiter);
 		lb_lock_init(&qp->sq_lock);
 		lb_lock_init(&qp->rq.post);
 		lb_lock_init(&qp->rq.pop);
