@@ -6,10 +6,10 @@
  * a write of 100 from one to the other. The program ends by "return", by
  * "_exit", by "signal", when the program kills itself, by "exec", when the
  * program becomes another, by "sleep", when the program says so and waits for a
- * signal, or by "fault", when the handler of a fault inside a post calls exit().
- * After "fork", and after "worker", a child does the same with a
- * single message, and ends by exit() or by _exit(). Exits with 1 and says why
- * if a call fails.
+ * signal, or by "fault", when the handler of a fault inside a post calls
+ * exit(). After "fork", and after "worker", a child does the same with a single
+ * message, and ends by exit() or by _exit(). Exits with 1 and says why if a
+ * call fails.
  */
 
 #include <infiniband/verbs.h>

@@ -4,8 +4,8 @@
 /*
  * report.c -- a line of each link, when it dies, or else when the process ends.
  * The line is printed under the locks of the link: so a process that ends while
- * a link dies finds the line printed, or prints the line. A process that ends by
- * exit() in a signal handler, inside the locks, prints without the locks.
+ * a link dies finds the line printed, or prints the line. A process that ends
+ * by exit() in a signal handler, inside the locks, prints without the locks.
  */
 
 #include "wire/report.h"
