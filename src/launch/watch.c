@@ -91,7 +91,7 @@ static void watch_hand_on(pid_t program, const siginfo_t *info)
 
 /*
  * Returns the status of waitpid() for the program. The first process of a
- * container is the parent of all orphans there, which the launcher buries.
+ * container is the parent of all orphans there, which the launcher reaps.
  */
 static int watch_wait(pid_t program, const sigset_t *signals)
 {

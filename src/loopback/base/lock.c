@@ -16,8 +16,8 @@
 #define SPINS  100
 #define YIELDS 50
 #define NAP_NS 20000
-/* a tenth of a second, mostly naps */
-#define SOON (SPINS + YIELDS + 100000000 / NAP_NS)
+/* a tenth of a second or more, mostly naps, which last longer than asked for */
+#define SOON (SPINS + YIELDS + 2000)
 
 void lb_lock_pause(unsigned tries)
 {

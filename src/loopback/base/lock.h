@@ -27,7 +27,7 @@ struct lb_lock {
  */
 void lb_lock_pause(unsigned tries);
 /*
- * Take a lock, or return false when the lock was not free for a tenth of a
+ * Take a lock, or return false when the lock was not free for some tenths of a
  * second: perhaps a signal handler has interrupted the holder, this thread.
  */
 bool lb_lock_get_soon(struct lb_lock *lock);

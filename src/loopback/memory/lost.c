@@ -36,10 +36,11 @@ static struct watched {
 } watched[] = {{.sig = SIGSEGV}, {.sig = SIGBUS}};
 
 /* what became of the memory, for the line */
-static const char unmapped[] = "unmapped, as free() does; an access fails";
-static const char shortened[] = "behind the end of a file; an access fails";
+static const char unmapped[] = "unmapped, as free() does: an access fails";
+static const char shortened[] = "behind the end of a file: an access fails";
 static const char protected[] =
-	"protected, and no longer is, for a card writes";
+	"protected: the device has removed the protection, because a card "
+	"accesses the page all the same";
 
 static lb_lost_find *find;
 static uintptr_t page_size;
@@ -104,11 +105,11 @@ static bool is_handled(const struct watched *w)
 }
 
 /*
- * Mends the page of an access; returns what was wrong with the page, or NULL.
+ * Fixes the page of an access; returns what was wrong with the page, or NULL.
  * Where the program still has a mapping, a handler of the program comes first:
  * the program may fill pages by such signals, or see which pages are written.
  */
-static const char *mend(const struct watched *w, const siginfo_t *info)
+static const char *fix_page(const struct watched *w, const siginfo_t *info)
 {
 	struct lb_executor *self = &lb_barrier_executor;
 	uintptr_t page = (uintptr_t)info->si_addr & ~(page_size - 1);
@@ -138,7 +139,7 @@ static bool survive(const struct watched *w, const siginfo_t *info)
 	      1) ||
 	    info->si_code <= 0 || !find(info->si_addr, &region))
 		return false;
-	what = mend(w, info);
+	what = fix_page(w, info);
 	if (what)
 		say(&region, info->si_addr, what);
 	return what;
