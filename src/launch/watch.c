@@ -38,11 +38,23 @@ static void watch_print_process(const struct lb_tally *sum)
 		lb_tally_print(sum->pid, sum);
 }
 
+/*
+ * Returns the first tally of the process that has a tally, or 0 for a claim
+ * that was not finished. Reads the word of the board once: other processes may
+ * write any value between a check and a use.
+ */
+static uint32_t watch_first_of(uint32_t n)
+{
+	const volatile uint32_t *word = &board->tallies[n].first;
+	const uint32_t first = *word;
+
+	return first <= n ? first : 0;
+}
+
 static void watch_print(void)
 {
-	const struct lb_tally *tally;
 	struct lb_tally *sums;
-	uint32_t i, used;
+	uint32_t i, first, used;
 
 	/* relaxed: the program has ended, other processes may go on */
 	used = 1 +
@@ -55,13 +67,12 @@ static void watch_print(void)
 		return;
 	}
 	for (i = 1; i < used; i++) {
-		tally = &board->tallies[i];
 		sums[i] = (struct lb_tally){.pid = 0};
-		/* 0: claimed by a process killed in the middle of the claim */
-		if (!tally->first || tally->first > i)
+		first = watch_first_of(i);
+		if (!first)
 			continue;
-		sums[tally->first].pid = board->tallies[tally->first].pid;
-		lb_tally_add(&sums[tally->first], tally);
+		sums[first].pid = board->tallies[first].pid;
+		lb_tally_add(&sums[first], &board->tallies[i]);
 	}
 	for (i = 1; i < used; i++)
 		watch_print_process(&sums[i]);
@@ -78,15 +89,21 @@ static void watch_hand_on(pid_t program, const siginfo_t *info)
 		kill(program, info->si_signo);
 }
 
-/* Returns the status of waitpid() for the program. */
+/*
+ * Returns the status of waitpid() for the program. The first process of a
+ * container is the parent of all orphans there, which the launcher reaps.
+ */
 static int watch_wait(pid_t program, const sigset_t *signals)
 {
 	siginfo_t info;
 	int status;
+	pid_t pid;
 
 	for (;;) {
-		if (waitpid(program, &status, WNOHANG) == program)
-			return status;
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+			if (pid == program)
+				return status;
+		}
 		if (sigwaitinfo(signals, &info) > 0 && info.si_signo != SIGCHLD)
 			watch_hand_on(program, &info);
 	}

@@ -9,6 +9,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include "wire.h"
 
@@ -217,6 +219,59 @@ FX_TEST(wr__mixes_with_post_send)
 		assert_int_equal(ibv_wr_complete(ex), 0);
 		fx_expect(w->a.scq, i, IBV_WC_SUCCESS);
 		fx_expect(w->a.scq, i + 1, IBV_WC_SUCCESS);
+	}
+}
+
+/* The thread that builds a batch may poll, and gets the completions before. */
+FX_TEST(wr__earlier_batch_completes_while_the_next_is_open)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+
+	for (uint64_t i = 0; i < 20; ++i) {
+		start(ex, i, IBV_SEND_SIGNALED);
+		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
+		set_sge(ex, &w->a, 0, 4096);
+		assert_int_equal(ibv_wr_complete(ex), 0);
+		start(ex, 99, IBV_SEND_SIGNALED);
+		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
+		set_sge(ex, &w->a, 0, 8);
+		fx_expect(w->a.scq, i, IBV_WC_SUCCESS);
+		ibv_wr_abort(ex);
+	}
+	fx_expect_empty(w->a.scq);
+}
+
+static void *post_one(void *arg)
+{
+	struct wire *w = arg;
+	const struct op op = {.code = IBV_WR_RDMA_WRITE,
+			      .flags = IBV_SEND_SIGNALED,
+			      .id = 2,
+			      .len = 8};
+	intptr_t ret = wire_post(&w->a, &op);
+
+	return (void *)ret;
+}
+
+FX_TEST(wr__another_thread_posts_behind_the_open_batch)
+{
+	struct ibv_qp_ex *ex;
+	struct wire *w = wire_ex(8, &ex);
+	pthread_t thread;
+	void *ret;
+
+	for (int i = 0; i < 20; ++i) {
+		start(ex, 1, IBV_SEND_SIGNALED);
+		ibv_wr_rdma_write(ex, w->b.mr->rkey, (uintptr_t)w->b.buf);
+		set_sge(ex, &w->a, 0, 8);
+		assert_int_equal(pthread_create(&thread, NULL, post_one, w), 0);
+		sched_yield();
+		assert_int_equal(ibv_wr_complete(ex), 0);
+		assert_int_equal(pthread_join(thread, &ret), 0);
+		assert_null(ret);
+		fx_expect(w->a.scq, 1, IBV_WC_SUCCESS);
+		fx_expect(w->a.scq, 2, IBV_WC_SUCCESS);
 	}
 }
 

@@ -5,10 +5,11 @@
  * talk COUNT END: two queue pairs of one process, COUNT messages of 8 bytes and
  * a write of 100 from one to the other. The program ends by "return", by
  * "_exit", by "signal", when the program kills itself, by "exec", when the
- * program becomes another, or by "sleep", when the program says so and waits
- * for a signal. After "fork", and after "worker", a child does the same with a
- * single message, and ends by exit() or by _exit(). Exits with 1 and says why
- * if a call fails.
+ * program becomes another, by "sleep", when the program says so and waits for a
+ * signal, or by "fault", when the handler of a fault inside a post calls
+ * exit(). After "fork", and after "worker", a child does the same with a single
+ * message, and ends by exit() or by _exit(). Exits with 1 and says why if a
+ * call fails.
  */
 
 #include <infiniband/verbs.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,7 +114,8 @@ static void take(int completions)
 	}
 }
 
-static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t len)
+static void post_to(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t len,
+		    const char *to)
 {
 	struct ibv_sge sge = {(uintptr_t)memory, len, mr->lkey};
 	struct ibv_send_wr wr = {
@@ -120,11 +123,16 @@ static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t len)
 		.num_sge = 1,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {(uintptr_t)memory + 128, mr->rkey},
+		.wr.rdma = {(uintptr_t)to, mr->rkey},
 	};
 	struct ibv_send_wr *bad;
 
 	need(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+}
+
+static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t len)
+{
+	post_to(qp, opcode, len, memory + 128);
 }
 
 static void message(struct ibv_qp *from, struct ibv_qp *to)
@@ -154,6 +162,30 @@ static void talk(int count)
 	need(!ibv_destroy_qp(a), "ibv_destroy_qp"); /* b stays */
 }
 
+static void end_in_handler(int sig)
+{
+	(void)sig;
+	exit(3);
+}
+
+/* Ends by exit() inside the device, which holds locks then. */
+static void fault(void)
+{
+	struct sigaction action = {.sa_handler = end_in_handler};
+	struct ibv_qp *qp = make();
+	struct ibv_mr *whole;
+	char *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	sigaction(SIGSEGV, &action, NULL);
+	whole = ibv_reg_mr(pd, at, 4096, ACCESS);
+	need(whole && !mprotect(at, 4096, PROT_NONE), "region");
+	to_connect(qp, qp->qp_num);
+	mr->rkey = whole->rkey;
+	post_to(qp, IBV_WR_RDMA_WRITE, 8, at);
+	take(1);
+}
+
 static int make_child(void (*end)(int))
 {
 	int status;
@@ -180,6 +212,8 @@ int main(int argc, char **argv)
 		raise(SIGKILL);
 	if (!strcmp(end, "exec"))
 		execlp("true", "true", NULL);
+	if (!strcmp(end, "fault"))
+		fault();
 	if (!strcmp(end, "sleep")) {
 		puts("sleeps");
 		fflush(stdout);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -57,8 +58,22 @@ int lb_fd_wait(int fd)
 	return read(fd, &unit, sizeof(unit)) == sizeof(unit) ? 0 : -1;
 }
 
-/* The program may have closed it, and have something else of that number. */
-static bool is_eventfd(int fd)
+/* Returns true for two descriptors of the same file; all eventfds are of one
+ * file, and so are some other descriptors without a name. */
+static bool is_same_file(int a, int b)
+{
+	struct stat of_a, of_b;
+
+	return !fstat(a, &of_a) && !fstat(b, &of_b) &&
+	       of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/*
+ * Returns true for an eventfd: the program may have closed the descriptor, and
+ * have another file of the number. Without /proc, as in a chroot(), the file is
+ * compared with the file of an eventfd.
+ */
+static bool is_eventfd(int fd, int eventfd)
 {
 	char name[64], to[64];
 	ssize_t size;
@@ -66,7 +81,7 @@ static bool is_eventfd(int fd)
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	size = readlink(name, to, sizeof(to) - 1);
 	if (size < 0)
-		return false;
+		return is_same_file(fd, eventfd);
 	to[size] = '\0';
 	return !strcmp(to, "anon_inode:[eventfd]");
 }
@@ -76,12 +91,13 @@ void lb_fd_renew(int fd)
 	LB_NOT_CANCELLED;
 	int flags = fcntl(fd, F_GETFL), of_fd = fcntl(fd, F_GETFD), fresh;
 
-	if (flags < 0 || of_fd < 0 || !is_eventfd(fd))
+	if (flags < 0 || of_fd < 0)
 		return;
 	fresh = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC |
 				   (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
 	if (fresh < 0)
 		return;
-	dup3(fresh, fd, of_fd & FD_CLOEXEC ? O_CLOEXEC : 0);
+	if (is_eventfd(fd, fresh))
+		dup3(fresh, fd, of_fd & FD_CLOEXEC ? O_CLOEXEC : 0);
 	close(fresh);
 }

@@ -10,7 +10,9 @@
 #ifndef LB_LOCK_H
 #define LB_LOCK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define LB_CACHE_LINE 64
@@ -19,6 +21,17 @@ struct lb_lock {
 	_Atomic uint32_t word;
 };
 
+/*
+ * Waits a moment between two tries of a thread, which is not cancelled
+ * meanwhile: at first by spinning, in the end asleep.
+ */
+void lb_lock_pause(unsigned tries);
+/*
+ * Take a lock, or return false when the lock was not free for some tenths of a
+ * second: perhaps a signal handler has interrupted the holder, this thread.
+ */
+bool lb_lock_get_soon(struct lb_lock *lock);
+bool lb_lock_get_mutex_soon(pthread_mutex_t *mutex);
 /* The slow half of lb_lock_get(). */
 void lb_lock_wait(struct lb_lock *lock);
 

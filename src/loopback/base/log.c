@@ -3,12 +3,14 @@
 
 /*
  * log.c -- what the device writes to stderr: what happened, as far as the log
- * level wants to know, and what the application did wrong. Any thread.
+ * level wants to know, and what the application did wrong. Any thread, with
+ * locks held or without: a line never waits for a reader of stderr for long.
  */
 
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,7 +22,29 @@
 #include "base/process.h"
 #include "rpma_loopback.h"
 
+#define PATIENCE_MS 1000
+
 static _Atomic uint64_t misuses;
+
+/*
+ * Returns true if stderr, perhaps a pipe, has room for a line. A reader has a
+ * second to make room; the lines after are lost at once, until there is room: a
+ * process whose stderr nobody reads goes on.
+ */
+static bool log_has_room(int fd)
+{
+	static _Atomic bool was_full;
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+	bool is_full;
+
+	/* relaxed, both: a hint, how long to wait */
+	is_full = !poll(&room, 1,
+			atomic_load_explicit(&was_full, memory_order_relaxed)
+				? 0
+				: PATIENCE_MS);
+	atomic_store_explicit(&was_full, is_full, memory_order_relaxed);
+	return !is_full;
+}
 
 static void say(const char *what, const char *fmt, va_list ap)
 {
@@ -28,8 +52,10 @@ static void say(const char *what, const char *fmt, va_list ap)
 	char text[512];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	/* one call, so that lines of several threads do not mix */
-	fprintf(stderr, "loopback: %s%s\n", what, text);
+	/* one write, so that lines of several threads do not mix; and without
+	 * the lock of stderr, which a waiting thread of the program may hold */
+	if (log_has_room(fileno(stderr)))
+		dprintf(fileno(stderr), "loopback: %s%s\n", what, text);
 }
 
 void lb_log(int level, const char *fmt, ...)

@@ -138,6 +138,7 @@ int lb_service_spawn(void *(*fn)(void *), const char *name, void *arg,
 
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV); /* memory/lost.c */
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	if (!thread) {

@@ -5,7 +5,9 @@
 
 #include "base/tally.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -58,19 +60,38 @@ static union lb_board *tally_map(int fd)
 	return mem != MAP_FAILED ? mem : NULL;
 }
 
+/*
+ * Gives the file the size of the board. Returns false, with EFBIG, behind a
+ * smaller limit of the process, whose signal would end the process.
+ */
+static bool tally_resize(int fd)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	struct sigaction former;
+	bool is_done;
+
+	sigaction(SIGXFSZ, &ignore, &former);
+	is_done = !ftruncate(fd, sizeof(union lb_board));
+	sigaction(SIGXFSZ, &former, NULL);
+	return is_done;
+}
+
 int lb_tally_new_board(union lb_board **made)
 {
 	int fd = memfd_create("rpma-loopback-stats",
 			      MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err;
 
 	if (fd < 0)
 		return -1;
-	if (!ftruncate(fd, sizeof(union lb_board)) &&
-	    !fcntl(fd, F_ADD_SEALS, SEALS) && (*made = tally_map(fd))) {
+	if (tally_resize(fd) && !fcntl(fd, F_ADD_SEALS, SEALS) &&
+	    (*made = tally_map(fd))) {
 		(*made)->head.magic = LB_BOARD_MAGIC;
 		return fd;
 	}
+	err = errno;
 	close(fd);
+	errno = err;
 	return -1;
 }
 

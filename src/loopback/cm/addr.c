@@ -16,7 +16,7 @@
 #include "cm/cm.h"
 #include "qp/mcast.h"
 
-#define SAID 64 /* addresses that were printed, by their hash */
+#define SAID 64 /* so many addresses are printed */
 
 socklen_t lb_cm_addr_len(const struct sockaddr *sa)
 {
@@ -85,13 +85,14 @@ bool lb_cm_addr_is_multicast(const struct sockaddr *sa)
 }
 
 /*
- * Returns whether a line named the address before; notes the address. A program
- * that tries again until its peer is there gets a line, and not one for each
- * try.
+ * Returns true for an address at the first call, so that a program that tries
+ * again until its peer is there gets a single line; and only for the first
+ * addresses, so that a program that tries thousands of addresses does not get
+ * thousands of lines.
  */
-static bool addr_is_said(const struct lb_cm_addr *addr)
+static bool addr_is_news(const struct lb_cm_addr *addr)
 {
-	static _Atomic uint64_t said[SAID];
+	static _Atomic uint64_t said[SAID]; /* hashes; 0: a free place */
 	uint64_t key = addr->port, word;
 	unsigned i;
 
@@ -99,9 +100,18 @@ static bool addr_is_said(const struct lb_cm_addr *addr)
 		memcpy(&word, addr->ip.s6_addr + i, sizeof(word));
 		key = (key ^ word) * 0x9e3779b97f4a7c15u;
 	}
-	/* relaxed: of two threads at once both may print the line */
-	return atomic_exchange_explicit(&said[key >> 58], key,
-					memory_order_relaxed) == key;
+	key |= 1;
+	for (i = 0; i < SAID; i++) {
+		word = 0;
+		/* relaxed, both: the hash is all there is */
+		if (atomic_compare_exchange_strong_explicit(
+			    &said[((key >> 32) + i) % SAID], &word, key,
+			    memory_order_relaxed, memory_order_relaxed))
+			return true;
+		if (word == key)
+			return false;
+	}
+	return false;
 }
 
 void lb_cm_addr_log_nobody(const struct sockaddr_storage *ss)
@@ -117,7 +127,7 @@ void lb_cm_addr_log_nobody(const struct sockaddr_storage *ss)
 			  addr, sizeof(addr));
 	else
 		inet_ntop(AF_INET6, &to.ip, addr, sizeof(addr));
-	lb_log(addr_is_said(&to) ? 1 : 0,
+	lb_log(addr_is_news(&to) ? 0 : 1,
 	       "rdma_connect: nobody listens at %s port %u: refused. The other "
 	       "end must be a process of this user and network namespace, on "
 	       "the loopback device too",

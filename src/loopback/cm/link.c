@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cm/addr.h"
 #include "cm/cm.h"
 #include "cm/event.h"
 #include "cm/reach.h"
@@ -114,6 +115,14 @@ static int ud_status(int reason)
 	}
 }
 
+/* Logs that another living process has no listener at the port. */
+static void log_nobody(const struct lb_cm_id *id, const struct lb_cm_msg *rej)
+{
+	if (rej->reason == LB_CM_REJ_NO_LISTENER && rej->via &&
+	    lb_link_state(rej->via) == LB_LINK_UP)
+		lb_cm_addr_log_nobody(&id->dst);
+}
+
 /*
  * Receives the refusal of a datagram request: a server never hears that its
  * client has gone.
@@ -122,6 +131,7 @@ static void receive_ud_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	if (id->link != LB_CM_LINK_REQ_SENT)
 		return;
+	log_nobody(id, msg);
 	go_idle(id);
 	lb_cm_event_new(id, RDMA_CM_EVENT_UNREACHABLE, ud_status(msg->reason),
 			msg->priv, LB_CM_UD_REP_PRIV);
@@ -171,6 +181,8 @@ static void receive_rej(struct lb_cm_id *id, const struct lb_cm_msg *msg)
 {
 	switch (id->link) {
 	case LB_CM_LINK_REQ_SENT:
+		log_nobody(id, msg);
+		/* fall through */
 	case LB_CM_LINK_REQ_RCVD:
 	case LB_CM_LINK_REP_SENT:
 	case LB_CM_LINK_REP_RCVD:

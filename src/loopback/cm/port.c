@@ -37,9 +37,7 @@ static struct lb_list owners[UINT16_MAX + 1]; /* of each port, in all spaces */
 struct block {
 	struct lb_port *name; /* NULL: not ours */
 	unsigned users;	      /* ports with owners */
-	uint64_t looked;      /* of each port: the name of the port was
-			       * checked, */
-	uint64_t foreign;     /* and is another process's */
+	uint64_t ours;	      /* a bit for each port found without a name */
 };
 
 /* A port space: the share of this process. */
@@ -174,7 +172,7 @@ static int hold(struct lb_port **port, const char *name)
 
 /*
  * Returns true if another process took a port before this process had the
- * block.
+ * block, and still has the port. Once released, the port is this process's.
  */
 static bool is_foreign(const struct space *space, struct block *block,
 		       unsigned port)
@@ -182,11 +180,13 @@ static bool is_foreign(const struct space *space, struct block *block,
 	uint64_t bit = (uint64_t)1 << port % BLOCK;
 	char name[LB_PORT_NAME];
 
+	if (block->ours & bit)
+		return false;
 	name_port(name, space, port);
-	if (!(block->looked & bit) && lb_port_is_held(name))
-		block->foreign |= bit;
-	block->looked |= bit;
-	return block->foreign & bit;
+	if (lb_port_is_held(name))
+		return true;
+	block->ours |= bit;
+	return false;
 }
 
 /* Releases a block without users, unless the block is the present block. */
@@ -196,7 +196,7 @@ static void let_go(const struct space *space, struct block *block)
 		return;
 	lb_port_release(block->name);
 	block->name = NULL;
-	block->looked = block->foreign = 0;
+	block->ours = 0;
 }
 
 /*
@@ -275,7 +275,7 @@ void lb_cm_port_forked(void)
 
 			lb_port_release(block->name);
 			block->name = NULL;
-			block->looked = block->foreign = 0;
+			block->ours = 0;
 		}
 	}
 }

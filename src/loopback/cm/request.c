@@ -216,7 +216,7 @@ void lb_cm_request_receive(const struct lb_cm_msg *req)
 {
 	struct lb_cm_id *listener = lb_cm_port_listener(req->ps, &req->dst);
 
-	if (!listener)
+	if (!listener && !req->via) /* a line of the process that connects */
 		lb_cm_addr_log_nobody(&req->dst);
 	if (!listener || req->dst_dev < 0 || !lb_device_at(req->dst_dev))
 		lb_cm_wire_refuse(req, LB_CM_REJ_NO_LISTENER);

@@ -248,7 +248,7 @@ int lb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 	lb_hook(RPMA_LOOPBACK_POST_SEND, ibv);
 	lb_run_look(qp);
 	lb_run_begin(&run);
-	lb_lock_get(&qp->sq_lock);
+	lb_sq_lock_to_post(qp);
 	err = check_state(qp);
 	for (; wr && !err; wr = wr->next) {
 		err = enqueue(qp, wr);

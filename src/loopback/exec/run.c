@@ -25,8 +25,6 @@
 #include "rpma_loopback.h"
 #include "wire/nic.h"
 
-static _Thread_local unsigned held; /* by lb_run_hold() */
-
 static void again_job(void *arg)
 {
 	lb_run_again(arg);
@@ -103,7 +101,7 @@ void lb_run_end(struct lb_run *run)
 {
 	while (run->kick || run->due.first)
 		pay(run);
-	if (lb_nic_owes() && !held)
+	if (lb_nic_owes())
 		look_for_room(run);
 }
 
@@ -111,21 +109,9 @@ void lb_run_with(void (*fn)(void *arg, struct lb_run *run), void *arg)
 {
 	struct lb_run run;
 
-	if (held)
-		return;
 	lb_run_begin(&run);
 	fn(arg, &run);
 	lb_run_end(&run);
-}
-
-void lb_run_hold(void)
-{
-	held++;
-}
-
-void lb_run_release(void)
-{
-	held--;
 }
 
 void lb_run_again(struct lb_qp *qp)

@@ -21,9 +21,7 @@ void lb_run_end(struct lb_run *run);
 void lb_run_with(void (*fn)(void *arg, struct lb_run *run), void *arg);
 
 /*
- * What the peer's process sent is taken first, by a post that is about to take
- * a lock; not between ibv_wr_start() and what ends it, when a lock is held:
- * those two say so.
+ * Takes what the peer's process sent: called by a post before its first lock.
  */
 static inline void lb_run_look(const struct lb_qp *qp)
 {
@@ -36,7 +34,5 @@ static inline void lb_run_look(const struct lb_qp *qp)
 	if (link)
 		lb_nic_poll_link(link);
 }
-void lb_run_hold(void);
-void lb_run_release(void);
 
 #endif /* LB_EXEC_RUN_H */

@@ -2,10 +2,12 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * wr.c -- the ibv_wr_* interface: requests are built in the ring itself
- * between ibv_wr_start(), which takes the sq.lock, and ibv_wr_complete() or
- * ibv_wr_abort(), which give it back. The first error of a batch makes
- * complete() post nothing of it.
+ * wr.c -- the ibv_wr_* interface: requests are built in the ring itself,
+ * behind sq_tail, between ibv_wr_start() and ibv_wr_complete() or
+ * ibv_wr_abort(). The thread that builds a batch keeps other posts away by
+ * sq_batch and holds no lock meanwhile, because the program decides how long a
+ * batch is open. The first error of a batch makes complete() post nothing of
+ * the batch.
  */
 
 #include "exec/wr.h"
@@ -49,18 +51,28 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 	lb_hook(RPMA_LOOPBACK_POST_SEND, ex);
 	lb_run_look(qp);
-	lb_run_hold();
-	lb_lock_get(&qp->sq_lock);
+	lb_sq_lock_to_post(qp);
+	qp->sq_batch = h;
 	h->wr_tail = qp->sq_tail;
 	h->wr_last = NULL;
 	h->wr_error = lb_fault_errno("ibv_wr_complete");
 	if (!lb_likely(h->magic == LB_QP))
 		set_error(h, lb_qp_refuse(h));
-	/* only ERR may come meanwhile, and its maker flushes */
 	if (!lb_qp_takes_sends(lb_qp_state(qp))) {
 		lb_log_misuse("send posted to a QP that is not connected");
 		set_error(h, EINVAL);
 	}
+	lb_lock_put(&qp->sq_lock);
+}
+
+/* Returns true unless a reset has ended the batch; sq.lock. */
+static bool end_batch(struct lb_qp_handle *h)
+{
+	bool was_open = h->qp->sq_batch == h;
+
+	if (was_open)
+		h->qp->sq_batch = NULL;
+	return was_open;
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -71,12 +83,14 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	int err = h->wr_error;
 
 	lb_run_begin(&run);
+	lb_lock_get(&qp->sq_lock);
+	if (!end_batch(h) && !err)
+		err = EINVAL;
 	if (!err) {
 		qp->sq_tail = h->wr_tail;
 		lb_run_submit(&run, qp);
 	}
 	lb_lock_put(&qp->sq_lock);
-	lb_run_release();
 	lb_run_end(&run);
 	lb_hook(RPMA_LOOPBACK_POST_SEND_DONE, ex);
 	return err;
@@ -84,12 +98,11 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	struct lb_run run;
+	struct lb_qp_handle *h = from_ex(ex);
 
-	lb_run_begin(&run);
-	lb_lock_put(&from_ex(ex)->qp->sq_lock);
-	lb_run_release();
-	lb_run_end(&run); /* what another batch of this thread owes */
+	lb_lock_get(&h->qp->sq_lock);
+	end_batch(h);
+	lb_lock_put(&h->qp->sq_lock);
 	lb_hook(RPMA_LOOPBACK_POST_SEND_DONE, ex);
 }
 

@@ -29,7 +29,18 @@
  */
 static struct sigaction replaced[KEPT]; /* under lb.big; constant once used */
 static unsigned nreplaced;
-static _Atomic(const struct sigaction *) before; /* among these */
+/* the action before, among these */
+static struct watched {
+	int sig;
+	_Atomic(const struct sigaction *) before;
+} watched[] = {{.sig = SIGSEGV}, {.sig = SIGBUS}};
+
+/* what became of the memory, for the line */
+static const char unmapped[] = "unmapped, as free() does: an access fails";
+static const char shortened[] = "behind the end of a file: an access fails";
+static const char protected[] =
+	"protected: the device has removed the protection, because a card "
+	"accesses the page all the same";
 
 static lb_lost_find *find;
 static uintptr_t page_size;
@@ -39,16 +50,17 @@ static _Thread_local const siginfo_t *passed_on;
 static _Thread_local uintptr_t passed_from;
 
 /* Prints a region, once in a row. Nothing else of the thread is printing. */
-static void say(const struct lb_lost_region *region, const void *addr)
+static void say(const struct lb_lost_region *region, const void *addr,
+		const char *what)
 {
 	/* relaxed: only decides what is new */
 	if (atomic_exchange_explicit(&last_key, region->lkey,
 				     memory_order_relaxed) == region->lkey)
 		return;
 	lb_log(0,
-	       "region with lkey %#x, %zu bytes at %p: the program unmapped %p "
-	       "before ibv_dereg_mr(), as free() does; an access fails",
-	       region->lkey, region->length, region->base, addr);
+	       "region with lkey %#x, %zu bytes at %p: before ibv_dereg_mr() "
+	       "%p was %s",
+	       region->lkey, region->length, region->base, addr, what);
 }
 
 /* Adds a page to the pages of the thread; a page apart stays mapped. */
@@ -66,22 +78,12 @@ static void note(struct lb_executor *self, uintptr_t page)
 	atomic_store_explicit(&self->is_lost, true, memory_order_relaxed);
 }
 
-/* Returns true if the instruction can be tried again. */
-static bool survive(const siginfo_t *info)
+/* Puts an empty page where there is no memory. */
+static bool put_empty(struct lb_executor *self, uintptr_t page, int fixed)
 {
-	struct lb_executor *self = &lb_barrier_executor;
-	uintptr_t page = (uintptr_t)info->si_addr & ~(page_size - 1);
-	struct lb_lost_region region;
-	void *at;
+	void *at = mmap((void *)page, page_size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0);
 
-	/* relaxed: only this thread writes the word */
-	if (info->si_code != SEGV_MAPERR ||
-	    !(atomic_load_explicit(&self->word, memory_order_relaxed) & 1))
-		return false;
-	if (!find(info->si_addr, &region))
-		return false;
-	at = mmap((void *)page, page_size, PROT_READ | PROT_WRITE,
-		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	if (at == MAP_FAILED)
 		return errno == EEXIST; /* mapped by another thread */
 	if (at != (void *)page) {	/* a kernel before 4.17 */
@@ -89,8 +91,58 @@ static bool survive(const siginfo_t *info)
 		return false;
 	}
 	note(self, page);
-	say(&region, info->si_addr);
 	return true;
+}
+
+/* Returns true if the program handles the signal. */
+static bool is_handled(const struct watched *w)
+{
+	/* acquire: pairs with the release in watch() */
+	const struct sigaction *action =
+		atomic_load_explicit(&w->before, memory_order_acquire);
+
+	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
+/*
+ * Fixes the page of an access; returns what was wrong with the page, or NULL.
+ * Where the program still has a mapping, a handler of the program comes first:
+ * the program may fill pages by such signals, or see which pages are written.
+ */
+static const char *fix_page(const struct watched *w, const siginfo_t *info)
+{
+	struct lb_executor *self = &lb_barrier_executor;
+	uintptr_t page = (uintptr_t)info->si_addr & ~(page_size - 1);
+
+	if (w->sig == SIGSEGV && info->si_code == SEGV_MAPERR)
+		return put_empty(self, page, MAP_FIXED_NOREPLACE) ? unmapped
+								  : NULL;
+	if (is_handled(w))
+		return NULL;
+	if (w->sig == SIGBUS && info->si_code == BUS_ADRERR)
+		return put_empty(self, page, MAP_FIXED) ? shortened : NULL;
+	if (w->sig == SIGSEGV && info->si_code == SEGV_ACCERR &&
+	    !mprotect((void *)page, page_size, PROT_READ | PROT_WRITE))
+		return protected;
+	return NULL;
+}
+
+/* Returns true if the instruction can be tried again. */
+static bool survive(const struct watched *w, const siginfo_t *info)
+{
+	struct lb_lost_region region;
+	const char *what;
+
+	/* relaxed: only this thread writes the word */
+	if (!(atomic_load_explicit(&lb_barrier_executor.word,
+				   memory_order_relaxed) &
+	      1) ||
+	    info->si_code <= 0 || !find(info->si_addr, &region))
+		return false;
+	what = fix_page(w, info);
+	if (what)
+		say(&region, info->si_addr, what);
+	return what;
 }
 
 /* Ends the process as if nothing handled the signal. */
@@ -116,12 +168,13 @@ static bool is_passed_on(const siginfo_t *info, uintptr_t frame)
 }
 
 /* Does what the program wants at the signal. */
-static void pass_on(int sig, siginfo_t *info, void *context)
+static void pass_on(const struct watched *w, siginfo_t *info, void *context)
 {
 	const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-	/* acquire: pairs with the release in lb_lost_watch() */
+	/* acquire: pairs with the release in watch() */
 	const struct sigaction *to =
-		atomic_load_explicit(&before, memory_order_acquire);
+		atomic_load_explicit(&w->before, memory_order_acquire);
+	const int sig = w->sig;
 
 	if (to->sa_handler == SIG_IGN && info->si_code <= 0)
 		return; /* sent by a process, and ignored */
@@ -136,10 +189,11 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 
 static void handle(int sig, siginfo_t *info, void *context)
 {
+	const struct watched *w = &watched[sig == SIGBUS];
 	int err = errno;
 
-	if (!survive(info))
-		pass_on(sig, info, context);
+	if (!survive(w, info))
+		pass_on(w, info, context);
 	errno = err;
 }
 
@@ -159,25 +213,32 @@ static const struct sigaction *keep(const struct sigaction *action)
 	return &replaced[nreplaced++];
 }
 
-void lb_lost_watch(lb_lost_find *by)
+static void watch(struct watched *w)
 {
 	struct sigaction action = {.sa_sigaction = handle,
 				   .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	struct sigaction present;
 	const struct sigaction *kept;
 
-	if (sigaction(SIGSEGV, NULL, &present) ||
-	    present.sa_sigaction == handle)
+	if (sigaction(w->sig, NULL, &present) || present.sa_sigaction == handle)
 		return;
 	kept = keep(&present);
 	if (!kept)
 		return;
-	find = by;
-	page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
-	/* release: pairs with the acquire in pass_on() */
-	atomic_store_explicit(&before, kept, memory_order_release);
+	/* release: pairs with the acquires in is_handled() and pass_on() */
+	atomic_store_explicit(&w->before, kept, memory_order_release);
 	sigemptyset(&action.sa_mask);
-	sigaction(SIGSEGV, &action, NULL);
+	sigaction(w->sig, &action, NULL);
+}
+
+void lb_lost_watch(lb_lost_find *by)
+{
+	if (!find) {
+		page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+		find = by;
+	}
+	watch(&watched[0]);
+	watch(&watched[1]);
 }
 
 bool lb_lost_take(const struct lb_span *spans)

@@ -2,13 +2,16 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lost.h -- memory that the program unmapped, as free() does with a large
- * block, and did not deregister. A card has the pages pinned; the device meets
- * SIGSEGV, and survives: the access fails.
+ * lost.h -- registered memory that the program unmapped, as free() does with a
+ * large block, whose file became shorter, or that the program protected. A card
+ * has the pages pinned; the device meets SIGSEGV or SIGBUS, and survives: the
+ * access fails, or has its effect if the memory was only protected.
  *
- * The handler puts an empty page where the program unmapped a page, so that the
+ * The handler puts an empty page where there is no memory, so that the
  * interrupted instruction goes on, and marks the executor of the thread. After
- * an access the thread looks at the mark, and takes the page away again.
+ * an access the thread looks at the mark, and takes the page away again. The
+ * handler takes the protection of a page away, for good: a protection set again
+ * later could undo a change of the program.
  */
 
 #ifndef LB_MEMORY_LOST_H
@@ -32,16 +35,16 @@ struct lb_lost_region {
 typedef bool lb_lost_find(const void *addr, struct lb_lost_region *region);
 
 /*
- * Installs the device's handler of SIGSEGV, unless the handler is installed:
- * the program may have replaced the handler since the last call. The device's
- * handler passes signals with other causes on to the replaced handler. Under
- * lb.big, with the same function each time.
+ * Installs the device's handler of SIGSEGV and SIGBUS, unless the handler is
+ * installed: the program may have replaced the handler since the last call. The
+ * device's handler passes signals with other causes on to the replaced handler.
+ * Under lb.big, with the same function each time.
  */
 void lb_lost_watch(lb_lost_find *find);
 
 /*
- * Returns true if this thread met unmapped memory since it began to execute, or
- * since lb_lost_take(). Between lb_barrier_enter() and leave.
+ * Returns true if this thread met lost memory since the thread began to
+ * execute, or since lb_lost_take(). Between lb_barrier_enter() and leave.
  */
 static inline bool lb_lost_is(void)
 {
@@ -53,13 +56,13 @@ static inline bool lb_lost_is(void)
 }
 
 /*
- * Takes the mark and the empty pages away. Returns true if the unmapped memory
- * is in one of the spans.
+ * Takes the mark and the empty pages away. Returns true if the lost memory is
+ * in one of the spans.
  */
 bool lb_lost_take(const struct lb_span *spans);
 
 /*
- * Reads a byte of each page, so that unmapped memory is met before anything is
+ * Reads a byte of each page, so that lost memory is met before anything is
  * done with the bytes. lb_lost_touch_ends() reads the first and the last byte
  * of each span.
  */

@@ -222,6 +222,7 @@ static void remote_reset(struct lb_qp *qp)
 void lb_qp_reset(struct lb_qp *qp)
 {
 	qp->sq_exec = qp->sq_tail;
+	qp->sq_batch = NULL;
 	qp->sq_freed_seen = qp->sq_tail;
 	lb_advance(&qp->sq_freed, qp->sq_tail);
 	memset(&qp->exec, 0, sizeof(qp->exec));
@@ -515,6 +516,8 @@ void lb_qp_fork(enum lb_fork_step step)
 	for (qp = slots; qp; qp = qp->next) {
 		qp->tally = &qp->own_tally;
 		memset(qp->tally, 0, sizeof(*qp->tally));
+		qp->sq_batch = NULL;
+		lb_link_waiter_init(&qp->remote.waiter);
 		lb_lock_init(&qp->sq_lock);
 		lb_lock_init(&qp->rq.post);
 		lb_lock_init(&qp->rq.pop);
@@ -526,16 +529,21 @@ void lb_qp_fork(enum lb_fork_step step)
 
 void lb_qp_tally(struct lb_tally *sum)
 {
+	bool has_big = lb_lock_get_mutex_soon(&lb.big), has_sq, has_pop;
 	struct lb_qp *qp;
 
 	memset(sum, 0, sizeof(*sum));
-	pthread_mutex_lock(&lb.big);
 	for (qp = slots; qp; qp = qp->next) {
-		lb_qp_lock(qp);
+		has_sq = lb_lock_get_soon(&qp->sq_lock);
+		has_pop = lb_lock_get_soon(&qp->rq.pop);
 		lb_tally_add(sum, qp->tally);
-		lb_qp_unlock(qp);
+		if (has_pop)
+			lb_lock_put(&qp->rq.pop);
+		if (has_sq)
+			lb_lock_put(&qp->sq_lock);
 	}
-	pthread_mutex_unlock(&lb.big);
+	if (has_big)
+		pthread_mutex_unlock(&lb.big);
 }
 
 LB_EXPORT void rpma_loopback_get_stats(struct rpma_loopback_stats *stats)

@@ -79,11 +79,13 @@ struct lb_qp {
 
 	/* under sq.lock: by posters and executors */
 	LB_ALIGNED struct lb_lock sq_lock;
-	uint32_t sq_tail; /* next to post */
-	uint32_t sq_exec; /* next to execute */
-	uint32_t sq_freed_seen;
+	uint32_t sq_tail;	/* next to post */
+	uint32_t sq_exec;	/* next to execute */
+	uint32_t sq_freed_seen; /* of the thread that posts or builds a batch */
 	uint32_t sq_mask;
 	uint32_t sq_stride;
+	/* not NULL: a thread builds a batch, exec/wr.c, and no other posts */
+	const struct lb_qp_handle *sq_batch;
 	uint8_t *sq;
 	uint64_t
 		*sq_checks; /* hashes of the buffers when posted; strict only */
@@ -119,7 +121,7 @@ struct lb_qp_handle {
 	struct ibv_qp_init_attr init;
 	uint64_t send_ops; /* 0: no ibv_wr_ interface */
 	struct lb_asyncs asyncs;
-	/* between wr_start and wr_complete, under sq.lock */
+	/* the open batch, of the thread that builds the batch */
 	uint32_t wr_tail;
 	int wr_error;
 	struct lb_wqe *wr_last;
@@ -178,7 +180,11 @@ void lb_qp_reset(struct lb_qp *qp);
 void lb_qp_fork(enum lb_fork_step step);
 /* The first of all slots; lb.big held. */
 struct lb_qp *lb_qp_slots(void);
-/* Adds up the counts of all slots. */
+/*
+ * Adds up the counts of all slots. Waits for no lock for long: exit() may be
+ * called in a signal handler, inside any lock, and then the counts are read as
+ * the launcher reads a board, without the lock.
+ */
 void lb_qp_tally(struct lb_tally *sum);
 
 #endif /* LB_QP_QP_H */

@@ -101,6 +101,12 @@ static bool has_room(struct lb_rq *rq)
 	return rq->tail - rq->freed_seen < rq->cap;
 }
 
+static bool lies_over(const struct ibv_sge *a, const struct ibv_sge *b)
+{
+	return a->length && b->length && a->addr < b->addr + b->length &&
+	       b->addr < a->addr + a->length;
+}
+
 /* Say if the buffer lies over one that is already posted; rq.post held. */
 static void check_overlap(const struct lb_rq *rq, const struct ibv_recv_wr *wr)
 {
@@ -114,11 +120,7 @@ static void check_overlap(const struct lb_rq *rq, const struct ibv_recv_wr *wr)
 
 		for (i = 0, n = rqe->nsge; i < n; i++) {
 			for (k = 0; k < wr->num_sge; k++) {
-				const struct ibv_sge *a = &rqe->sge[i];
-				const struct ibv_sge *b = &wr->sg_list[k];
-
-				if (a->addr < b->addr + b->length &&
-				    b->addr < a->addr + a->length)
+				if (lies_over(&rqe->sge[i], &wr->sg_list[k]))
 					lb_log_misuse(
 						"receive %#llx overlaps "
 						"receive %#llx, which is "

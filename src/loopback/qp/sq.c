@@ -10,8 +10,22 @@
 #include <stdatomic.h>
 
 #include "base/base.h"
+#include "base/cancel.h"
+#include "base/lock.h"
 #include "qp/qp.h"
 #include "qp/wqe.h"
+
+void lb_sq_wait_for_batch(struct lb_qp *qp)
+{
+	LB_NOT_CANCELLED;
+	unsigned tries = 0;
+
+	do {
+		lb_lock_put(&qp->sq_lock);
+		lb_lock_pause(tries++);
+		lb_lock_get(&qp->sq_lock);
+	} while (qp->sq_batch);
+}
 
 struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos)
 {

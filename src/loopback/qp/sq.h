@@ -11,8 +11,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct lb_qp;
+#include "base/base.h"
+#include "base/lock.h"
+#include "qp/qp.h"
+
 struct lb_wqe;
+
+/* The slow half of lb_sq_lock_to_post(): a batch is open. */
+void lb_sq_wait_for_batch(struct lb_qp *qp);
+
+/*
+ * Takes sq.lock for a post or a batch; waits while a batch is open, exec/wr.c.
+ */
+static inline void lb_sq_lock_to_post(struct lb_qp *qp)
+{
+	lb_lock_get(&qp->sq_lock);
+	if (!lb_likely(!qp->sq_batch))
+		lb_sq_wait_for_batch(qp);
+}
 
 struct lb_wqe *lb_sq_slot(const struct lb_qp *qp, uint32_t pos);
 bool lb_sq_has_room(struct lb_qp *qp, uint32_t pos);

@@ -90,7 +90,7 @@ static void fork_step(enum lb_fork_step step)
 {
 	if (step == LB_FORK_BEFORE)
 		pthread_mutex_lock(&lb.big);
-	lb_nic_fork(step); /* first: a thread that drains takes the others */
+	lb_nic_fork(step);
 	lb_service_fork(step);
 	lb_thread_fork(step);
 	lb_qp_number_fork(step);

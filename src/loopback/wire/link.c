@@ -170,11 +170,19 @@ void lb_link_lose_descriptors(struct lb_link *link)
 	lb_lock_put(&link->out);
 }
 
-/* In a child: forgets memory mapped only in the parent. */
+/*
+ * Forgets memory mapped only in the parent. Where a thread of the parent was
+ * inside a lock, the lists may be in halves, and the letters are lost.
+ */
 void lb_link_abandon(struct lb_link *link)
 {
 	struct lb_list letters;
 
+	if (!lb_lock_try(&link->out))
+		lb_list_init(&link->letters);
+	lb_list_init(&link->waiting);
+	lb_list_init(&link->told);
+	link->is_forced = false;
 	link->mine = NULL;
 	link->theirs = NULL;
 	link->owes_look = false;
@@ -182,10 +190,8 @@ void lb_link_abandon(struct lb_link *link)
 	lb_socket_close(&link->pidfd.fd);
 	bury(link, &letters);
 	free_letters(&letters);
-	while (!lb_list_is_empty(&link->waiting))
-		lb_list_del(link->waiting.next);
-	while (!lb_list_is_empty(&link->told))
-		lb_list_del(link->told.next);
+	lb_lock_init(&link->in);
+	lb_lock_init(&link->out);
 }
 
 /* --- properties for others */

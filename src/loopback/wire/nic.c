@@ -405,42 +405,6 @@ void lb_nic_delete(struct lb_nic *nic)
 /* --- fork */
 
 /*
- * Waits until all threads are out of every link, and no link is added: link.in,
- * then link.out, then the list. After an added link: from the beginning.
- */
-static void stop_links(struct lb_nic *nic)
-{
-	unsigned n, i;
-
-	for (;;) {
-		n = lb_links_count(nic);
-		for (i = 0; i < n; i++)
-			lb_lock_get(&lb_links_at(nic, i)->in);
-		for (i = 0; i < n; i++)
-			lb_lock_get(&lb_links_at(nic, i)->out);
-		pthread_mutex_lock(&nic->lock);
-		if (n == lb_links_count(nic))
-			return;
-		pthread_mutex_unlock(&nic->lock);
-		for (i = 0; i < n; i++) {
-			lb_lock_put(&lb_links_at(nic, i)->out);
-			lb_lock_put(&lb_links_at(nic, i)->in);
-		}
-	}
-}
-
-static void go_on(struct lb_nic *nic)
-{
-	unsigned n = lb_links_count(nic), i;
-
-	pthread_mutex_unlock(&nic->lock);
-	for (i = 0; i < n; i++) {
-		lb_lock_put(&lb_links_at(nic, i)->out);
-		lb_lock_put(&lb_links_at(nic, i)->in);
-	}
-}
-
-/*
  * Closes all descriptors of a handshake; the memory is mapped in the parent
  * only.
  */
@@ -454,7 +418,11 @@ static void abandon_contact(struct lb_contact *contact)
 	contact->link = NULL;
 }
 
-/* In the child: no link, no number, no thread. */
+/*
+ * In the child: no link, no number, no thread. No lock of a link is held: the
+ * parent's threads, and the forking thread below a signal handler, may have
+ * been inside.
+ */
 static void abandon(struct lb_nic *nic)
 {
 	unsigned n = lb_links_count(nic), i;
@@ -495,11 +463,11 @@ void lb_nic_fork(enum lb_fork_step step)
 	struct lb_nic *nic = lb_nic_self();
 
 	if (step == LB_FORK_BEFORE && nic)
-		stop_links(nic);
+		pthread_mutex_lock(&nic->lock);
 	lb_segment_fork(step);
 	lb_port_fork(step);
 	if (step == LB_FORK_CHILD && nic)
 		abandon(nic);
 	if (step != LB_FORK_BEFORE && nic)
-		go_on(nic);
+		pthread_mutex_unlock(&nic->lock);
 }

@@ -301,8 +301,8 @@ void lb_link_rise(struct lb_link *link, const struct lb_contact *contact,
 void lb_link_die(struct lb_link *link, struct lb_run *run);
 /* Drops descriptors closed by the program. */
 void lb_link_lose_descriptors(struct lb_link *link);
-/* Ends a link in a child, all locks held: objects of the parent are
- * released. */
+/* Ends a link in a child, whatever threads of the parent were doing with the
+ * link. Waiters are on no list then, and are made anew. */
 void lb_link_abandon(struct lb_link *link);
 /* Sets lb_segment.groups, if the link is up. */
 void lb_link_set_groups(struct lb_link *link, uint64_t groups);

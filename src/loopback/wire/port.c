@@ -28,13 +28,15 @@
 #include "wire/socket.h"
 #include "wire/watch.h"
 
-#define RETRY_NS  1000000u
-#define AT_A_TIME 64 /* questions */
-#define NAMES	  2
+#define RETRY_NS     1000000u
+#define ACCEPT_AGAIN 100000000u /* ns; without a descriptor */
+#define AT_A_TIME    64		/* questions */
+#define NAMES	     2
 
 struct lb_port {
 	struct lb_watch watch; /* first; under the lock */
 	struct lb_list node;   /* of used or free_ports */
+	struct lb_nic *nic;    /* answers questions; or NULL */
 };
 
 enum ask_state {
@@ -111,8 +113,8 @@ bool lb_port_is_held(const char *name)
 	return fd == -EADDRINUSE;
 }
 
-/* Answers a question: a connection, a record, the end. */
-static bool answer_one(const struct lb_nic *nic, int listener)
+/* Answers a question: a connection, a record, the end. 0 or an errno. */
+static int answer_one(const struct lb_nic *nic, int listener)
 {
 	LB_NOT_CANCELLED;
 	const struct answer answer = {
@@ -124,23 +126,42 @@ static bool answer_one(const struct lb_nic *nic, int listener)
 	int fd = lb_socket_accept(listener);
 
 	if (fd < 0)
-		return false;
+		return -fd;
 	/* without room for the record, the other side sees the end of file */
 	lb_socket_send(fd, &answer, sizeof(answer));
 	close(fd);
-	return true;
+	return 0;
+}
+
+static void accept_again(void *arg)
+{
+	struct lb_port *port = arg;
+
+	pthread_mutex_lock(&lock);
+	if (port->nic)
+		lb_watch_add(port->nic, &port->watch);
+	pthread_mutex_unlock(&lock);
+}
+
+/* No descriptor is left: questions stay in the queue for a while, or the
+ * listener would be ready at once. */
+static void accept_later(struct lb_port *port)
+{
+	if (!lb_service_post(accept_again, port, ACCEPT_AGAIN))
+		lb_watch_leave(port->nic, &port->watch);
 }
 
 static void on_port(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 {
-	int n;
+	struct lb_port *port = (struct lb_port *)(void *)watch;
+	int n, err = 0;
 
 	(void)events;
 	pthread_mutex_lock(&lock);
-	for (n = 0; n < AT_A_TIME && watch->fd >= 0; n++) {
-		if (!answer_one(nic, watch->fd))
-			break;
-	}
+	for (n = 0; n < AT_A_TIME && port->nic && !err; n++)
+		err = answer_one(nic, watch->fd);
+	if (err && err != EAGAIN && err != ECONNABORTED)
+		accept_later(port);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -153,6 +174,8 @@ int lb_port_listen(struct lb_port *port, struct lb_nic *nic)
 	err = lb_socket_listen_at(port->watch.fd);
 	if (!err && !lb_watch_add(nic, &port->watch) && errno != EEXIST)
 		err = errno;
+	if (!err)
+		port->nic = nic;
 	pthread_mutex_unlock(&lock);
 	return err;
 }
@@ -162,7 +185,10 @@ void lb_port_release(struct lb_port *port)
 	if (!port)
 		return;
 	pthread_mutex_lock(&lock);
-	lb_socket_close(&port->watch.fd); /* no longer watched then */
+	if (port->nic)
+		lb_watch_leave(port->nic, &port->watch);
+	port->nic = NULL;
+	lb_socket_close(&port->watch.fd);
 	lb_list_del(&port->node);
 	lb_list_push(&free_ports, &port->node);
 	pthread_mutex_unlock(&lock);
@@ -173,7 +199,7 @@ void lb_port_release(struct lb_port *port)
 /* The lock is held; *ask is somebody else's from now on. */
 static void end(struct lb_ask *ask)
 {
-	lb_socket_close(&ask->watch.fd);
+	lb_watch_close(ask->nic, &ask->watch);
 	lb_list_del(&ask->node);
 	lb_list_push(&free_asks, &ask->node);
 }
@@ -206,7 +232,6 @@ static void on_ask(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 	ssize_t size = -EAGAIN;
 	int passed = -1;
 
-	(void)nic;
 	(void)events;
 	pthread_mutex_lock(&lock);
 	if (watch->fd >= 0)
@@ -214,7 +239,7 @@ static void on_ask(struct lb_nic *nic, struct lb_watch *watch, uint32_t events)
 					 &passed);
 	if (size != -EAGAIN) {
 		ask->state = ASK_DONE;
-		lb_socket_close(&watch->fd);
+		lb_watch_close(nic, watch);
 	}
 	pthread_mutex_unlock(&lock);
 	lb_socket_close(&passed);
@@ -364,7 +389,10 @@ void lb_port_cancel(struct lb_ask *ask)
 
 /* --- fork */
 
-/* A child has no name, and has asked nothing. */
+/*
+ * A child has no name, and has asked nothing. The descriptors do not leave the
+ * parent's epoll, which is still the child's too.
+ */
 void lb_port_fork(enum lb_fork_step step)
 {
 	struct lb_list *node;
@@ -372,9 +400,13 @@ void lb_port_fork(enum lb_fork_step step)
 	if (step == LB_FORK_BEFORE)
 		pthread_mutex_lock(&lock);
 	if (step == LB_FORK_CHILD) {
-		for (node = used.next; node != &used; node = node->next)
-			lb_socket_close(&lb_entry(node, struct lb_port, node)
-						 ->watch.fd);
+		for (node = used.next; node != &used; node = node->next) {
+			struct lb_port *port =
+				lb_entry(node, struct lb_port, node);
+
+			port->nic = NULL;
+			lb_socket_close(&port->watch.fd);
+		}
 		for (node = asks.next; node != &asks; node = node->next)
 			lb_socket_close(
 				&lb_entry(node, struct lb_ask, node)->watch.fd);

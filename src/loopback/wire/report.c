@@ -3,8 +3,9 @@
 
 /*
  * report.c -- a line of each link, when it dies, or else when the process ends.
- * It is printed under the locks of the link: so a process that ends while one
- * dies finds it printed, or prints it.
+ * The line is printed under the locks of the link: so a process that ends while
+ * a link dies finds the line printed, or prints the line. A process that ends
+ * by exit() in a signal handler, inside the locks, prints without the locks.
  */
 
 #include "wire/report.h"
@@ -54,10 +55,13 @@ void lb_report_end(struct lb_link *link)
 
 void lb_report_link(struct lb_link *link, void *arg)
 {
+	bool has_in = lb_lock_get_soon(&link->in);
+	bool has_out = lb_lock_get_soon(&link->out);
+
 	(void)arg;
-	lb_lock_get(&link->in);
-	lb_lock_get(&link->out);
 	lb_report_end(link);
-	lb_lock_put(&link->out);
-	lb_lock_put(&link->in);
+	if (has_out)
+		lb_lock_put(&link->out);
+	if (has_in)
+		lb_lock_put(&link->in);
 }

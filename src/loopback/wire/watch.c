@@ -3,7 +3,7 @@
 
 /*
  * watch.c -- descriptors that the link thread watches. Each leaves before it is
- * closed: a copy that a child has would keep it there. The link thread.
+ * closed: a copy that a child has would keep it there. Any thread.
  */
 
 #include "wire/watch.h"

@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void on_alarm(int sig)
 {
@@ -151,6 +153,44 @@ static void *destroy_server(void *arg)
 	drop_qp(p->server, p->scq);
 	assert_int_equal(rdma_destroy_id(p->server), 0);
 	return NULL;
+}
+
+/* Replaces the function of the C library, which the device calls: no /proc. */
+__attribute__((visibility("default"))) ssize_t
+readlink(const char *restrict path, char *restrict to, size_t size)
+{
+	(void)path, (void)to, (void)size;
+	errno = ENOENT;
+	return -1;
+}
+
+/* The child has a channel of its own, and a file of the program stays. */
+TEST_WITH(fork__without_proc_EVENT_STAYS, reset, reset)
+{
+	struct rdma_event_channel *ch = new_channel(), *closed = new_channel();
+	struct sockaddr_in addr = v4("127.0.0.1", 1);
+	struct rdma_cm_id *id = new_id(ch);
+	int ends[2], status;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[0], closed->fd), closed->fd);
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(addr), TIMEOUT_MS), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	pid = fork();
+	if (!pid) {
+		char byte;
+
+		_exit(is_readable(ch) || read(closed->fd, &byte, 1) != 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	take_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(ch);
+	rdma_destroy_event_channel(closed);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 /* an event held up in its hook is not overtaken by the next of its id */

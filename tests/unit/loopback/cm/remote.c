@@ -268,6 +268,90 @@ TEST(listener__that_goes_REFUSES_ALL_REQUESTS)
 				    * so */
 }
 
+/* Makes stderr a pipe without room, which nobody reads. */
+static void fill_stderr(void)
+{
+	char bytes[4096] = "";
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+	while (write(ends[1], bytes, sizeof(bytes)) > 0)
+		;
+	assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+	assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+}
+
+/* Connects in vain to a port near the port of the listener. */
+static void knock(struct side *s, uint16_t port)
+{
+	struct rdma_cm_id *id = new_client(s->ch, port);
+	struct rdma_conn_param p = param;
+
+	p.qp_num = 3;
+	assert_int_equal(rdma_connect(id, &p), 0);
+	take_status(s->ch, RDMA_CM_EVENT_REJECTED, 8);
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+/*
+ * The process that connects in vain has a line, not the process that refuses: a
+ * peer does not fill the server's stderr, and no process waits for a reader.
+ */
+static void knocks_body(const struct two_process *self)
+{
+	struct side s;
+	uint16_t port;
+
+	begin(&s, self, 0);
+	if (self->number == CLIENT) {
+		port = ntohs(rdma_get_dst_port(s.id));
+		knock(&s, port ^ 1);
+		knock(&s, port ^ 1);
+		fill_stderr();
+		knock(&s, port ^ 2);
+		knock(&s, port ^ 3);
+	}
+	connect_both(&s);
+	two_wait(self);
+	end(&s);
+}
+
+TEST(connect__to_ports_of_another_in_vain_A_LINE_OF_THE_CLIENT)
+{
+	struct two_process p[2] = {0};
+
+	two_run(p, knocks_body);
+	assert_string_equal(p[SERVER].said, "");
+	assert_int_equal(two_count(&p[CLIENT], "nobody listens"), 1);
+}
+
+/* A program that tries many addresses has a line for the first addresses. */
+static void addresses_body(const struct two_process *self)
+{
+	struct side s;
+	int i, port;
+
+	begin(&s, self, 0);
+	for (i = 0; self->number == CLIENT && i < 2; i++) {
+		for (port = 1; port <= 40; port++)
+			knock(&s, (uint16_t)port);
+	}
+	two_wait(self);
+	for (port = 41; self->number == CLIENT && port <= 100; port++)
+		knock(&s, (uint16_t)port);
+	two_wait(self);
+	end(&s);
+}
+
+TEST(connect__to_many_addresses_in_vain_A_LINE_FOR_EACH_OF_64)
+{
+	struct two_process p[2] = {0};
+
+	two_run(p, addresses_body);
+	assert_int_equal(two_count(&p[CLIENT], "nobody listens"), 64);
+}
+
 /* A port of another process cannot be bound, nor chosen by chance. */
 static void port_body(const struct two_process *self)
 {
@@ -303,6 +387,42 @@ static void port_body(const struct two_process *self)
 TEST(port__of_another_process_EADDRINUSE)
 {
 	run(port_body);
+}
+
+/* The server has a port of the first block before the client has the block, and
+ * releases the port later. */
+static void block_body(const struct two_process *self)
+{
+	struct rdma_event_channel *ch = new_channel();
+	struct sockaddr_in addr = v4("0.0.0.0", 32768 + 7);
+	struct rdma_cm_id *id = new_id(ch), *any = new_id(ch);
+
+	if (self->number == SERVER)
+		assert_int_equal(rdma_bind_addr(id, SA(addr)), 0);
+	two_wait(self);
+	if (self->number == CLIENT) {
+		struct sockaddr_in none = v4("0.0.0.0", 0);
+
+		assert_int_equal(rdma_bind_addr(any, SA(none)), 0);
+		assert_int_equal(port_of(any) / 64, 32768 / 64);
+		assert_fails(rdma_bind_addr(id, SA(addr)), EADDRINUSE);
+	}
+	two_wait(self);
+	if (self->number == SERVER)
+		assert_int_equal(rdma_destroy_id(id), 0);
+	two_wait(self);
+	if (self->number == CLIENT) {
+		assert_int_equal(rdma_bind_addr(id, SA(addr)), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+	two_wait(self);
+	assert_int_equal(rdma_destroy_id(any), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+TEST(port__of_a_block_released_by_another_FREE)
+{
+	run(block_body);
 }
 
 static void v6_body(const struct two_process *self)

@@ -364,6 +364,23 @@ FRESH(wr__datagram_FAILS_IN_SQE)
 	close_stock();
 }
 
+FRESH(wr__reset_meanwhile_ENDS_THE_BATCH)
+{
+	struct pair *p = pair_new_ex(IBV_QP_EX_WITH_RDMA_WRITE);
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->a.qp);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(ex, p->b.mr->rkey, (uintptr_t)p->b.buf);
+	ibv_wr_set_sge(ex, p->a.mr->lkey, (uintptr_t)p->a.buf, 8);
+	assert_int_equal(ibv_modify_qp(p->a.qp, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(state_of(p->a.qp), IBV_QPS_RESET);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	pair_delete(p);
+}
+
 /* --- native operations, where rdma-core has them */
 
 #if defined(RPMA_HAVE_NATIVE_ATOMIC_WRITE) && defined(RPMA_HAVE_NATIVE_FLUSH)

@@ -2,15 +2,16 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * lost.c -- the device handles SIGSEGV for registered memory that the program
- * unmapped. All other faults are the program's: they go to its handler, or end
- * the process.
+ * lost.c -- the device handles SIGSEGV and SIGBUS for registered memory that
+ * the program unmapped or protected, or whose file became shorter. All other
+ * faults are the program's: they go to its handler, or end the process.
  */
 
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,7 +109,7 @@ static int end_of(void (*child)(const struct end *), const struct end *e)
 	}
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
 }
 
 static void fault_by_default(const struct end *e)
@@ -154,6 +155,124 @@ TEST(signal__of_a_program_without_handler_ENDS_THE_PROCESS)
 	assert_int_equal(end_of(fault_in_a_circle, &p->b), SIGSEGV);
 	assert_int_equal(end_of(ignore, &p->b), 0);
 	pair_delete(p);
+}
+
+/* --- a peer writes where the program has lost memory, or has guarded memory */
+
+#define WRITABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+
+/* Writes 8 bytes from end a to the memory, which changes after registration. */
+static enum ibv_wc_status write_to(void *at, void (*change)(void *at))
+{
+	struct pair *p = pair_new(0);
+	struct ibv_mr *mr = ibv_reg_mr(p->b.pd, at, SIZE, WRITABLE);
+	struct ibv_sge sge = {(uintptr_t)p->a.buf, 8, p->a.mr->lkey};
+	struct ibv_send_wr *bad;
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (!mr)
+		_exit(2);
+	change(at);
+	memcpy(p->a.buf, "8 bytes", 8);
+	wr.wr.rdma.remote_addr = (uintptr_t)at;
+	wr.wr.rdma.rkey = mr->rkey;
+	if (ibv_post_send(p->a.qp, &wr, &bad))
+		_exit(3);
+	return end_wait(&p->a).status;
+}
+
+static int file;
+
+static void *map_file(void)
+{
+	file = memfd_create("lost", MFD_CLOEXEC);
+	if (file < 0 || ftruncate(file, SIZE))
+		_exit(4);
+	return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+}
+
+static void shorten(void *at)
+{
+	(void)at;
+	if (ftruncate(file, 0))
+		_exit(5);
+}
+
+static void shortened(const struct end *e)
+{
+	(void)e;
+	signal(SIGBUS, SIG_DFL);
+	if (write_to(map_file(), shorten) != IBV_WC_REM_ACCESS_ERR)
+		_exit(1);
+}
+
+static void fill(int sig, siginfo_t *info, void *context)
+{
+	(void)sig, (void)context;
+	mmap((void *)((uintptr_t)info->si_addr & -SIZE), SIZE,
+	     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+	     -1, 0);
+}
+
+static void shortened_and_handled(const struct end *e)
+{
+	struct sigaction action = {.sa_sigaction = fill,
+				   .sa_flags = SA_SIGINFO};
+	const char *at = map_file();
+
+	(void)e;
+	sigaction(SIGBUS, &action, NULL);
+	if (write_to((void *)(uintptr_t)at, shorten) != IBV_WC_SUCCESS ||
+	    strcmp(at, "8 bytes"))
+		_exit(1);
+}
+
+static void protect(void *at)
+{
+	if (mprotect(at, SIZE, PROT_READ))
+		_exit(5);
+}
+
+static void protected(const struct end *e)
+{
+	char *at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)e;
+	signal(SIGSEGV, SIG_DFL);
+	at[8] = 8;
+	if (write_to(at, protect) != IBV_WC_SUCCESS || strcmp(at, "8 bytes") ||
+	    at[8] != 8)
+		_exit(1);
+}
+
+static void all_ends(void (*child)(const struct end *))
+{
+	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
+	assert_int_equal(end_of(child, NULL), 0);
+	rpma_loopback_set_mode(RPMA_LOOPBACK_THREAD);
+	assert_int_equal(end_of(child, NULL), 0);
+	rpma_loopback_set_mode(RPMA_LOOPBACK_INLINE);
+}
+
+TEST(write__to_a_file_that_became_shorter_FAILS)
+{
+	all_ends(shortened);
+}
+
+TEST(write__to_a_shorter_file_GOES_TO_THE_HANDLER)
+{
+	all_ends(shortened_and_handled);
+}
+
+TEST(write__to_protected_memory_HAS_ITS_EFFECT)
+{
+	all_ends(protected);
 }
 
 #endif

@@ -14,8 +14,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +174,65 @@ TEST(fork__of_a_busy_parent_OBJECTS_ARE_DEAD)
 	assert_int_equal(two_count(&p[0], "completion queue 0x"), forks / 4);
 	assert_int_equal(two_count(&p[0], "completion channel 0x"), forks / 4);
 }
+
+/* --- a signal handler forks, inside the drain of a request */
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+
+#define PAGE 4096u
+
+static uint8_t *guarded; /* a page of the memory */
+
+static void fork_and_unguard(int sig)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)sig;
+	if (!pid)
+		_exit(0);
+	if (waitpid(pid, &status, 0) != pid || status ||
+	    mprotect(guarded, PAGE, PROT_READ | PROT_WRITE))
+		_exit(2);
+}
+
+static void guarded_process(const struct two_process *self)
+{
+	const struct sigaction action = {.sa_handler = fork_and_unguard};
+	const struct meet_opts opts = {.rnr_retry = 7};
+	uint8_t *at;
+	uint64_t offset;
+	struct meet m;
+
+	assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
+	meet_begin(&m, self, &opts);
+	at = m.mem + PAGE;
+	guarded = at - (uintptr_t)at % PAGE;
+	if (self->number == 0)
+		assert_int_equal(mprotect(guarded, PAGE, PROT_NONE), 0);
+	offset = (uint64_t)(guarded - m.mem);
+	two_swap(self, &offset, &offset, sizeof(offset));
+	if (self->number == 1) {
+		m.mem[0] = 8;
+		assert_int_equal(meet_post(&m, IBV_WR_RDMA_WRITE, 1, 0, 1,
+					   (uint32_t)offset, 0),
+				 0);
+		end_expect(&m.end, 1, IBV_WC_SUCCESS);
+	}
+	two_wait(self);
+	if (self->number == 0)
+		assert_int_equal(*guarded, 8);
+	meet_end(&m);
+}
+
+TEST(fork__in_a_handler_inside_a_drain_GOES_ON)
+{
+	struct two_process p[2] = {{0}};
+
+	two_run(p, guarded_process);
+}
+
+#endif
 
 /* usage: [FORKS] */
 int main(int argc, char **argv)

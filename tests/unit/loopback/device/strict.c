@@ -158,7 +158,9 @@ FRESH(receives__overlap)
 	assert_int_equal(end_recv(&p->b, 1, 0, 64), 0);
 	assert_int_equal(end_recv(&p->b, 2, 64, 64), 0);
 	assert_int_equal(misuses(), before);
-	assert_int_equal(end_recv(&p->b, 3, 32, 64), 0);
+	assert_int_equal(end_recv(&p->b, 3, 32, 0), 0); /* nothing */
+	assert_int_equal(misuses(), before);
+	assert_int_equal(end_recv(&p->b, 4, 32, 64), 0);
 	assert_int_equal(misuses(), before + 2);
 	pair_delete(p);
 }

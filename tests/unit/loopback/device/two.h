@@ -14,7 +14,7 @@
 
 #include "../../../cases.h"
 
-#define TWO_LOG 4096
+#define TWO_LOG 16384
 
 struct two_process {
 	int number; /* 0 or 1 */

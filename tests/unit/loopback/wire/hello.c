@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -24,8 +25,10 @@
 
 #include "base/clock.h"
 #include "wire/hello.h"
+#include "wire/port.h"
 #include "wire/segment.h"
 #include "wire/socket.h"
+#include "wire/watch.h"
 
 #define SEED  7u
 #define TIMES 30
@@ -465,6 +468,82 @@ TEST(guest__no_descriptor_GETS_IN_LATER)
 	close(segment);
 	end_fini(&a);
 	lb_segment_unmap(mine);
+}
+
+/* --- ports */
+
+static _Atomic unsigned answer;
+
+static void take_number(struct lb_ask *ask, uint32_t token, unsigned number)
+{
+	(void)ask, (void)token;
+	atomic_store_explicit(&answer, number, memory_order_release);
+}
+
+/* A port that is asked for waits, like a guest. */
+TEST(port__no_descriptor_ANSWERS_LATER)
+{
+	const char *names[] = {"rpma-loopback.hello_test.1", NULL};
+	struct lb_port *port = lb_port_hold(names[0]);
+	struct end a, b;
+
+	assert_non_null(port);
+	end_init(&a);
+	end_init(&b);
+	assert_int_equal(lb_port_listen(port, a.nic), 0);
+	atomic_store_explicit(&refused_at, 0, memory_order_release);
+	atomic_store_explicit(&refusals, 2, memory_order_release);
+	assert_non_null(lb_port_ask(b.nic, names, take_number, 0));
+	end_wait(&answer, 1);
+	assert_int_equal(end_count(&answer), lb_nic_number_of(a.nic));
+	assert_true(lb_clock_real_now() -
+			    atomic_load_explicit(&refused_at,
+						 memory_order_acquire) >
+		    100000000u);
+	lb_port_release(port);
+	end_fini(&a);
+	end_fini(&b);
+}
+
+/* Returns true if the link thread would be woken, and woken again. */
+static bool is_ready(const struct end *end)
+{
+	struct epoll_event event;
+
+	return epoll_wait(end->nic->epoll, &event, 1, 0) != 0;
+}
+
+/*
+ * A child without fork handlers has copies of the descriptors, as has dup():
+ * events of closed descriptors do not wake the link thread for ever.
+ */
+TEST(port__released_with_a_copy_NO_EVENTS)
+{
+	const char *names[] = {"rpma-loopback.hello_test.2", NULL};
+	struct lb_port *port = lb_port_hold(names[0]);
+	struct lb_ask *ask;
+	int copies[2], fd;
+	struct end a, b;
+
+	assert_non_null(port);
+	end_init(&a);
+	end_init(&b);
+	assert_int_equal(lb_port_listen(port, a.nic), 0);
+	copies[0] = dup(((struct lb_watch *)port)->fd);
+	lb_port_release(port);
+	ask = lb_port_ask(b.nic, names, take_number, 0);
+	assert_non_null(ask);
+	copies[1] = dup(((struct lb_watch *)ask)->fd);
+	lb_port_cancel(ask);
+	assert_false(is_ready(&a)); /* the copy has a connection */
+	fd = accept4(copies[0], NULL, NULL, 0);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_false(is_ready(&b)); /* the copy is at its end */
+	close(copies[0]);
+	close(copies[1]);
+	end_fini(&a);
+	end_fini(&b);
 }
 
 /* Takes a refusal, if there is one left: two threads never take the last. */
