@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/cancel.h"
@@ -50,12 +51,18 @@ static void say(const char *what, const char *fmt, va_list ap)
 {
 	LB_NOT_CANCELLED;
 	char text[512];
+	size_t most = sizeof(text) - 1; /* leaves room for the newline */
+	size_t n = (size_t)snprintf(text, most, "loopback: %s", what);
 
-	vsnprintf(text, sizeof(text), fmt, ap);
-	/* one write, so that lines of several threads do not mix; and without
-	 * the lock of stderr, which a waiting thread of the program may hold */
-	if (log_has_room(fileno(stderr)))
-		dprintf(fileno(stderr), "loopback: %s%s\n", what, text);
+	n += (size_t)vsnprintf(text + n, most - n, fmt, ap);
+	if (n > most - 1)
+		n = most - 1;
+	text[n++] = '\n';
+	/* one write, so that lines of several threads do not mix; without the
+	 * lock of stderr, which a waiting thread of the program may hold; and
+	 * without memory, because a signal handler prints, too */
+	if (log_has_room(STDERR_FILENO) && write(STDERR_FILENO, text, n) < 0)
+		return;
 }
 
 void lb_log(int level, const char *fmt, ...)
