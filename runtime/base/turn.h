@@ -65,9 +65,11 @@ void rt_freelist_give(struct rt_freelist *list, uint16_t top, uint16_t bottom,
 /* Returns how many slots are in use. */
 static inline uint16_t rt_freelist_used(const struct rt_freelist *list)
 {
-	/* relaxed: a count, which may be old */
+	/* acquire [FREE-1]: pairs with the release in rt_freelist_give(): where
+	 * the count is 0, what threads did while they had slots is over. The
+	 * count may be old */
 	return (uint16_t)(atomic_load_explicit(&list->word,
-					       memory_order_relaxed) >>
+					       memory_order_acquire) >>
 			  16);
 }
 
