@@ -249,9 +249,9 @@ int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit)
 	ret = ibv_modify_srq(srq->ibv_srq, &attr, IBV_SRQ_LIMIT);
 	if (ret == 0)
 		return 0;
+	ret = rpma__err_errno(ret); /* before a log function changes errno */
 	RPMA_LOG_ERROR("ibv_modify_srq(srq_limit %u) failed: %s", limit,
 		       rpma__errno_2str(ret));
-	ret = rpma__err_errno(ret);
 	return ret == EOPNOTSUPP || ret == ENOSYS ? RPMA_E_NOSUPP
 						  : RPMA_E_PROVIDER;
 }
