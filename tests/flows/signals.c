@@ -101,7 +101,14 @@ static int wait_for_channel(struct wait *wait)
 	return rpma_channel_wait(wait->channel, &cq);
 }
 
-TEST(events__interrupted_AGAIN)
+static void interrupt_AGAIN(struct wait *wait, int (*call)(struct wait *wait))
+{
+	assert_int_equal(interrupt(wait, call), RPMA_E_AGAIN);
+}
+
+/* Disturbs a thread in each wait for an event: everything goes on. */
+static void disturb_each(void (*disturb)(struct wait *wait,
+					 int (*call)(struct wait *wait)))
 {
 	struct wait wait = {0};
 	char port[PORT_LEN];
@@ -109,18 +116,23 @@ TEST(events__interrupted_AGAIN)
 
 	pair_open(&pair);
 	wait.pair = &pair;
-	assert_int_equal(interrupt(&wait, wait_for_event), RPMA_E_AGAIN);
+	disturb(&wait, wait_for_event);
 	ok(rpma_conn_disconnect(pair.client.conn));
 	expect_event(pair.server.conn, RPMA_CONN_CLOSED);
 	pair_close(&pair);
 
 	wait.ep = pair_listen(port);
-	assert_int_equal(interrupt(&wait, wait_for_request), RPMA_E_AGAIN);
+	disturb(&wait, wait_for_request);
 	ok(rpma_ep_shutdown(&wait.ep));
 
 	ok(rpma_cm_channel_new(&wait.cm_channel));
-	assert_int_equal(interrupt(&wait, wait_for_cm_event), RPMA_E_AGAIN);
+	disturb(&wait, wait_for_cm_event);
 	ok(rpma_cm_channel_delete(&wait.cm_channel));
+}
+
+TEST(events__interrupted_AGAIN)
+{
+	disturb_each(interrupt_AGAIN);
 }
 
 /* The next message still wakes the waiting thread. */
@@ -212,24 +224,7 @@ static void cancel(struct wait *wait, int (*call)(struct wait *wait))
 /* A cancelled thread leaves everything as if the thread had not waited. */
 TEST(events__cancelled_AND_STILL_THERE)
 {
-	struct wait wait = {0};
-	char port[PORT_LEN];
-	struct pair pair;
-
-	pair_open(&pair);
-	wait.pair = &pair;
-	cancel(&wait, wait_for_event);
-	ok(rpma_conn_disconnect(pair.client.conn));
-	expect_event(pair.server.conn, RPMA_CONN_CLOSED);
-	pair_close(&pair);
-
-	wait.ep = pair_listen(port);
-	cancel(&wait, wait_for_request);
-	ok(rpma_ep_shutdown(&wait.ep));
-
-	ok(rpma_cm_channel_new(&wait.cm_channel));
-	cancel(&wait, wait_for_cm_event);
-	ok(rpma_cm_channel_delete(&wait.cm_channel));
+	disturb_each(cancel);
 }
 
 PAIR_MAIN()

@@ -207,8 +207,9 @@ struct fake {
 	int got;
 };
 
-#define FAKE_SQ 8
-#define FAKE_RQ 8
+#define FAKE_SQ	  8
+#define FAKE_RQ	  8
+#define FAKE_SLOT 32 /* bytes of a pool's slot */
 
 /* Makes one poller, one queue; sizes FAKE_SQ and FAKE_RQ for connections. */
 int fake_setup(void **state);
@@ -234,6 +235,9 @@ int fake_round(struct fake *f);
 void fake_finish_down(struct fake *f);
 /* Everything in the queue into items, got = how many. */
 int fake_take(struct fake *f, struct rpma_rt_queue *queue);
+
+/* Makes a pool; sends: as in rpma_rt_pool_cfg. */
+struct rpma_rt_pool *fake_pool(struct fake *f, uint32_t count, uint32_t sends);
 
 /* Lets the listener take rt_cfg over, as in fake_request(). */
 void fake_configure(struct fake *f);

@@ -212,6 +212,19 @@ static void rt_free(struct rpma_rt *rt)
 	free(rt);
 }
 
+struct rpma_rt_pool *fake_pool(struct fake *f, uint32_t count, uint32_t sends)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool;
+
+	cfg.peer = &fake_peer;
+	cfg.count = count;
+	cfg.slot_size = FAKE_SLOT;
+	cfg.sends = sends;
+	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
+	return pool;
+}
+
 void fake_configure(struct fake *f)
 {
 	rt_conn_cfg_fini(&f->listener.cfg);

@@ -11,8 +11,6 @@
 #include "rt_fake.h"
 #include "pool/pool.h"
 
-#define SLOT_SIZE 32
-
 /* a lease of a pool with one slot, and connections whose receives are not from
  * the pool */
 struct scene {
@@ -25,7 +23,6 @@ struct scene {
 
 static int begin(void **state)
 {
-	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 	static struct scene scene;
 	struct scene *s = &scene;
 	int ret = fake_setup(state);
@@ -33,10 +30,7 @@ static int begin(void **state)
 	if (ret)
 		return ret;
 	s->f = *state;
-	cfg.peer = &fake_peer;
-	cfg.count = 1;
-	cfg.slot_size = SLOT_SIZE;
-	ok(rpma_rt_pool_new(s->f->rt, &cfg, &s->pool));
+	s->pool = fake_pool(s->f, 1, 0);
 	ok(rpma_rt_pool_take(s->pool, &s->lease));
 	s->conn = fake_established(s->f);
 	s->other = fake_established(s->f);
@@ -77,7 +71,7 @@ static int give(const struct scene *s, struct rpma_rt_conn *conn,
 {
 	struct rpma_rt_wr wr;
 
-	rpma_rt_prep_send_lease(&wr, &s->lease, SLOT_SIZE, flags);
+	rpma_rt_prep_send_lease(&wr, &s->lease, FAKE_SLOT, flags);
 	return fake_post_send(conn, &wr);
 }
 

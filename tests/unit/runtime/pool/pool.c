@@ -14,21 +14,11 @@
 #include "pool/pool.h"
 #include "srq/srq.h"
 
-#define SLOT_SIZE 32
-
 static struct rpma_rt_pool *pool_open_for(struct fake *f, uint32_t count,
 					  uint32_t sends)
 {
-	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
-	struct rpma_rt_pool *pool;
-
-	cfg.peer = &fake_peer;
-	cfg.count = count;
-	cfg.slot_size = SLOT_SIZE;
-	cfg.sends = sends;
-	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
-	f->rt_cfg.pool = pool;
-	return pool;
+	f->rt_cfg.pool = fake_pool(f, count, sends);
+	return f->rt_cfg.pool;
 }
 
 static struct rpma_rt_pool *pool_open(struct fake *f, uint32_t count)
@@ -97,7 +87,7 @@ FAKE_TEST(delete__no_message_STAYS)
 
 	cfg.peer = &fake_peer;
 	cfg.count = 1;
-	cfg.slot_size = SLOT_SIZE;
+	cfg.slot_size = FAKE_SLOT;
 	cfg.futures = 1;
 	ok(rpma_rt_pool_new(f->rt, &cfg, &pool));
 	ok(rpma_rt_pool_delete(&pool));
@@ -114,7 +104,7 @@ FAKE_TEST(take__each_slot_once_then_AGAIN)
 	for (i = 0; i < 3; i++) {
 		ok(rpma_rt_pool_take(pool, &leases[i]));
 		assert_int_equal(leases[i].slot, i);
-		assert_int_equal(leases[i].len, SLOT_SIZE);
+		assert_int_equal(leases[i].len, FAKE_SLOT);
 		assert_ptr_equal(leases[i].data, pool->memory + i * 64);
 		assert_int_equal(leases[i].offset, i * 64);
 	}

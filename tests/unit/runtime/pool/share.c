@@ -30,7 +30,6 @@ static void fill_nothing(struct rt_feed *feed)
 
 static int begin(void **state)
 {
-	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
 	static struct scene scene;
 	struct scene *s = &scene;
 	int ret = fake_setup(state);
@@ -39,11 +38,7 @@ static int begin(void **state)
 		return ret;
 	s->f = *state;
 	s->count = 0;
-	cfg.peer = &fake_peer;
-	cfg.count = SLOTS;
-	cfg.slot_size = 8;
-	cfg.sends = RPMA_RT_POOL_NO_SENDS;
-	ok(rpma_rt_pool_new(s->f->rt, &cfg, &s->pool));
+	s->pool = fake_pool(s->f, SLOTS, RPMA_RT_POOL_NO_SENDS);
 	*state = s;
 	return 0;
 }
