@@ -88,10 +88,8 @@ public:
 		cfg.refill = nullptr;
 		if (cfg.srq_size == 0)
 			cfg.srq_size = std::max(
-				1u,
-				detail::access::core(messages)->receives /
-					std::max(1u, detail::access::core(rt)
-							     ->pollers));
+				1u, detail::access::core(messages)->receives /
+					    detail::access::core(rt)->pollers);
 		if (cfg.futures == 0)
 			cfg.futures = cfg.srq_size;
 		made.core_->rt = detail::access::core(rt);

@@ -33,9 +33,10 @@ struct rt_feed {
 	 * rt_feed_end_poller() */
 	void (*fill)(struct rt_feed *feed);
 	struct cds_list_head link; /* in the list of hungry feeds */
-	uint32_t size; /* receives that the queue has room for; immutable */
-	uint32_t
-		base; /* receives that the queue wants of any pool; immutable */
+	/* receives that the queue has room for, and that the queue wants of any
+	 * pool; immutable */
+	uint32_t size;
+	uint32_t base;
 	uint32_t share; /* receives that the queue may have now, 1 or more */
 	bool was_full;	/* the last fill has posted the whole share */
 	bool is_hungry;
@@ -82,6 +83,7 @@ static inline uint32_t rt_feed_room(const struct rt_feed *feed, uint32_t out,
 
 	return room < left ? room : left;
 }
+
 /*
  * Ends a fill. is_hungry: the fill found the pool empty, and the queue has less
  * than a quarter of its share; `fill` is called again when there are slots.

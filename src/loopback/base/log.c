@@ -32,10 +32,10 @@ static _Atomic uint64_t misuses;
  * second to make room; the lines after are lost at once, until there is room: a
  * process whose stderr nobody reads goes on.
  */
-static bool log_has_room(int fd)
+static bool log_has_room(void)
 {
 	static _Atomic bool was_full;
-	struct pollfd room = {.fd = fd, .events = POLLOUT};
+	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 	bool is_full;
 
 	/* relaxed, both: a hint, how long to wait */
@@ -61,8 +61,8 @@ static void say(const char *what, const char *fmt, va_list ap)
 	/* one write, so that lines of several threads do not mix; without the
 	 * lock of stderr, which a waiting thread of the program may hold; and
 	 * without memory, because a signal handler prints, too */
-	if (log_has_room(STDERR_FILENO) && write(STDERR_FILENO, text, n) < 0)
-		return;
+	if (log_has_room())
+		(void)!write(STDERR_FILENO, text, n);
 }
 
 void lb_log(int level, const char *fmt, ...)
