@@ -42,12 +42,17 @@ static inline bool rt_stat_is(const _Atomic bool *stat)
 	return atomic_load_explicit(stat, memory_order_relaxed);
 }
 
-/* Adds n; one writer at a time. */
+/* Adds n; one writer at a time. On x86-64 by a single instruction, without a
+ * lock: the compiler makes three of the two accesses. */
 static inline void rt_stat_add(_Atomic uint64_t *stat, uint64_t n)
 {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+	__asm__("addq %1, %0" : "+m"(*stat) : "er"(n) : "cc");
+#else
 	/* relaxed: see above */
 	atomic_store_explicit(stat, rt_stat_read(stat) + n,
 			      memory_order_relaxed);
+#endif
 }
 
 /* Adds 1; returns the new count. */

@@ -206,7 +206,7 @@ static int lend_deliver_usual(struct rt_poller *poller, struct rt_cq *cq, int n)
 		entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 		if (!lend_is_usual(entry, wc))
 			break;
-		rt_side_retire(entry->side);
+		rt_side_retire(entry->side, rt_side_marks(entry->side));
 		rt_deliver_touch_side(poller, entry->side);
 		if (wc->wr_id & RT_ON_ERROR_ONLY)
 			continue;

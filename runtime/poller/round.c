@@ -520,14 +520,15 @@ __attribute__((noinline)) static int round_end_single(struct rt_poller *poller,
 						      struct rt_cq *cq, int n)
 {
 	const struct rt_route_entry *entry = NULL;
+	uint8_t marks = 0;
 
 	if (n == 1)
-		entry = rt_round_usual_route(cq, &poller->wcs[0]);
+		entry = rt_round_usual_route(cq, &poller->wcs[0], &marks);
 	if (entry == NULL || unlikely(poller->rt->cfg.timing != 0) ||
 	    !rt_lane_has_place_poller(entry->lane))
 		return round_deliver_all(poller, cq, n);
 	if (unlikely(!rt_round_store_one(poller, cq, entry, entry->lane,
-					 entry->side, NULL)))
+					 entry->side, marks, NULL)))
 		return round_ring_one(poller, entry->lane, entry->side);
 	return rt_round_is_quiet(poller) ? 1 : round_do_others(poller, 1);
 }

@@ -109,10 +109,12 @@ static inline int rt_round_poll_verb(struct rt_poller *poller,
 
 /*
  * Returns the route of a usual completion, or NULL: a success, of a route to a
- * lane, on a CQ with routes and without waiting tasks.
+ * lane, on a CQ with routes and without waiting tasks. *marks: of the side of
+ * the route.
  */
 static inline const struct rt_route_entry *
-rt_round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
+rt_round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc,
+		     uint8_t *marks)
 {
 	const struct rt_route_entry *entry;
 
@@ -120,21 +122,22 @@ rt_round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc)
 		return NULL;
 	entry = &cq->routes[rt_wr_id_route(wc->wr_id)];
 	if (!rt_round_is_of(entry, wc) || entry->leads_to != RT_TO_LANE ||
-	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY ||
-	    !rt_side_is_healthy(entry->side))
+	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY)
 		return NULL;
-	return entry;
+	*marks = rt_side_marks(entry->side);
+	return *marks & RT_SIDE_HEALTHY ? entry : NULL;
 }
 
 /* Stores the item of the only completion of a poll, with the steps of
- * deliver_flush_once() in their order, up to the fence. lane, side: of the
- * entry, which the stores may change for all that the compiler knows. lane
+ * deliver_flush_once() in their order, up to the fence. lane, side, marks: of
+ * the entry, which the stores may change for all that the compiler knows. lane
  * NULL: the item goes to `to`, for the consumer of the entry's lane. Returns
  * whether no consumer sleeps and no poster waits. */
 __attribute__((always_inline)) static inline bool
 rt_round_store_one(struct rt_poller *poller, struct rt_cq *cq,
 		   const struct rt_route_entry *entry, struct rt_lane *lane,
-		   struct rt_side *side, struct rpma_rt_completion *to)
+		   struct rt_side *side, uint8_t marks,
+		   struct rpma_rt_completion *to)
 {
 	struct rpma_rt_completion item;
 	uint32_t ms = rt_poller_tick(poller);
@@ -142,7 +145,7 @@ rt_round_store_one(struct rt_poller *poller, struct rt_cq *cq,
 	/* otherwise these would be published too late */
 	assert(!rt_deliver_is_due(poller));
 	/* first, because a call between the other steps would cost registers */
-	rt_side_retire(side);
+	rt_side_retire(side, marks);
 	item = rt_round_item(entry, &poller->wcs[0]);
 	rt_lane_fill_slot(lane != NULL ? rt_lane_place_poller(lane) : to,
 			  &item);

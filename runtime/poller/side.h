@@ -174,11 +174,11 @@ static inline void rt_side_end_healthy(struct rt_side *side)
 				  memory_order_relaxed);
 }
 
-/* Counts the entries that a successful work request retires. REQUIRES: the side
- * is healthy */
-static inline void rt_side_retire(struct rt_side *side)
+/* Counts the entries that a successful work request retires. marks: of the
+ * side, read since the completion was polled. REQUIRES: the side is healthy */
+static inline void rt_side_retire(struct rt_side *side, uint8_t marks)
 {
-	if (__builtin_expect(rt_side_marks(side) != RT_SIDE_HEALTHY, 0))
+	if (__builtin_expect(marks != RT_SIDE_HEALTHY, 0))
 		side->ops->retire_group(side);
 	else
 		side->count++;

@@ -20,7 +20,7 @@
 
 /* rounds between two reads of the clock: the thread may do other work between
  * waits */
-#define TAKES_PER_TICK 8
+#define TAKES_PER_TICK 64
 
 /* Returns whether the completions of a round may go to the caller, who consumes
  * from the lane: nothing in the lane goes first, and the round has no unusual
@@ -73,6 +73,7 @@ take_round(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	const struct rt_route_entry *entry = NULL;
 	struct rt_cq *cq = poller->single;
 	struct rt_side *side;
+	uint8_t marks = 0;
 	int n = 0;
 
 	if (unlikely(!take_may(poller, queue->lanes[0])))
@@ -87,12 +88,14 @@ take_round(struct rpma_rt_queue *queue, struct rt_owned *filler,
 			return 0;
 		}
 		if (n == 1)
-			entry = rt_round_usual_route(cq, &poller->wcs[0]);
+			entry = rt_round_usual_route(cq, &poller->wcs[0],
+						     &marks);
 	}
 	if (entry == NULL || entry->lane != queue->lanes[0])
 		return take_in_hand(queue, filler, NULL, cmpl, max, n);
 	side = entry->side;
-	return likely(rt_round_store_one(poller, cq, entry, NULL, side, cmpl) &&
+	return likely(rt_round_store_one(poller, cq, entry, NULL, side, marks,
+					 cmpl) &&
 		      rt_round_is_quiet(poller))
 		       ? 1
 		       : take_in_hand(queue, filler, side, cmpl, max, n);
