@@ -55,6 +55,19 @@ void rt_look_send(struct rpma_rt_conn *conn)
 	rt_inbox_push_mt(&conn->poller->inbox, &conn->look_msg);
 }
 
+/* -------------------------------------------------------------- append --- */
+
+void rt_hold_append_end(struct rpma_rt_conn *conn, enum rpma_rt_side side,
+			uint64_t wr_id, uint8_t opcode, uint32_t tick)
+{
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, side);
+
+	rt_ledger_append(&pen, wr_id, opcode, true, tick);
+	rt_hold_end_row(conn, side, &pen);
+}
+
+/* ---------------------------------------------------------------- hold --- */
+
 /* a hold of the right by a thread */
 struct rt_hold {
 	struct rpma_rt_conn *conn;

@@ -128,6 +128,13 @@ static inline void rt_hold_end_row(struct rpma_rt_conn *conn,
 	rt_side_mark(&conn->side[side], RT_SIDE_UNSIGNALED);
 }
 
+/* Appends a signaled entry that ends a group. Out of line: one of many entries
+ * does. */
+__attribute__((cold)) void rt_hold_append_end(struct rpma_rt_conn *conn,
+					      enum rpma_rt_side side,
+					      uint64_t wr_id, uint8_t opcode,
+					      uint32_t tick);
+
 /* Appends a single entry. Returns whether the work request has to be
  * signaled. */
 static inline bool rt_hold_append_one(struct rpma_rt_conn *conn,
@@ -135,16 +142,16 @@ static inline bool rt_hold_append_one(struct rpma_rt_conn *conn,
 				      uint8_t opcode, uint32_t tick)
 {
 	struct rt_ledger *ledger = &conn->gate[side].ledger;
-	struct rt_ledger_pen pen;
 
 	/* without a pen, whose copies of the words would cost more than the
 	 * entry */
 	if ((wr_id & RT_ON_ERROR_ONLY) &&
 	    rt_ledger_append_unsignaled(ledger, wr_id, opcode, tick))
 		return false;
-	pen = rt_hold_begin_row(conn, side);
-	rt_ledger_append(&pen, wr_id, opcode, true, tick);
-	rt_hold_end_row(conn, side, &pen);
+	if (unlikely(ledger->in_group))
+		rt_hold_append_end(conn, side, wr_id, opcode, tick);
+	else
+		rt_ledger_append_alone(ledger, wr_id, opcode, tick);
 	return true;
 }
 
@@ -160,7 +167,9 @@ static inline int rt_hold_give_linked_sends(struct rpma_rt_conn *conn,
 	if (likely(err == 0))
 		return n;
 	rt_reason_refused(conn, err);
-	return bad != NULL ? (int)((struct rpma_send_wr *)bad - chain) : 0;
+	/* without a look at the chain where the answer is known */
+	return bad != NULL && n > 1 ? (int)((struct rpma_send_wr *)bad - chain)
+				    : 0;
 }
 
 static inline int rt_hold_give_linked_recvs(struct rpma_rt_conn *conn,
@@ -175,7 +184,8 @@ static inline int rt_hold_give_linked_recvs(struct rpma_rt_conn *conn,
 	if (likely(err == 0))
 		return n;
 	rt_reason_refused(conn, err);
-	return bad != NULL ? (int)((struct rpma_recv_wr *)bad - chain) : 0;
+	return bad != NULL && n > 1 ? (int)((struct rpma_recv_wr *)bad - chain)
+				    : 0;
 }
 
 /* Links a chain of n work requests, and gives the chain to the device. */

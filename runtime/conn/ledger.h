@@ -98,7 +98,7 @@ static inline uint32_t rt_ledger_room(const struct rt_ledger *ledger)
 
 /* Ends the group of unsignaled entries with the newest entry, which is
  * signaled. */
-__attribute__((cold)) void rt_ledger_end_group(struct rt_ledger *ledger);
+void rt_ledger_end_group(struct rt_ledger *ledger);
 
 /*
  * A pen appends entries in a row: the words of the ledger that an append reads
@@ -193,6 +193,18 @@ static inline bool rt_ledger_append_unsignaled(struct rt_ledger *ledger,
 	ledger->may_be_silent--;
 	ledger->in_group = true;
 	return true;
+}
+
+/* Appends a signaled entry, without a pen. REQUIRES: room, and the newest entry
+ * is signaled */
+static inline void rt_ledger_append_alone(struct rt_ledger *ledger,
+					  uint64_t wr_id, uint8_t opcode,
+					  uint32_t tick)
+{
+	assert(ledger->tail - ledger->head < ledger->depth);
+	assert(!ledger->in_group);
+	rt_ledger_write(&ledger->entries[ledger->tail++ & ledger->mask], wr_id,
+			opcode, true, tick);
 }
 
 /* Appends a signaled entry by a pen that appends no other entries. REQUIRES:
