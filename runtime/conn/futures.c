@@ -341,7 +341,7 @@ int rpma_rt_conn_future(struct rpma_rt_conn *conn, enum rpma_rt_event event,
 				 RT_FUTURE_EVENT_SLOTS, rt_name_of(conn));
 	if (ret)
 		return RT_REFUSED(ret, "no future is made");
-	rt_future_name(future, slot);
+	rt_future_name(future, slot, rt_future_here());
 	rt_future_ask_mt(slot, RT_FUTURE_WATCH);
 	return 0;
 }

@@ -135,7 +135,7 @@ static inline bool rt_post_take_future(struct rt_post *post, uint64_t context,
 		rt_post_conn(post)->side[post->side].futures, context);
 
 	if (likely(slot != NULL)) {
-		rt_future_name(future, slot);
+		rt_future_name(future, slot, rt_future_here());
 		return true;
 	}
 	post->refusal =
@@ -147,11 +147,12 @@ static inline bool rt_post_take_future(struct rt_post *post, uint64_t context,
  * number: of the route, as in a wr_id. Returns the wr_id. */
 static inline uint64_t rt_post_name_future(struct rt_future *slot,
 					   uint64_t number, uint64_t context,
-					   struct rpma_rt_future *future)
+					   struct rpma_rt_future *future,
+					   uint64_t here)
 {
 	uint64_t cookie = rt_future_begin(slot, context);
 
-	rt_future_name(future, slot);
+	rt_future_name(future, slot, here);
 	return number | cookie;
 }
 

@@ -165,6 +165,7 @@ STRAIGHT bool straight_futures_ready(const struct rpma_rt_conn *conn,
 {
 	struct rt_futures *futures = conn->side[way->side].futures;
 	const uint64_t number = rt_wr_id(futures->number, 0);
+	const uint64_t here = rt_future_here();
 	struct straight_target to;
 	struct rt_future *row = NULL;
 	struct rt_future *slot;
@@ -181,7 +182,7 @@ STRAIGHT bool straight_futures_ready(const struct rpma_rt_conn *conn,
 		for (end = i + (int)n; i < end; i++) {
 			to = way->target(wrs, i);
 			*way->wr_id(chain, i) = rt_post_name_future(
-				slot++, number, to.context, to.future);
+				slot++, number, to.context, to.future, here);
 		}
 	}
 	if (likely(i == count))

@@ -186,8 +186,12 @@ static const struct straight_way recvs_to_own = {
 STRAIGHT int straight_fill_to_futures(const struct rpma_rt_conn *conn,
 				      const void *wrs, int count, void *recvs)
 {
-	if (unlikely(conn->side[RPMA_RT_RECV_SIDE].futures == NULL))
+	const struct rt_futures *futures =
+		conn->side[RPMA_RT_RECV_SIDE].futures;
+
+	if (unlikely(futures == NULL))
 		return 0;
+	rt_future_foresee_row(futures);
 	return straight_fill_routeless(wrs, count, true, 0, recvs);
 }
 

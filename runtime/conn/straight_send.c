@@ -242,8 +242,12 @@ static const struct straight_way sends_to_routes = {
 STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn,
 				       const void *wrs, int count, void *sends)
 {
-	if (unlikely(conn->side[RPMA_RT_SEND_SIDE].futures == NULL))
+	const struct rt_futures *futures =
+		conn->side[RPMA_RT_SEND_SIDE].futures;
+
+	if (unlikely(futures == NULL))
 		return 0;
+	rt_future_foresee_row(futures);
 	return straight_fill_sends(conn, wrs, count, true, sends);
 }
 

@@ -255,13 +255,16 @@ future_refuse_take(const struct rpma_rt_future *futures, int count,
 int rpma_rt_futures_take(struct rpma_rt_future *futures, int count,
 			 struct rpma_rt_completion *cmpls)
 {
+	const uint64_t here = rt_future_here();
 	struct rt_future *slot;
 	int n;
 
-	if (unlikely(count < 1 || cmpls == NULL ||
-		     !rt_future_is_held(&futures[0])))
+	if (unlikely(count < 1 || futures == NULL || cmpls == NULL ||
+		     !rt_future_is_held_here(&futures[0], here)))
 		return future_refuse_take(futures, count, cmpls);
-	for (n = 0; n < count && likely(rt_future_is_held(&futures[n])); n++) {
+	for (n = 0; n < count; n++) {
+		if (unlikely(!rt_future_is_held_here(&futures[n], here)))
+			break;
 		slot = rt_future_slot(&futures[n]);
 		if (unlikely(!future_is_only_done(slot))) {
 			if (!future_take_any(&futures[n], &cmpls[n]))

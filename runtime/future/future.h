@@ -105,23 +105,37 @@ int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future);
 __attribute__((cold)) int rt_future_refuse(const struct rt_log_place *place,
 					   const struct rpma_rt_future *future);
 
+/* Returns the upper half of the second word of all handles of this process: a
+ * call that looks at many handles asks once. */
+static inline uint64_t rt_future_here(void)
+{
+	return (uint64_t)rt_context_generation() << 32;
+}
+
 /* Returns the second word of the handle of a slot that is held: this process
- * and this use of the slot. */
-static inline uint64_t rt_future_use(const struct rt_future *slot)
+ * and this use of the slot. here: rt_future_here() */
+static inline uint64_t rt_future_use(const struct rt_future *slot,
+				     uint64_t here)
 {
 	/* relaxed: written by the holder */
-	return (uint64_t)rt_context_generation() << 32 |
+	return here |
 	       atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
 /* Returns whether the handle names a future of this process that was not
  * dropped. */
+static inline bool rt_future_is_held_here(const struct rpma_rt_future *future,
+					  uint64_t here)
+{
+	return likely(future->opaque[0] != 0) &&
+	       likely(rt_future_use(rt_future_slot(future), here) ==
+		      future->opaque[1]);
+}
+
 static inline bool rt_future_is_held(const struct rpma_rt_future *future)
 {
-	if (unlikely(future == NULL || future->opaque[0] == 0))
-		return false;
-	return likely(rt_future_use(rt_future_slot(future)) ==
-		      future->opaque[1]);
+	return likely(future != NULL) &&
+	       rt_future_is_held_here(future, rt_future_here());
 }
 
 /* Finds the slot of a handle. Returns 0, or the error, logged. */
@@ -145,12 +159,12 @@ static inline int rt_future_read(struct rt_future *slot,
 	return 1;
 }
 
-/* Makes the handle of a slot that the caller took. */
+/* Makes the handle of a slot that the caller took. here: rt_future_here() */
 static inline void rt_future_name(struct rpma_rt_future *future,
-				  const struct rt_future *slot)
+				  const struct rt_future *slot, uint64_t here)
 {
 	future->opaque[0] = (uint64_t)(uintptr_t)slot;
-	future->opaque[1] = rt_future_use(slot);
+	future->opaque[1] = rt_future_use(slot, here);
 }
 
 /* Takes a place where a thread waits, with an empty list. Places are never

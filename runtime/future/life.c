@@ -517,7 +517,7 @@ int rt_source_next(struct rt_futures *futures, struct rpma_rt_future *future)
 	pthread_mutex_unlock(&futures->rt->ask_lock);
 	if (slot == NULL)
 		return RPMA_RT_E_BUSY;
-	rt_future_name(future, slot);
+	rt_future_name(future, slot, rt_future_here());
 	rt_future_ask_mt(slot, RT_FUTURE_WATCH);
 	return 0;
 }

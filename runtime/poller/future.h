@@ -207,8 +207,6 @@ struct rt_futures {
 	/* bits: pollers of the runtime on which a result depends */
 	uint64_t pollers;
 	struct rt_side *side;
-	uint32_t number; /* number of the route */
-	uint32_t count;	 /* slots in use by the owner */
 	/* all slots of the block, a power of two; immutable */
 	uint32_t room;
 	/* in the block of a send side: the block of the connection's events */
@@ -233,6 +231,11 @@ struct rt_futures {
 	_Atomic uint32_t sleepers; /* calls that wait for a slot of the block */
 	struct rt_msg msg;
 
+	/* The line of the posters. number: of the route; count: slots in use by
+	 * the owner; both immutable, as above */
+	alignas(RT_CACHE_LINE) uint32_t number;
+	uint32_t count;
+	struct rt_future *slots;
 	/* a word for each RT_FUTURE_GROUP slots; changed by posters, see
 	 * rt_future_take_row() [FUTURE-3] */
 	_Atomic uint64_t *taken;
@@ -248,7 +251,6 @@ struct rt_futures {
 
 	struct rt_future_then *then;	 /* an element for each slot */
 	struct rt_future_waited *waited; /* an element for each slot */
-	struct rt_future *slots;
 };
 
 /* number of sizes of blocks, all powers of two. A configuration may ask for
@@ -332,6 +334,19 @@ rt_future_slot(const struct rpma_rt_future *future)
  * returned. */
 uint32_t rt_future_take_row(struct rt_futures *futures, uint32_t most,
 			    struct rt_future **first);
+/* Begins to fetch the cache lines that a take of slots looks at first. The
+ * lines of a connection that has not posted for a while are in no near cache. A
+ * hint; any thread, while the block is not returned. */
+static inline void rt_future_foresee_row(const struct rt_futures *futures)
+{
+	/* relaxed: a hint */
+	uint32_t at =
+		atomic_load_explicit(&futures->cursor, memory_order_relaxed);
+
+	__builtin_prefetch(&futures->slots[0].state);
+	rt_fetch_to_write(&futures->slots[at]);
+	rt_fetch_to_write((const void *)&futures->taken[at / RT_FUTURE_GROUP]);
+}
 /* Takes a free slot and begins the use of the slot. NULL: no slot is free. Any
  * thread, while the block is not returned. */
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context);

@@ -76,6 +76,7 @@ const struct ibv_wc *rt_row_to_futures(struct rt_poller *poller,
 	struct row row = row_begin(entry, wc);
 	const struct ibv_wc *first = wc;
 	struct rt_future_batch *batch = &poller->futures;
+	struct rt_future **to = &batch->complete[batch->count];
 	struct rt_future *slot;
 
 	if (end - wc > RT_FUTURE_BATCH - (int)batch->count)
@@ -89,7 +90,7 @@ const struct ibv_wc *rt_row_to_futures(struct rt_poller *poller,
 			     slot->told != 0))
 			break;
 		rt_future_fill(slot, row.item);
-		batch->complete[batch->count + (wc - first)] = slot;
+		*to++ = slot;
 	}
 	if (unlikely(wc == first))
 		return wc;

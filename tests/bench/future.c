@@ -252,7 +252,7 @@ static void post(struct rpma_rt_future *future, uint64_t at)
 
 	if (slot == NULL)
 		bench_fail("a slot is lost");
-	rt_future_name(future, slot);
+	rt_future_name(future, slot, rt_future_here());
 	cq.cookies[at % SLOTS] = rt_future_cookie(slot);
 	if (at % BATCH == BATCH - 1)
 		/* release: pairs with the acquire in poller_main() */
