@@ -1526,12 +1526,15 @@ template <size_t N = 1> class [[nodiscard]] posted
 {
 public:
 	posted(posted &&other) noexcept = default;
+	/* Ends the former operation now, as the destructor does. */
 	posted &operator=(posted &&other) noexcept
 	{
-		std::swap(conn_, other.conn_);
-		std::swap(future_, other.future_);
-		std::swap(leases_, other.leases_);
-		std::swap(item_, other.item_);
+		posted taken(std::move(other));
+
+		std::swap(conn_, taken.conn_);
+		std::swap(future_, taken.future_);
+		std::swap(leases_, taken.leases_);
+		std::swap(item_, taken.item_);
 		return *this;
 	}
 	~posted()
