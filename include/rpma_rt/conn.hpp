@@ -1363,8 +1363,9 @@ public:
 	}
 	/* Returns the waiter for a group; nullptr: complete at once. */
 	waiter *waits() noexcept { return is_later_ ? &later_ : nullptr; }
-	/* Returns the outcome, without a loop: posted, or refused, already. */
-	outcome<1> wait() noexcept
+	/* Returns the outcome at once, without a loop: posted, or refused,
+	 * already. */
+	outcome<1> wait(int /* timeout_ms */ = -1) noexcept
 	{
 		if (!is_later_) /* the loop sends, nobody awaits */
 			return error::call(RPMA_E_NOSUPP);
