@@ -1363,8 +1363,9 @@ public:
 	}
 	/* Returns the waiter for a group; nullptr: complete at once. */
 	waiter *waits() noexcept { return is_later_ ? &later_ : nullptr; }
-	/* Returns the outcome, without a loop: posted, or refused, already. */
-	outcome<1> wait() noexcept
+	/* Returns the outcome at once, without a loop: posted, or refused,
+	 * already. */
+	outcome<1> wait(int /* timeout_ms */ = -1) noexcept
 	{
 		if (!is_later_) /* the loop sends, nobody awaits */
 			return error::call(RPMA_E_NOSUPP);
@@ -1526,12 +1527,15 @@ template <size_t N = 1> class [[nodiscard]] posted
 {
 public:
 	posted(posted &&other) noexcept = default;
+	/* Ends the former operation now, as the destructor does. */
 	posted &operator=(posted &&other) noexcept
 	{
-		std::swap(conn_, other.conn_);
-		std::swap(future_, other.future_);
-		std::swap(leases_, other.leases_);
-		std::swap(item_, other.item_);
+		posted taken(std::move(other));
+
+		std::swap(conn_, taken.conn_);
+		std::swap(future_, taken.future_);
+		std::swap(leases_, taken.leases_);
+		std::swap(item_, taken.item_);
 		return *this;
 	}
 	~posted()

@@ -246,6 +246,16 @@ public:
 	{
 		return conn_.private_data();
 	}
+	/* Sets the user pointer of the connection, without a loop: see
+	 * next_future::user(). Errors: RPMA_E_NOSUPP with a loop; of
+	 * rpma_rt_conn_set_user(). */
+	result<void> set_user(void *user)
+	{
+		if (!conn_.core_->alone)
+			return error::call(RPMA_E_NOSUPP);
+		return detail::result_of_call(
+			rpma_rt_conn_set_user(conn_.raw(), user));
+	}
 	/* Accepts the peer. The connection is established later: operations of
 	 * a loop wait, a thread calls established().wait(). */
 	result<connection> accept(std::string_view private_data = {}) &&

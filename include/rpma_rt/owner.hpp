@@ -480,9 +480,12 @@ template <typename Core, void (Core::*end)() noexcept> class ending_owner
 {
 public:
 	ending_owner(ending_owner &&) noexcept = default;
+	/* Ends the former core now, not with `other`. */
 	ending_owner &operator=(ending_owner &&other) noexcept
 	{
-		std::swap(core_, other.core_);
+		ending_owner taken(std::move(other));
+
+		std::swap(core_, taken.core_);
 		return *this;
 	}
 	~ending_owner()
@@ -640,7 +643,9 @@ public:
 	}
 	remote_memory &operator=(remote_memory &&other) noexcept
 	{
-		std::swap(raw_, other.raw_);
+		remote_memory taken(std::move(other));
+
+		std::swap(raw_, taken.raw_);
 		return *this;
 	}
 	~remote_memory() { rpma_mr_remote_delete(&raw_); }
@@ -830,11 +835,14 @@ public:
 	      raw_(std::exchange(other.raw_, rpma_rt_future{}))
 	{
 	}
+	/* Drops the former future now, not with `other`. */
 	future_of_c &operator=(future_of_c &&other) noexcept
 	{
-		std::swap(rt_, other.rt_);
-		std::swap(counted_, other.counted_);
-		std::swap(raw_, other.raw_);
+		future_of_c taken(std::move(other));
+
+		std::swap(rt_, taken.rt_);
+		std::swap(counted_, taken.counted_);
+		std::swap(raw_, taken.raw_);
 		return *this;
 	}
 	~future_of_c()

@@ -67,7 +67,7 @@ void rt_bell_init_futex(struct rt_bell *bell)
 	atomic_store_explicit(&bell->rung_ns, 0, memory_order_relaxed);
 	bell->prepared = RT_BELL_AWAKE;
 	/* relaxed, both: as the word */
-	atomic_store_explicit(&bell->written, false, memory_order_relaxed);
+	atomic_store_explicit(&bell->unread, 0, memory_order_relaxed);
 	atomic_store_explicit(&bell->armed_by, 0, memory_order_relaxed);
 	/* relaxed: other threads get the bell together with its object */
 	atomic_store_explicit(&bell->word, RT_BELL_AWAKE, memory_order_relaxed);
@@ -194,25 +194,27 @@ static void bell_write_fd(struct rt_bell *bell)
 	const uint64_t one = 1;
 	ssize_t ret;
 
+	/* release [BELL-2]: before the write: the thread that the write wakes
+	 * reads the fd, whether this thread goes on or not */
+	atomic_fetch_add_explicit(&bell->unread, 1, memory_order_release);
 	/* a full counter (EAGAIN) is readable too, so nothing is lost */
 	ret = write(rt_bell_fd(bell), &one, sizeof(one));
 	(void)ret;
-	/* release [BELL-2]: after the write, which is read after the flag is
-	 * seen */
-	atomic_store_explicit(&bell->written, true, memory_order_release);
 }
 
 void rt_bell_read(struct rt_bell *bell)
 {
 	uint64_t writes;
 
-	/* relaxed: a look, so that a quiet fd costs nothing */
-	if (!atomic_load_explicit(&bell->written, memory_order_relaxed))
+	/* acquire [BELL-2]: a look, so that a quiet fd costs nothing */
+	if (atomic_load_explicit(&bell->unread, memory_order_acquire) == 0)
 		return;
-	/* acquire [BELL-2]: before the read. A write not yet seen here sets the
-	 * flag again, and makes the fd readable once for nothing */
-	atomic_exchange_explicit(&bell->written, false, memory_order_acquire);
-	(void)bell_read_fd(bell, &writes); /* nothing to read is quiet too */
+	/* a write that is still to come makes the fd readable once for nothing,
+	 * and is read by a later call */
+	if (bell_read_fd(bell, &writes))
+		/* relaxed: only counts */
+		atomic_fetch_sub_explicit(&bell->unread, (uint32_t)writes,
+					  memory_order_relaxed);
 }
 
 bool rt_bell_wake_ways(struct rt_bell *bell, uint32_t ways)

@@ -44,10 +44,10 @@ struct rt_bell {
 	 * read */
 	uint32_t prepared;
 	uint32_t owed;
-	/* for a queue: fd was written, and not read since; with a single
-	 * consumer: the number of the thread that armed the fd last, 0: no
-	 * thread */
-	_Atomic bool written;
+	/* for a queue: writes to fd, counted before the write, that were not
+	 * read; with a single consumer: the number of the thread that armed the
+	 * fd last, 0: no thread */
+	_Atomic uint32_t unread;
 	_Atomic uint64_t armed_by;
 };
 

@@ -4,7 +4,7 @@
 /*
  * edges.cc -- configurations of zeros, which mean the defaults; groups of
  * nothing; operations on connections after their end, and operations too long;
- * errors by name.
+ * assignments; errors by name.
  */
 
 #include <cstring>
@@ -309,6 +309,51 @@ static void forms__not_mixed(rpma_rt_mode mode)
 	must(loop.run(await_what_threads_wait_for(conn, pool)));
 }
 
+/* ---------------------------------------------------------- assignments --- */
+
+/* What an object had ends with the assignment: neither the objects that were
+ * moved, nor their ends, have a part in the checks. */
+static rt::task<void> assign_connection(scene &s)
+{
+	auto one = co_await s.connect();
+	auto two = co_await s.connect();
+
+	one.client = std::move(two.client);
+	auto end = co_await s.loop.within(5s, one.server.closed());
+	CHECK(must(end) == RPMA_RT_REASON_DISCONNECTED);
+	must(co_await one.client.send(s.lease("still there")));
+	CHECK(must(co_await two.server.receive()).text() == "still there");
+}
+
+static void assign_next_future(scene &s)
+{
+	auto slots = s.take_all();
+	auto first = must(s.pool.next());
+	auto second = must(s.pool.next());
+
+	first = std::move(second);
+	slots.pop_back();
+	must(first.wait(5000)); /* no future stands before this one */
+}
+
+static void assign__ends_the_former(rpma_rt_mode mode)
+{
+	scene s({.mode = mode});
+	rt::semaphore semaphore(2);
+	auto permit = must(semaphore.try_acquire());
+	auto other = must(semaphore.try_acquire());
+	rt::promise<int> promise, next;
+	auto value = promise.get_future();
+
+	s.run(assign_connection(s));
+	permit = std::move(other);
+	must(semaphore.try_acquire());
+	promise = std::move(next);
+	CHECK(value.get().wait(0).error().what() == rt::errc::closed);
+	if (mode != RPMA_RT_MODE_MANUAL) /* a poller hands the slot over */
+		assign_next_future(s);
+}
+
 /* --------------------------------------------------------------- errors --- */
 
 /* Each status and each reason has a name, and no number. */
@@ -342,6 +387,7 @@ int main(void)
 	RUN(link__longer_than_the_queue);
 	operations__without_a_loop();
 	RUN(forms__not_mixed);
+	RUN(assign__ends_the_former);
 	errors__by_name();
 	return 0;
 }

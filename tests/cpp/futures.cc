@@ -274,6 +274,55 @@ static void messages__of_shared_receives()
 	ends[1].reset();
 }
 
+/* A server knows the clients of one listener by their pointers. */
+static void messages__of_shared_receives_BY_CLIENT()
+{
+	world w;
+	auto shared = share(w);
+	auto served = w.endpoint();
+	int users[2];
+	std::vector<rt::connection> servers, clients;
+
+	served.shared = &shared;
+	auto listener = must(w.runtime.listen(address(), "0", served));
+	for (int &user : users) {
+		std::thread connects(
+			[&] { clients.push_back(must(w.connect(listener))); });
+		auto request = must(listener.next().wait());
+
+		must(request.set_user(&user));
+		servers.push_back(must(std::move(request).accept()));
+		connects.join();
+	}
+	for (size_t i = 0; i < 2; i++) {
+		auto next = must(shared.next());
+
+		send_word(w, clients[i], i);
+		CHECK(word_of(must(next.wait(-1))) == i);
+		CHECK(next.user() == &users[i]);
+	}
+}
+
+static rt::task<void> set_user_on_a_loop(rt::loop &loop, const world &w)
+{
+	auto listener = must(loop.listen(address(), "0", w.endpoint()));
+	std::thread connects([&] { (void)w.connect(listener); });
+	auto request = must(co_await listener.next());
+
+	CHECK(request.set_user(&loop).error().code() == RPMA_E_NOSUPP);
+	must(std::move(request).reject());
+	connects.join();
+}
+
+/* The loop has the pointer of each connection itself. */
+static void set_user__on_a_loop_NOSUPP()
+{
+	world w;
+	auto loop = must(rt::loop::make(w.runtime));
+
+	must(loop.run(set_user_on_a_loop(loop, w)));
+}
+
 /* The end of shared receives, when the last owner goes. */
 static void messages__of_shared_receives_END()
 {
@@ -417,6 +466,8 @@ int main(void)
 	connect__fails_with_a_reason();
 	messages__of_a_connection();
 	messages__of_shared_receives();
+	messages__of_shared_receives_BY_CLIENT();
+	set_user__on_a_loop_NOSUPP();
 	messages__of_shared_receives_END();
 	messages__of_a_loop_from_shared_receives();
 	owners__of_receives_go_with_a_listener();

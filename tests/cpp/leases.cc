@@ -427,7 +427,7 @@ static void threads__wait_for_a_slot(rpma_rt_mode mode)
 			buffer.give_back();
 			continue;
 		}
-		auto sent = e.client->give(std::move(buffer)).wait();
+		auto sent = e.client->give(std::move(buffer)).wait(1000);
 		CHECK(sent);
 		CHECK(!sent.slot());
 	}

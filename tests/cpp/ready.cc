@@ -5,6 +5,7 @@
  * ready.cc -- a million awaits of what is complete at once: tasks, tasks in
  * tasks, groups of them, with a limit of time. The stack does not grow, however
  * it is compiled, and but for the frames of the tasks nothing is allocated.
+ * Objects in variables, as rpma_rt_cpp_task(7) advises for gcc 12, end once.
  * Needs no device; tests/cpp/compilers runs it.
  */
 
@@ -131,6 +132,65 @@ static int run(const char *name, rt::task<void> (*fn)(long &),
 	return 0;
 }
 
+/* An object that counts the objects. */
+struct counted {
+	static inline int count = 0;
+	counted() noexcept { count++; }
+	counted(counted &&) noexcept { count++; }
+	~counted() { count--; }
+};
+
+struct given {
+	counted object;
+	int value;
+};
+
+static rt::task<int> take(given taken)
+{
+	co_return taken.value;
+}
+
+static rt::task<given> give(int value)
+{
+	co_return given{{}, value};
+}
+
+/* The advice of rpma_rt_cpp_task(7): what is in braces, or chosen, is in a
+ * variable, and so is each result. */
+static rt::task<void> follow_the_advice(bool is_first, int &sum)
+{
+	given one{{}, 1};
+	auto chosen = is_first ? take({{}, 10}) : take({{}, 20});
+	std::array<rt::task<int>, 2> both{take({{}, 100}), take({{}, 200})};
+	auto lambda = [held = counted()]() -> rt::task<given> {
+		return give(1000);
+	};
+
+	sum += co_await take(std::move(one));
+	sum += co_await std::move(chosen);
+	auto hundreds = co_await rt::when_all(std::move(both));
+	sum += std::get<0>(hundreds) + std::get<1>(hundreds);
+	auto result = co_await lambda();
+	given last{std::move(result.object), result.value};
+	sum += co_await take(std::move(last));
+}
+
+static int run_advice()
+{
+	int sum = 0;
+
+	{
+		auto task = follow_the_advice(true, sum);
+
+		if (task.await_suspend(std::noop_coroutine()))
+			return 1;
+	}
+	if (sum == 1311 && counted::count == 0)
+		return 0;
+	printf("advice: sum %d, %d objects\n", sum, counted::count);
+	return 1;
+}
+
 int main(void)
 {
 	rpma_rt_cfg cfg = RPMA_RT_CFG_INIT;
@@ -146,5 +206,5 @@ int main(void)
 	return run("tasks", await_tasks, AWAITS) |
 	       run("nested", await_nested, AWAITS / 2 * 3) |
 	       run("groups", await_groups, AWAITS / 4 * 6) |
-	       run("limited", await_limited, AWAITS / 4 * 7);
+	       run("limited", await_limited, AWAITS / 4 * 7) | run_advice();
 }

@@ -3,7 +3,7 @@
 
 /*
  * The bell, driven step by step on one thread: each order of ring, sleep and
- * cancel, and the write that comes late.
+ * cancel, a late write, and a ringer that stops behind the write.
  */
 
 #include <pthread.h>
@@ -33,6 +33,24 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* called behind the next write of this file or of the bell; or NULL */
+static void (*behind_write)(void *arg);
+static void *behind_write_arg;
+
+ssize_t __real_write(int fd, const void *buf, size_t count);
+ssize_t __wrap_write(int fd, const void *buf, size_t count);
+
+ssize_t __wrap_write(int fd, const void *buf, size_t count)
+{
+	void (*call)(void *arg) = behind_write;
+	ssize_t ret = __real_write(fd, buf, count);
+
+	behind_write = NULL;
+	if (call != NULL)
+		call(behind_write_arg);
+	return ret;
+}
+
 #define ON_BELL(name) TEST_OF(struct rt_bell *bell, name, setup, teardown)
 
 /* an awake bell costs its ringers no system call */
@@ -52,7 +70,7 @@ ON_BELL(ring__asleep_READABLE)
 	assert_false(rt_bell_is_asleep(bell));
 }
 
-/* many ringers, one sleep: one write */
+/* many ringers, a single sleep: a single write */
 ON_BELL(ring__twice_asleep_ONE_WRITE)
 {
 	uint64_t writes = 0;
@@ -88,7 +106,7 @@ ON_BELL(cancel__not_prepared_NOTHING)
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-/* the ringer stopped between its exchange and its write */
+/* the ringer stopped between the exchange and the write */
 ON_BELL(cancel__write_late_QUIET_AFTER_NEXT)
 {
 	const uint64_t one = 1;
@@ -99,7 +117,7 @@ ON_BELL(cancel__write_late_QUIET_AFTER_NEXT)
 	rt_bell_cancel(bell);
 	assert_int_equal(bell->owed, 1);
 
-	/* asleep again, and now its second half: a spurious wake-up, once */
+	/* asleep again, and now the second half: a spurious wake-up, once */
 	rt_bell_prepare(bell);
 	assert_int_equal(write(rt_bell_fd(bell), &one, sizeof(one)),
 			 sizeof(one));
@@ -109,7 +127,7 @@ ON_BELL(cancel__write_late_QUIET_AFTER_NEXT)
 	assert_int_equal(bell->owed, 0);
 }
 
-/* a late write and another ringer's in one read: both are accounted for */
+/* a late write and another ringer's in a read: both are accounted for */
 ON_BELL(cancel__late_and_new_write_BOTH_COUNTED)
 {
 	const uint64_t one = 1;
@@ -152,7 +170,7 @@ static void *ring_it(void *arg)
 	return NULL;
 }
 
-/* whichever comes first, the ring or the sleep, it ends */
+/* whichever comes first, the ring or the sleep, the sleep ends */
 ON_BELL(sleep_armed__rung_by_another_RETURNS)
 {
 	pthread_t ringer;
@@ -185,7 +203,7 @@ ON_BELL(ring__both_ways_FD_TOO)
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
 }
 
-/* the ringer stopped between its exchange and its write: readable once for
+/* the ringer stopped between the exchange and the write: readable once for
  * nothing, not for ever */
 ON_BELL(read__write_late_QUIET_AFTER_NEXT)
 {
@@ -195,10 +213,34 @@ ON_BELL(read__write_late_QUIET_AFTER_NEXT)
 	taken_out = rt_bell_disarm(bell); /* the ringer's first half */
 	rt_bell_read(bell);
 	rt_bell_arm(bell, RT_BELL_ON_FD);
-	assert_true(rt_bell_wake_ways(bell, taken_out)); /* its second */
+	assert_true(rt_bell_wake_ways(bell, taken_out)); /* the second half */
 	assert_true(stub_is_readable(rt_bell_fd(bell)));
 	rt_bell_read(bell);
 	assert_false(stub_is_readable(rt_bell_fd(bell)));
+}
+
+/* Reads the fd and arms again, as the woken thread does. */
+static void read_and_arm(void *arg)
+{
+	struct rt_bell *bell = arg;
+
+	rt_bell_read(bell);
+	assert_false(stub_is_readable(rt_bell_fd(bell)));
+	rt_bell_arm(bell, RT_BELL_ON_FD);
+}
+
+/* the ringer stopped behind the write: the woken thread makes the fd quiet */
+ON_BELL(read__ringer_stopped_behind_its_write_QUIET)
+{
+	behind_write = read_and_arm;
+	behind_write_arg = bell;
+	rt_bell_arm(bell, RT_BELL_ON_FD);
+	rt_bell_ring(bell);
+	assert_null(behind_write);
+	assert_int_equal(rt_bell_ways(bell), RT_BELL_ON_FD);
+	/* relaxed: a single thread. The next arm makes no system call */
+	assert_int_equal(
+		atomic_load_explicit(&bell->unread, memory_order_relaxed), 0);
 }
 
 ON_BELL(armed_by__that_thread_alone_on_the_fd)
