@@ -77,6 +77,21 @@ static int new_srq(struct fake *f, struct rpma_rt_conn *conn)
 	return ret;
 }
 
+static int new_pool(struct fake *f, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool = NULL;
+	int ret;
+
+	(void)conn;
+	cfg.peer = &fake_peer;
+	cfg.count = 2;
+	ret = rpma_rt_pool_new(f->rt, &cfg, &pool);
+	if (ret == 0)
+		ok(rpma_rt_pool_delete(&pool));
+	return ret;
+}
+
 static int new_conn(struct fake *f, struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn *other = NULL;
@@ -172,6 +187,7 @@ void no_memory(void **state)
 		{new_queue, "rpma_rt_queue_new"},
 		{push, "rpma_rt_queue_push"},
 		{new_srq, "rpma_rt_srq_new"},
+		{new_pool, "rpma_rt_pool_new"},
 		{new_conn, "rpma_rt_conn_new"},
 		{listen_once, "rpma_rt_listen"},
 		{open_route, "rpma_rt_route_open"},
