@@ -2,8 +2,8 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * client ADDRESS PORT: sends a number and receives the number plus one, five
- * times.
+ * client ADDRESS PORT: sends a number and receives the number plus one, 12
+ * times: more messages than a queue of the default size holds.
  */
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define PAGE   4096
 #define IN     0
 #define OUT    sizeof(uint64_t)
-#define ROUNDS 5
+#define ROUNDS 12
 
 static int round_trip(struct rpma_conn *conn, struct rpma_cq *cq,
 		      struct rpma_mr_local *mr, char *page, uint64_t *number)

@@ -26,8 +26,10 @@ static int answer(struct rpma_conn *conn, struct rpma_mr_local *mr, char *page)
 	/* the next receive first: the client may be faster than the server */
 	if (check("rpma_recv", rpma_recv(conn, mr, IN, sizeof(number), NULL)))
 		return 1;
+	/* the completion gives the place in the send queue back: of sends
+	 * without completions the queue would be full after ten */
 	return check("rpma_send", rpma_send(conn, mr, OUT, sizeof(number),
-					    RPMA_F_COMPLETION_ON_ERROR, NULL));
+					    RPMA_F_COMPLETION_ALWAYS, NULL));
 }
 
 static int answer_all(struct rpma_conn *conn, struct rpma_cq *cq,
@@ -38,7 +40,7 @@ static int answer_all(struct rpma_conn *conn, struct rpma_cq *cq,
 
 	while ((ret = rpma_cq_get_wc(cq, 1, &wc, NULL)) == 0) {
 		/* the last receive fails, flushed, when the client leaves */
-		if (wc.status != IBV_WC_SUCCESS)
+		if (wc.status != IBV_WC_SUCCESS || wc.opcode != IBV_WC_RECV)
 			continue;
 		if (answer(conn, mr, page))
 			return 1;

@@ -183,8 +183,10 @@ static void hand_over(struct server *server, struct link *link,
 	if (!ret)
 		ret = rpma_rt_conn_set_queue(conn, queue);
 	if (ret) {
-		/* the connection is gone already: main gets CLOSED */
+		/* the connection is gone already, or the worker is behind, and
+		 * the client is refused: main gets CLOSED */
 		server->handles[link->index] = NULL;
+		rpma_rt_conn_close(conn);
 		link_delete(link);
 		return;
 	}

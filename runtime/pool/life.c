@@ -229,7 +229,8 @@ static int pool_make(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 				  RPMA_MR_USAGE_RECV,
 			  &pool->mr);
 	if (ret == 0)
-		ret = rt_pool_make_waits(pool, cfg->futures);
+		ret = RT_REFUSED(rt_pool_make_waits(pool, cfg->futures),
+				 "no pool is made");
 	if (ret == 0)
 		ret = pool_take_number(pool);
 	if (ret) {

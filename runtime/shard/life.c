@@ -160,6 +160,7 @@ static int shard_open_fds(struct rpma_rt_shard *shard)
 	return ret;
 }
 
+/* Makes a shard, and logs each failure, as the calls that make the queue do. */
 static int shard_make(struct rpma_rt_shards *set, uint32_t index,
 		      const struct rpma_rt_shards_cfg *cfg)
 {
@@ -178,7 +179,7 @@ static int shard_make(struct rpma_rt_shards *set, uint32_t index,
 		return ret;
 	rt_queue_set_shard(shard->queue, index);
 	set->queues[index] = shard->queue;
-	return shard_open_fds(shard);
+	return RT_REFUSED(shard_open_fds(shard), "no shards are made");
 }
 
 static void shard_close_all_fds(struct rpma_rt_shards *set, uint32_t count)
@@ -227,7 +228,7 @@ static int shard_make_set(struct rpma_rt *rt,
 	int ret = 0;
 
 	if (set == NULL)
-		return RPMA_E_NOMEM;
+		return RT_REFUSED(RPMA_E_NOMEM, "no shards are made");
 	set->rt = rt;
 	set->lane_size = cfg->lane_size;
 	set->spin_ns = (uint64_t)cfg->spin_us * 1000;
@@ -268,8 +269,7 @@ int rpma_rt_shards_new(struct rpma_rt *rt, const struct rpma_rt_shards_cfg *cfg,
 		return RT_REFUSE(RPMA_E_NOSUPP,
 				 "shards run the pollers: rpma_rt_cfg.mode is "
 				 "not RPMA_RT_MODE_MANUAL");
-	return RT_REFUSED(shard_make_set(rt, &checked, shards_ptr),
-			  "no shards are made");
+	return shard_make_set(rt, &checked, shards_ptr);
 }
 
 /* ---------------------------------------------------------- asking --- */

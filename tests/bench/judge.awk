@@ -3,8 +3,8 @@
 #
 # Judges one figure: reads pairs of runs, "value unit value unit", or "value
 # unit" where there is no baseline, and prints the line of tests/bench/run.
-# README.md has the rule. Exit status: 0 ok or without a target, 1 MISS, 3
-# undecided. Variables: name, target, against (1: the baseline is another
+# README.md has the rule. Exit status: 0 ok or without a target, 1 MISS, 2 what
+# is no figure, with the reason on stderr, 3 undecided. Variables: name, target, against (1: the baseline is another
 # build), lost_file ("percent distance" of each pair), busy_above (percent).
 
 function sort(array, n,   i, j, value) {
@@ -64,23 +64,60 @@ function read_lost(   line, word, n) {
 	return n
 }
 
+# Ends without a verdict: a comparison with what is no number would be "ok".
+function refuse(why) {
+	print "judge.awk: " name ": " why >"/dev/stderr"
+	refused = 1
+	exit 2
+}
+
+function is_number(word) {
+	return word ~ /^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$/
+}
+
+# The ratio of a figure to a figure that may be 0.
+function divide(value, by) {
+	if (by != 0)
+		return value / by
+	if (value != 0 && target != "-" && !is_cost)
+		refuse("a baseline of 0")
+	return value == 0 ? 1 : 1e9
+}
+
 BEGIN {
+	if (target !~ /^([<>]=[0-9.]+|-)$/)
+		refuse("no target: \"" target "\"")
 	limit = substr(target, 3) + 0
 }
 
+NF != 2 && NF != 4 || NR > 1 && NF != fields {
+	refuse("no pair: \"" $0 "\"")
+}
+
+!is_number($1) || NF == 4 && !is_number($3) {
+	refuse("no number: \"" $0 "\"")
+}
+
 {
+	fields = NF
 	a[NR] = $1
 	a_unit = $2
 	has_b = NF >= 4
 	b[NR] = $3
 	b_unit = $4
-	ratio[NR] = has_b ? $1 / $3 : $1
 	# a cost: less is better, and the ratio says how much cheaper it is
-	if (against && a_unit ~ /^([nmu]?s|%|instructions)$/)
-		ratio[NR] = $3 / $1
+	is_cost = against && a_unit ~ /^([nmu]?s|%|instructions)$/
+	if (is_cost)
+		ratio[NR] = divide($3, $1)
+	else
+		ratio[NR] = has_b ? divide($1, $3) : $1
 }
 
 END {
+	if (refused)
+		exit 2
+	if (NR == 0)
+		refuse("no pair")
 	looks = read_lost()
 	verdict = decide(NR)
 	sort(a, NR)

@@ -98,6 +98,19 @@ object_symbols()
 		}'
 }
 
+# need_objects TREE OBJECTS: ends the check if OBJECTS has no symbols of TREE
+need_objects()
+{
+	[[ -d $2 ]] || {
+		echo "build first: there are no objects in $2" >&2
+		exit 1
+	}
+	[[ $(object_symbols "$1" "$2" --defined-only | wc -l) -gt 20 ]] || {
+		echo "no functions were found in $2: they cannot be judged" >&2
+		exit 1
+	}
+}
+
 # quoted: of lines "row TAB text" what stands in backquotes, after its row
 quoted()
 {

@@ -206,6 +206,14 @@ int fx_main(int argc, char **argv, const char *group,
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	failed = run(group, tests, count);
+	if (done.tests == 0) {
+		printf("no test is called %s\n", argc > 1 ? argv[1] : group);
+		failed = 1;
+	}
+	if (far_context() && argc == 1 && done.tests_split == 0) {
+		printf("no test had an end in another process\n");
+		failed = 1;
+	}
 	if (far_context() && (far_close() || far_end())) {
 		printf("the other process has something left over\n");
 		failed = 1;

@@ -98,6 +98,9 @@ extern struct ibv_device_attr_ex mock_attr;
  * named by the event, if any.
  */
 extern struct rdma_cm_id *mock_listener;
+/* in the parameters of each event */
+#define MOCK_RESPONDER_RESOURCES 3
+#define MOCK_INITIATOR_DEPTH	 5
 void mock_cm_event(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 		   const char *private_data);
 /* The status of the event; 0 unless set, once. */

@@ -220,6 +220,8 @@ void mock_cm_event_data(enum rdma_cm_event_type type, struct rdma_cm_id *id,
 	mock_listener = NULL;
 	next_event.param.conn.private_data = private_data;
 	next_event.param.conn.private_data_len = len;
+	next_event.param.conn.responder_resources = MOCK_RESPONDER_RESOURCES;
+	next_event.param.conn.initiator_depth = MOCK_INITIATOR_DEPTH;
 	has_event = true;
 }
 

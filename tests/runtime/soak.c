@@ -176,6 +176,14 @@ static bool number_of(const char *arg, const char *name, uint64_t *value)
 	return true;
 }
 
+static bool flag_of(const char *arg, const char *name, bool *flag)
+{
+	bool is_given = strcmp(arg, name) == 0;
+
+	*flag |= is_given;
+	return is_given;
+}
+
 static bool only_of(const char *arg)
 {
 	int i;
@@ -201,11 +209,13 @@ static void parse(int argc, char **argv)
 		    number_of(argv[i], "seed", &cfg.seed) ||
 		    number_of(argv[i], "epochs", &epochs) ||
 		    number_of(argv[i], "patience", &cfg.patience_s) ||
-		    only_of(argv[i]))
+		    flag_of(argv[i], "manual", &cfg.manual) ||
+		    flag_of(argv[i], "two", &cfg.two) ||
+		    flag_of(argv[i], "calm", &cfg.calm) || only_of(argv[i]))
 			continue;
-		cfg.manual |= !strcmp(argv[i], "manual");
-		cfg.two |= !strcmp(argv[i], "two");
-		cfg.calm |= !strcmp(argv[i], "calm");
+		/* another soak than the caller wants would pass, too */
+		fprintf(stderr, "soak: no argument is called %s\n", argv[i]);
+		exit(2);
 	}
 	if (epochs == 0)
 		epochs = cfg.wrs / WRS_OF_AN_EPOCH;

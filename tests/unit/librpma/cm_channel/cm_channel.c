@@ -119,6 +119,8 @@ MOCK_TEST(get_event__COPIES_AND_ACKS_NOT)
 	assert_ptr_equal(event.context, (void *)9);
 	assert_int_equal(event.private_data_len, 8);
 	assert_string_equal((char *)event.private_data, "private");
+	assert_int_equal(event.responder_resources, MOCK_RESPONDER_RESOURCES);
+	assert_int_equal(event.initiator_depth, MOCK_INITIATOR_DEPTH);
 	assert_non_null(event.raw);
 	ok(rpma_cm_event_ack(&event));
 	assert_null(event.raw);

@@ -809,6 +809,35 @@ MOCK_TEST(async__EACH_FAILURE)
 	async_end();
 }
 
+/* Before the address is resolved, as by rpma_conn_req_new(). */
+MOCK_TEST(async__options_and_source_EACH_FAILURE)
+{
+	const struct failure failures[] = {
+		{"set_option", 1, ENOSYS, RPMA_E_PROVIDER,
+		 "getaddrinfo create_id(evch) set_option(0, 96) destroy_id "
+		 "freeaddrinfo"},
+		{"set_option", 2, ENOSYS, RPMA_E_PROVIDER,
+		 "getaddrinfo create_id(evch) set_option(0, 96) "
+		 "set_option(3, 14) destroy_id freeaddrinfo"},
+		{"bind_addr", 1, EADDRNOTAVAIL, RPMA_E_PROVIDER,
+		 "getaddrinfo create_id(evch) set_option(0, 96) "
+		 "set_option(3, 14) getaddrinfo(passive)(no service) bind_addr "
+		 "freeaddrinfo destroy_id freeaddrinfo"},
+		{NULL, 0, 0, 0,
+		 "getaddrinfo create_id(evch) set_option(0, 96) "
+		 "set_option(3, 14) getaddrinfo(passive)(no service) bind_addr "
+		 "freeaddrinfo resolve_addr(1000) freeaddrinfo "
+		 "resolve_route(1000) " MADE UNMADE "destroy_id"},
+	};
+
+	async_begin();
+	ok(rpma_conn_cfg_set_tos(cfg, 96));
+	ok(rpma_conn_cfg_set_ack_timeout(cfg, 14));
+	ok(rpma_conn_cfg_set_src_addr(cfg, "here"));
+	EACH_FAILURE_IN_ERRNO(new_async, failures);
+	async_end();
+}
+
 MOCK_TEST(async__not_ready_AGAIN)
 {
 	struct rpma_conn_req *req = NULL;

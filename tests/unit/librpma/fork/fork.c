@@ -10,6 +10,7 @@
 #include "world.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -399,6 +400,30 @@ MOCK_TEST(flush__abandoned_TWICE)
 	rpma__flush_abandon(&flush);
 	assert_null(flush);
 	expect_trace("");
+}
+
+/* The connections of a peer share the bytes that a flush reads. */
+MOCK_TEST(flush__abandoned_BYTES_STAY_FOR_THE_OTHER)
+{
+	struct rpma__flush *flush = NULL;
+	struct rpma__flush *other = NULL;
+	struct ibv_mr *raw;
+	struct ibv_pd *pd;
+
+	world_peer();
+	pd = world.peer->pd;
+	ok(rpma__flush_new(world.peer, NULL, &flush));
+	ok(rpma__flush_new(world.peer, NULL, &other));
+	raw = mock_mr;
+	become_child();
+	rpma__flush_abandon(&flush);
+	assert_null(flush);
+	memset(other->raw, 1, 8);
+	rpma__flush_abandon(&other);
+	refused(rpma_peer_delete(&world.peer));
+	expect_trace("");
+	ok(ibv_dereg_mr(raw));
+	ok(ibv_dealloc_pd(pd));
 }
 
 TEST_MAIN()

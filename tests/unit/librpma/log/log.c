@@ -127,6 +127,11 @@ TEST(message__of_another_library_LIKE_OURS)
 	assert_int_equal(last_level, RPMA_LOG_LEVEL_WARNING);
 	assert_string_equal(last_file, "f.c");
 	assert_string_equal(last_function, "f");
+	ok(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG));
+	rpma_log_message(RPMA_LOG_LEVEL_DEBUG, "f.c", 1, "f", "debug");
+	assert_int_equal(calls, 2);
+	rpma_log_message(RPMA_LOG_LEVEL_FATAL, "f.c", 1, "f", "fatal");
+	assert_int_equal(calls, 3);
 	ok(rpma_log_set_function(NULL));
 }
 

@@ -464,6 +464,7 @@ int main(void)
 		bad_test(of_before_a_fork),
 		bad_test(mistakes),
 		bad_test(no_memory),
+		bad_test(no_resources_for_shards),
 		bad_test(system_refuses),
 		bad_test(a_queue_behind),
 		bad_test(adoption_of_what_is_in_use),

@@ -92,6 +92,7 @@ void mistakes(void **state);
 
 /* bad_system.c */
 void no_memory(void **state);
+void no_resources_for_shards(void **state);
 void system_refuses(void **state);
 
 /* bad_busy.c */

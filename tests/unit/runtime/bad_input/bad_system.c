@@ -77,6 +77,79 @@ static int new_srq(struct fake *f, struct rpma_rt_conn *conn)
 	return ret;
 }
 
+static int new_pool(struct fake *f, struct rpma_rt_conn *conn)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool = NULL;
+	int ret;
+
+	(void)conn;
+	cfg.peer = &fake_peer;
+	cfg.count = 2;
+	ret = rpma_rt_pool_new(f->rt, &cfg, &pool);
+	if (ret == 0)
+		ok(rpma_rt_pool_delete(&pool));
+	return ret;
+}
+
+static void hear_item(struct rpma_rt_shard *shard,
+		      const struct rpma_rt_completion *item, void *arg)
+{
+	(void)shard;
+	(void)item;
+	(void)arg;
+}
+
+static void hear_message(struct rpma_rt_shard *shard,
+			 const struct rpma_rt_shard_message *message, void *arg)
+{
+	(void)shard;
+	(void)message;
+	(void)arg;
+}
+
+static struct rpma_rt_shards_cfg shards_cfg(void)
+{
+	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+
+	cfg.item_fn = hear_item;
+	cfg.message_fn = hear_message;
+	return cfg;
+}
+
+/* a runtime for shards, and a shard that has sent nothing to shards 1 and 2 */
+static struct rpma_rt *manual;
+static struct rpma_rt_shard *sender;
+
+static int new_shards(struct fake *f, struct rpma_rt_conn *conn)
+{
+	const struct rpma_rt_shards_cfg cfg = shards_cfg();
+	struct rpma_rt_shards *shards = NULL;
+	int ret = rpma_rt_shards_new(manual, &cfg, &shards);
+
+	(void)f;
+	(void)conn;
+	if (ret == 0)
+		ok(rpma_rt_shards_delete(&shards));
+	return ret;
+}
+
+static int post_to_shard(struct fake *f, struct rpma_rt_conn *conn)
+{
+	(void)f;
+	(void)conn;
+	return rpma_rt_shard_post(sender, 1,
+				  &(struct rpma_rt_shard_message){0});
+}
+
+static int ask_shard(struct fake *f, struct rpma_rt_conn *conn)
+{
+	(void)f;
+	(void)conn;
+	return rpma_rt_shard_request(sender, 2,
+				     &(struct rpma_rt_shard_message){0});
+}
+
 static int new_conn(struct fake *f, struct rpma_rt_conn *conn)
 {
 	struct rpma_rt_conn *other = NULL;
@@ -172,6 +245,7 @@ void no_memory(void **state)
 		{new_queue, "rpma_rt_queue_new"},
 		{push, "rpma_rt_queue_push"},
 		{new_srq, "rpma_rt_srq_new"},
+		{new_pool, "rpma_rt_pool_new"},
 		{new_conn, "rpma_rt_conn_new"},
 		{listen_once, "rpma_rt_listen"},
 		{open_route, "rpma_rt_route_open"},
@@ -192,6 +266,32 @@ void no_memory(void **state)
 	fake_bury(f, &conn);
 	fake_take(f, second);
 	ok(rpma_rt_queue_delete(&second));
+}
+
+void no_resources_for_shards(void **state)
+{
+	const struct rpma_rt_shards_cfg cfg = shards_cfg();
+	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
+	struct rpma_rt_shards *shards = NULL;
+	struct fake *f = *state;
+
+	rt_cfg.mode = RPMA_RT_MODE_MANUAL;
+	rt_cfg.pollers = 3;
+	ok(rpma_rt_new(&rt_cfg, &manual));
+	fail_each(f, NULL, new_shards, "rpma_rt_shards_new", "malloc", ENOMEM,
+		  RPMA_E_NOMEM, "memory");
+	fail_each(f, NULL, new_shards, "rpma_rt_shards_new", "eventfd", EMFILE,
+		  RPMA_E_PROVIDER, "eventfd() failed|Too many open files");
+	fail_each(f, NULL, new_shards, "rpma_rt_shards_new", "epoll_ctl",
+		  ENOSPC, RPMA_E_PROVIDER, "epoll_ctl() failed");
+	ok(rpma_rt_shards_new(manual, &cfg, &shards));
+	ok(rpma_rt_shards_get(shards, 0, &sender));
+	fail_each(f, NULL, post_to_shard, "rpma_rt_shard_post", "malloc",
+		  ENOMEM, RPMA_E_NOMEM, "memory");
+	fail_each(f, NULL, ask_shard, "rpma_rt_shard_request", "malloc", ENOMEM,
+		  RPMA_E_NOMEM, "memory");
+	ok(rpma_rt_shards_delete(&shards));
+	ok(rpma_rt_delete(&manual));
 }
 
 void system_refuses(void **state)

@@ -18,6 +18,8 @@
 #define QUEUE	((struct rpma_rt_queue_cfg)RPMA_RT_QUEUE_CFG_INIT)
 #define SRQ	((struct rpma_rt_srq_cfg)RPMA_RT_SRQ_CFG_INIT)
 #define CONN	((struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT)
+#define POOL	((struct rpma_rt_pool_cfg)RPMA_RT_POOL_CFG_INIT)
+#define SHARDS	((struct rpma_rt_shards_cfg)RPMA_RT_SHARDS_CFG_INIT)
 
 static int setup(void **state)
 {
@@ -349,6 +351,8 @@ static const struct number conn_numbers[] = {
 	NUMBER(rpma_rt_conn_cfg, timeout_ms, 1, INT32_MAX),
 	NUMBER(rpma_rt_conn_cfg, keepalive_ms, 0, 3600000),
 	NUMBER(rpma_rt_conn_cfg, backlog, 0, INT32_MAX),
+	NUMBER(rpma_rt_conn_cfg, futures, 0, 1048576),
+	NUMBER(rpma_rt_conn_cfg, waiting, 0, 1048576),
 };
 
 static struct rpma_rt_conn_cfg given_conn(void)
@@ -381,6 +385,10 @@ TEST_WITH(read_conn__codes_of_timers, setup, teardown)
 	given.min_rnr_timer = 32;
 	refused(rt_cfg_read_conn(&given, 1, &cfg),
 		"rpma_rt_conn_cfg.min_rnr_timer is 32, it may be 0..31");
+	given.min_rnr_timer = 31;
+	given.ack_timeout = 32;
+	refused(rt_cfg_read_conn(&given, 1, &cfg),
+		"rpma_rt_conn_cfg.ack_timeout is 32, it may be 0..31");
 }
 
 TEST_WITH(read_conn__what_is_missing, setup, teardown)
@@ -394,6 +402,100 @@ TEST_WITH(read_conn__what_is_missing, setup, teardown)
 	given.peer = NULL;
 	refused(rt_cfg_read_conn(&given, 1, &cfg),
 		"rpma_rt_conn_cfg.peer is missing");
+}
+
+static const struct number pool_numbers[] = {
+	NUMBER(rpma_rt_pool_cfg, count, 1, 1048576),
+	NUMBER(rpma_rt_pool_cfg, slot_size, 1, 1073741824),
+	NUMBER(rpma_rt_pool_cfg, futures, 1, 1048576),
+};
+
+static struct rpma_rt_pool_cfg given_pool(void)
+{
+	struct rpma_rt_pool_cfg given = POOL;
+
+	given.peer = &fake_peer;
+	return given;
+}
+
+RANGE_FN(read_pool, rpma_rt_pool_cfg, given_pool(),
+	 rt_cfg_read_pool(&given, &cfg))
+
+TEST_WITH(read_pool__ranges, setup, teardown)
+{
+	struct rpma_rt_pool_cfg given = POOL;
+	struct rpma_rt_pool_cfg cfg;
+
+	RANGES(pool_numbers, read_pool);
+	refused(rt_cfg_read_pool(&given, &cfg),
+		"rpma_rt_pool_cfg.peer is missing");
+}
+
+/* Slots that receives never take: half of them, none, or a number. */
+TEST_WITH(read_pool__sends, setup, teardown)
+{
+	struct rpma_rt_pool_cfg given = given_pool();
+	struct rpma_rt_pool_cfg cfg;
+
+	given.count = 9;
+	ok(rt_cfg_read_pool(&given, &cfg));
+	assert_int_equal(cfg.sends, 4);
+	given.sends = RPMA_RT_POOL_NO_SENDS;
+	ok(rt_cfg_read_pool(&given, &cfg));
+	assert_int_equal(cfg.sends, 0);
+	given.sends = 8;
+	ok(rt_cfg_read_pool(&given, &cfg));
+	assert_int_equal(cfg.sends, 8);
+	given.sends = 9;
+	refused(rt_cfg_read_pool(&given, &cfg),
+		"rpma_rt_pool_cfg.sends is 9, it may be 0..8");
+}
+
+static const struct number shards_numbers[] = {
+	NUMBER(rpma_rt_shards_cfg, spin_us, 0, 1000000),
+};
+
+static void hear_item(struct rpma_rt_shard *shard,
+		      const struct rpma_rt_completion *item, void *arg)
+{
+	(void)shard;
+	(void)item;
+	(void)arg;
+}
+
+static void hear_message(struct rpma_rt_shard *shard,
+			 const struct rpma_rt_shard_message *message, void *arg)
+{
+	(void)shard;
+	(void)message;
+	(void)arg;
+}
+
+static struct rpma_rt_shards_cfg given_shards(void)
+{
+	struct rpma_rt_shards_cfg given = SHARDS;
+
+	given.item_fn = hear_item;
+	given.message_fn = hear_message;
+	return given;
+}
+
+RANGE_FN(read_shards, rpma_rt_shards_cfg, given_shards(),
+	 rt_cfg_read_shards(&given, 1, &cfg))
+
+TEST_WITH(read_shards__ranges, setup, teardown)
+{
+	struct rpma_rt_shards_cfg given = given_shards();
+	struct rpma_rt_shards_cfg cfg;
+
+	RANGES(shards_numbers, read_shards);
+	for (given.lane_size = 2; given.lane_size <= 65536;
+	     given.lane_size *= 2)
+		ok(rt_cfg_read_shards(&given, 1, &cfg));
+	refused(rt_cfg_read_shards(&given, 1, &cfg),
+		"lane_size is 131072, it may be a power of two, 2..65536");
+	given.lane_size = 1;
+	refused(rt_cfg_read_shards(&given, 1, &cfg), "lane_size is 1,");
 }
 
 /* ------------------------------------------ older and newer programs --- */

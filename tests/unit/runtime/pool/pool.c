@@ -78,6 +78,35 @@ FAKE_TEST(new__refused)
 	fake_logged();
 }
 
+/* As many pools as a process may have; the number of a deleted pool is free. */
+FAKE_TEST(new__1024_then_NOMEM)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pools[1024];
+	struct rpma_rt_pool *more = NULL;
+	int memory;
+	int i;
+
+	cfg.peer = &fake_peer;
+	cfg.count = 1;
+	for (i = 0; i < 1024; i++)
+		ok(rpma_rt_pool_new(f->rt, &cfg, &pools[i]));
+	assert_int_equal(rpma_rt_pool_new(f->rt, &cfg, &more), RPMA_E_NOMEM);
+	fake_round(f); /* the runtime uses the block of the futures again */
+	memory = fake_memory();
+	fake_logged();
+	assert_int_equal(rpma_rt_pool_new(f->rt, &cfg, &more), RPMA_E_NOMEM);
+	fake_round(f);
+	assert_null(more);
+	assert_int_equal(fake_memory(), memory);
+	assert_true(fake_said("this process has 1024 already"));
+	assert_int_equal(fake_logged(), 1);
+	ok(rpma_rt_pool_delete(&pools[500]));
+	ok(rpma_rt_pool_new(f->rt, &cfg, &pools[500]));
+	for (i = 0; i < 1024; i++)
+		ok(rpma_rt_pool_delete(&pools[i]));
+}
+
 /* The memory of the pool is gone after the delete: no poller reads a message of
  * the pool, or of the futures of its slots, later. */
 FAKE_TEST(delete__no_message_STAYS)

@@ -554,6 +554,29 @@ SCENE_TEST(new__each_failure_nothing_is_left)
 	}
 }
 
+/* As many SRQs as a poller may have; the number of a deleted SRQ is free. */
+SCENE_TEST(new__254_of_a_poller_then_NOMEM)
+{
+	struct rpma_rt_srq *srqs[254];
+	struct rpma_rt_srq *more = NULL;
+	int memory;
+	int i;
+
+	for (i = 0; i < 254; i++)
+		ok(rpma_rt_srq_new(s->f->rt, &s->cfg, &srqs[i]));
+	memory = fake_memory();
+	assert_int_equal(rpma_rt_srq_new(s->f->rt, &s->cfg, &more),
+			 RPMA_E_NOMEM);
+	assert_null(more);
+	assert_int_equal(fake_memory(), memory);
+	ok(rpma_rt_srq_delete(&srqs[100]));
+	ok(rpma_rt_srq_new(s->f->rt, &s->cfg, &srqs[100]));
+	for (i = 0; i < 254; i++)
+		ok(rpma_rt_srq_delete(&srqs[i]));
+	while (fake_take(s->f, s->f->queue) > 0)
+		continue;
+}
+
 /* Asserts that a connection with the configuration is refused. */
 static void conn_refused(const struct scene *s)
 {
