@@ -122,6 +122,16 @@ void rt_bell_lose_fd(struct rt_bell *bell)
 	bell->owed = 0;
 }
 
+int rt_bell_renew_fd(struct rt_bell *bell)
+{
+	int ret = rt_bell_add_fd(bell);
+
+	/* so many writes never come: each prepare reads the fd */
+	if (ret == 0)
+		bell->owed = UINT32_MAX / 2;
+	return ret;
+}
+
 void rt_bell_cancel(struct rt_bell *bell)
 {
 	uint32_t prepared = bell->prepared;

@@ -78,6 +78,12 @@ void rt_bell_prepare(struct rt_bell *bell);
  * reads, writes nor closes the number any more, and rt_bell_prepare() prepares
  * for the futex. */
 void rt_bell_lose_fd(struct rt_bell *bell);
+/*
+ * Adds an eventfd to a bell that lost its fd. Called by the sleeper. A thread
+ * that rang before may write to the new fd, so each sleep reads the fd from
+ * here on. Returns as rt_bell_add_fd() does.
+ */
+int rt_bell_renew_fd(struct rt_bell *bell);
 /* Ends a sleep or a preparation. Called by the sleeper, whether rung, asleep or
  * neither before: afterwards the word says awake, and the fd is quiet. */
 void rt_bell_cancel(struct rt_bell *bell);

@@ -7,9 +7,18 @@
  * sleep, as a thread in a cancellation point of the C library may be. The sleep
  * reads a single word and makes the system call: the handler finds the same
  * state as after a sleep, whether the thread slept, was woken, or neither.
+ *
+ * A pthread_cancel() that finds the thread asynchronous sends a signal, which
+ * may come when the sleep is over. The handler of glibc before 2.41 ends the
+ * thread wherever the C library has made the thread asynchronous by then, also
+ * in a wait with cancellation disabled. So the thread passes a cancellation
+ * point of the C library, which waits for such a signal.
  */
 
 #include "base/cancel.h"
+
+#include <stddef.h>
+#include <time.h>
 
 #include "base/bell.h"
 
@@ -18,11 +27,13 @@ RT_LEFT_AT_ONCE void rt_cancel_sleep_armed(struct rt_bell *bell,
 					   void (*cancelled)(void *arg),
 					   void *arg)
 {
+	const struct timespec past = {0, 0};
 	int before;
 
 	pthread_cleanup_push(cancelled, arg);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
 	rt_bell_sleep_armed(bell, timeout_ns);
 	pthread_setcanceltype(before, NULL);
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &past, NULL);
 	pthread_cleanup_pop(0);
 }

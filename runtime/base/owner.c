@@ -26,7 +26,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+/* made once for the process, under the lock */
 static pthread_key_t key;
 static bool has_key;
 
@@ -87,11 +87,6 @@ static void owner_thread_ends(void *arg)
 	pthread_mutex_unlock(&lock);
 }
 
-static void owner_make_key(void)
-{
-	has_key = pthread_key_create(&key, owner_thread_ends) == 0;
-}
-
 /* Drops the key, because the library may be unloaded before its threads end. */
 __attribute__((destructor)) static void owner_drop_key(void)
 {
@@ -101,8 +96,15 @@ __attribute__((destructor)) static void owner_drop_key(void)
 
 int rt_owner_start(void)
 {
-	pthread_once(&key_once, owner_make_key);
-	return has_key ? 0 : RPMA_E_NOMEM;
+	int err = 0;
+
+	/* where no key is left, the next call tries again */
+	pthread_mutex_lock(&lock);
+	if (!has_key)
+		err = pthread_key_create(&key, owner_thread_ends);
+	has_key = err == 0;
+	pthread_mutex_unlock(&lock);
+	return err ? RPMA_E_NOMEM : 0;
 }
 
 void rt_owner_forked(void)

@@ -299,6 +299,28 @@ static void thread_lose_fds(struct rt_thread *thread, int err)
 		thread->lost(thread, err);
 }
 
+bool rt_thread_renew(struct rt_thread *thread)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epfd < 0)
+		return false;
+	if (rt_bell_renew_fd(&thread->bell) == 0) {
+		if (epoll_ctl(epfd, EPOLL_CTL_ADD, rt_bell_fd(&thread->bell),
+			      &event) == 0) {
+			thread->epfd = epfd;
+			thread->has_lost_fds = false;
+			return true;
+		}
+		/* not closed: a thread that rang before may write to the fd */
+		rt_bell_lose_fd(&thread->bell);
+	}
+	rt_refuse_forget();
+	close(epfd);
+	return false;
+}
+
 /* Sleeps. Returns the number of ready sources, or -1 and errno. */
 static int thread_sleep_until_ready(struct rt_thread *thread,
 				    struct epoll_event *batch, int timeout_ms)

@@ -87,7 +87,8 @@ struct rt_thread {
 	struct rt_inbox inbox;
 	/* after each message of `later` all other work is looked at again */
 	struct rt_inbox later;
-	/* immutable: the epoll set of the bell and the sources */
+	/* the epoll set of the bell and the sources; changed by
+	 * rt_thread_renew() only */
 	int epfd;
 	pthread_t thread;
 	_Atomic bool stopping;
@@ -159,6 +160,10 @@ int rt_thread_add(struct rt_thread *thread, struct rt_source *source);
 /* Stops waiting for the source. ready() is not called again once the message or
  * the ready() that called rt_thread_mute() has returned. */
 void rt_thread_mute(struct rt_source *source);
+/* Opens descriptors in place of the closed ones, on the thread, inside lost():
+ * sources that are added from here on become ready. No other thread may add a
+ * source meanwhile. Returns false without a free descriptor. */
+bool rt_thread_renew(struct rt_thread *thread);
 /* Reports that reading the source failed with the errno: ready() is called
  * again a little later, and not before; the pause grows with each failure. A
  * source that fails for want of memory or descriptors is never given up.

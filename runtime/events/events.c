@@ -35,6 +35,9 @@
 static struct {
 	pthread_mutex_t lock; /* for count: start and stop */
 	unsigned count;
+	/* the program closed the thread's descriptors, and there were no others
+	 * to open; under the lock of `async` */
+	bool is_deaf;
 	struct rt_thread thread;
 } events = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -50,6 +53,7 @@ static int events_start(void (*lost)(struct rt_thread *thread, int err))
 	int ret;
 
 	events.thread.lost = lost;
+	events.is_deaf = false;
 	ret = rt_thread_start(&events.thread, NULL, "rt-event");
 
 	if (ret == 0)
@@ -118,6 +122,8 @@ struct reader {
 	/* devices of runtimes that read events, and are not fed by the
 	 * program */
 	unsigned users;
+	/* the thread lost its descriptors since the source was added */
+	bool is_lost;
 	struct reader *next;
 };
 
@@ -360,13 +366,30 @@ static struct reader **async_find_reader(const struct ibv_context *ibv_ctx)
 	return link;
 }
 
+/* Adds the source again, for a runtime that is made after the loss. */
+static int async_reader_renew(struct reader *reader)
+{
+	int ret = rt_events_add(&reader->source);
+
+	reader->is_lost = ret != 0;
+	return ret;
+}
+
 static int async_get_reader(struct ibv_context *ibv_ctx)
 {
 	struct reader **link = async_find_reader(ibv_ctx);
 	int ret = 0;
 
+	if (events.is_deaf)
+		return rt_refuse_later(
+			RPMA_E_PROVIDER,
+			"the program closed descriptors of the event thread: "
+			"stop all runtimes, then make new ones",
+			0);
 	if (*link == NULL)
 		ret = async_reader_new(ibv_ctx, link);
+	else if ((*link)->is_lost)
+		ret = async_reader_renew(*link);
 	if (ret == 0)
 		(*link)->users++;
 	return ret;
@@ -380,7 +403,8 @@ static void async_put_reader(const struct ibv_context *ibv_ctx)
 	if (--reader->users > 0)
 		return;
 	*link = reader->next;
-	rt_thread_mute(&reader->source);
+	if (!reader->is_lost)
+		rt_thread_mute(&reader->source);
 	free(reader);
 }
 
@@ -422,13 +446,20 @@ void rt_async_unwatch(struct rt_async_device *device)
 void rt_async_lost(struct rt_thread *thread, int err)
 {
 	const struct rt_async_device *device;
+	struct reader *reader;
 
-	(void)thread;
 	/* no log messages while the lock is held */
 	rpma_log_hold();
 	pthread_mutex_lock(&async.lock);
 	for (device = async.devices; device != NULL; device = device->next)
 		rt_fds_lost_mt(device->rt, err);
+	/* the descriptors of these devices may be closed, too, and their
+	 * numbers be others by now: none is watched until a runtime asks */
+	for (reader = async.readers; reader != NULL; reader = reader->next) {
+		reader->is_lost = true;
+		rt_thread_mute(&reader->source);
+	}
+	events.is_deaf = !rt_thread_renew(thread);
 	pthread_mutex_unlock(&async.lock);
 	rpma_log_release();
 }

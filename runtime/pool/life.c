@@ -219,18 +219,18 @@ static void pool_return_number(struct rpma_rt_pool *pool)
 static int pool_make(struct rpma_rt *rt, const struct rpma_rt_pool_cfg *cfg,
 		     struct rpma_rt_pool **pool_ptr)
 {
+	static const char what[] = "no pool is made";
 	struct rpma_rt_pool *pool;
 	int ret = pool_alloc(rt, cfg, &pool);
 
 	if (ret)
-		return RT_REFUSED(ret, "no pool is made");
+		return RT_REFUSED(ret, what);
 	ret = rpma_mr_reg(cfg->peer, pool->memory, pool->stride * pool->count,
 			  (int)cfg->usage | RPMA_MR_USAGE_SEND |
 				  RPMA_MR_USAGE_RECV,
 			  &pool->mr);
 	if (ret == 0)
-		ret = RT_REFUSED(rt_pool_make_waits(pool, cfg->futures),
-				 "no pool is made");
+		ret = RT_REFUSED(rt_pool_make_waits(pool, cfg->futures), what);
 	if (ret == 0)
 		ret = pool_take_number(pool);
 	if (ret) {

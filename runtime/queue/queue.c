@@ -485,7 +485,8 @@ static bool push_enter_gate(struct rpma_rt_queue *queue)
 }
 
 /* Returns whether the queue has the largest number of messages, if `pushed`
- * messages were pushed before. */
+ * messages were pushed before. More messages may have been taken: messages that
+ * were counted later, while the caller did not run. */
 static bool push_is_full(struct rpma_rt_queue *queue, uint64_t pushed)
 {
 	uint64_t taken;
@@ -494,12 +495,12 @@ static bool push_is_full(struct rpma_rt_queue *queue, uint64_t pushed)
 	 * taken. The consumer's count is read again only where the older value
 	 * promises too little */
 	taken = atomic_load_explicit(&queue->taken_seen, memory_order_relaxed);
-	if (pushed - taken < RPMA_RT_MAX_MESSAGES)
+	if ((int64_t)(pushed - taken) < RPMA_RT_MAX_MESSAGES)
 		return false;
 	taken = atomic_load_explicit(&queue->stats.messages_taken,
 				     memory_order_relaxed);
 	atomic_store_explicit(&queue->taken_seen, taken, memory_order_relaxed);
-	return pushed - taken >= RPMA_RT_MAX_MESSAGES;
+	return (int64_t)(pushed - taken) >= RPMA_RT_MAX_MESSAGES;
 }
 
 /* Counts a message that is about to be pushed; returns false if the queue is

@@ -55,6 +55,70 @@ static void drift(uint32_t *seed)
 	usleep(world_roll(seed, 1000));
 }
 
+/* ------------------------------------------------------ after a sleep --- */
+
+#define CUTS 3000
+
+/* a thread that sleeps in a wait, then does something uncancelled */
+struct cut {
+	struct rpma_rt_queue *queue;
+	_Atomic bool is_uncancelled;
+	_Atomic bool was_cut;
+};
+
+static void note_cut(void *arg)
+{
+	struct cut *cut = arg;
+
+	/* relaxed, both: the thread is joined before the look */
+	if (atomic_load_explicit(&cut->is_uncancelled, memory_order_relaxed))
+		atomic_store_explicit(&cut->was_cut, true,
+				      memory_order_relaxed);
+}
+
+static void *wait_then_work(void *arg)
+{
+	struct rpma_rt_completion item;
+	struct cut *cut = arg;
+	int before;
+
+	pthread_cleanup_push(note_cut, cut);
+	while (rpma_rt_queue_wait(cut->queue, &item, 1, -1) >= 0) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+		/* relaxed, both: read by this thread */
+		atomic_store_explicit(&cut->is_uncancelled, true,
+				      memory_order_relaxed);
+		usleep(20); /* asynchronous, as in each wait of the C library */
+		atomic_store_explicit(&cut->is_uncancelled, false,
+				      memory_order_relaxed);
+		pthread_setcancelstate(before, NULL);
+	}
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+/* A cancellation that meets the end of the sleep ends the thread in the wait or
+ * later, but not while the thread is uncancelled. */
+static void wait__cancelled_at_the_end_ENDS_WHERE_CANCELLED(struct rpma_rt *rt,
+							    uint32_t *seed)
+{
+	struct cut cut = {NULL};
+	pthread_t thread;
+	int i;
+
+	MUST(rpma_rt_queue_new(rt, NULL, &cut.queue));
+	for (i = 0; i < CUTS; i++) {
+		thread = start(wait_then_work, &cut);
+		usleep(world_roll(seed, 60));
+		MUST(rpma_rt_queue_wake(cut.queue));
+		cancel(thread);
+		/* relaxed: the thread is joined */
+		CHECK(!atomic_load_explicit(&cut.was_cut,
+					    memory_order_relaxed));
+	}
+	MUST(rpma_rt_queue_delete(&cut.queue));
+}
+
 /* ------------------------------------------------------------ a queue --- */
 
 /* a consumer that counts items */
@@ -348,6 +412,7 @@ int main(int argc, char **argv)
 
 	printf("seed %u\n", seed);
 	stage_open(&s, &cfg);
+	wait__cancelled_at_the_end_ENDS_WHERE_CANCELLED(s.world.rt, &seed);
 	wait__alone_the_next_consumer_goes_on(s.world.rt, &seed);
 	wait__shared_no_wake_up_is_lost(s.world.rt, &seed);
 	wait__future_it_completes_for_others(&s, &seed);

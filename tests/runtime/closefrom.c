@@ -5,7 +5,9 @@
  * closefrom.c -- the program closes descriptors of a running runtime: all
  * descriptors, in each mode, or any single descriptor. No thread spins, and the
  * stop returns. Where all are closed, every connection and the listener end
- * with FAILED and EBADF, and the log has a single FATAL line.
+ * with FAILED and EBADF, and the log has a single FATAL line. And the program
+ * closes all descriptors of a runtime that lives on: a runtime that is made
+ * later works.
  *
  * Each case is a separate process; all processes run at the same time. A raw
  * system call closes, because the sanitizer would report the fault of the
@@ -23,12 +25,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loop.h"
 #include "stage.h"
 
 #define MOST_FDS 64
 #define LOOK_MS	 1500 /* the time in which spinning is looked for */
 #define SPUN_MS	 750  /* this much CPU time is spinning */
 #define ALL	 (-1)
+#define BESIDE	 (-2)
 
 static _Atomic int fatals;
 
@@ -176,6 +180,50 @@ static void close_one(struct site *s, int nth)
 	CHECK(atomic_load_explicit(&fatals, memory_order_relaxed) <= 1);
 }
 
+static bool is_among(const int *fds, int count, int fd)
+{
+	while (count > 0 && fds[count - 1] != fd)
+		count--;
+	return count > 0;
+}
+
+/* Makes a runtime, the first of the process, and closes its descriptors and
+ * those of the event thread. The descriptors of the site get the numbers. */
+static void close_beside(struct rpma_rt **beside)
+{
+	int before[MOST_FDS];
+	int fds[MOST_FDS];
+	int others = open_fds(before);
+	int count;
+
+	MUST(rpma_log_set_function(count_fatal));
+	MUST(rpma_rt_new(NULL, beside));
+	count = open_fds(fds);
+	while (count-- > 0) {
+		if (!is_among(before, others, fds[count]))
+			syscall(SYS_close, fds[count]);
+	}
+	/* until the threads have noticed */
+	usleep(LOOK_MS * 1000);
+}
+
+/* The event thread reads the event: an event that is never read would keep a
+ * thread busy. */
+static void live_beside(enum rpma_rt_mode mode)
+{
+	const struct loop *loop = loop_get();
+	struct rpma_rt *beside;
+	struct site site;
+
+	close_beside(&beside);
+	open_site(&site, mode, false);
+	if (loop != NULL)
+		MUST(loop->raise(IBV_EVENT_PORT_ERR, site.stage.world.ibv_ctx));
+	check_silence(&site);
+	MUST(rpma_rt_stop(site.stage.world.rt));
+	MUST(rpma_rt_delete(&beside));
+}
+
 static pid_t begin(enum rpma_rt_mode mode, bool backstop, int nth)
 {
 	struct site site;
@@ -185,6 +233,10 @@ static pid_t begin(enum rpma_rt_mode mode, bool backstop, int nth)
 	if (pid > 0)
 		return pid;
 	alarm(WORLD_PATIENCE_MS / 1000 * 2);
+	if (nth == BESIDE) {
+		live_beside(mode);
+		_exit(0);
+	}
 	open_site(&site, mode, backstop);
 	if (nth == ALL)
 		close_all(&site);
@@ -229,6 +281,7 @@ int main(void)
 		pids[i] = begin(all[i].mode, all[i].backstop, ALL);
 	for (int i = 0; i < CASES; i++)
 		CHECK(end(pids[i], all[i].name, ALL));
+	CHECK(end(begin(RPMA_RT_MODE_EVENT, false, BESIDE), "beside", BESIDE));
 	for (int i = 0; i < MOST_FDS; i++)
 		pids[i] = begin(RPMA_RT_MODE_ADAPTIVE, false, i);
 	for (int i = 0; i < MOST_FDS; i++)

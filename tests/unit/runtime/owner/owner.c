@@ -5,12 +5,29 @@
  * thread; and the threads that serve a poller without an owner, in turn. */
 
 #define _GNU_SOURCE
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "rt_fake.h"
 #include "base/owner.h"
+
+/* The first test: no other test has made the key before. */
+TEST(start__no_key_is_left_LATER_THERE_IS)
+{
+	pthread_key_t keys[PTHREAD_KEYS_MAX];
+	int count = 0;
+
+	while (count < PTHREAD_KEYS_MAX &&
+	       pthread_key_create(&keys[count], NULL) == 0)
+		count++;
+	assert_int_equal(rt_owner_start(), RPMA_E_NOMEM);
+	ok(pthread_key_delete(keys[--count]));
+	ok(rt_owner_start());
+	while (count > 0)
+		ok(pthread_key_delete(keys[--count]));
+}
 
 /* A poller without anything behind the owner. */
 struct turns {

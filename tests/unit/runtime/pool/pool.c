@@ -107,6 +107,31 @@ FAKE_TEST(new__1024_then_NOMEM)
 		ok(rpma_rt_pool_delete(&pools[i]));
 }
 
+/* Each allocation fails in turn. */
+FAKE_TEST(new__no_memory_SAYS_WHY)
+{
+	struct rpma_rt_pool_cfg cfg = RPMA_RT_POOL_CFG_INIT;
+	struct rpma_rt_pool *pool = NULL;
+	int nth;
+
+	cfg.peer = &fake_peer;
+	cfg.count = 4;
+	cfg.futures = 1;
+	for (nth = 1;; nth++) {
+		fake_fail("malloc", nth, 1);
+		if (rpma_rt_pool_new(f->rt, &cfg, &pool) == 0)
+			break;
+		assert_true(fake_failed());
+		assert_null(pool);
+		assert_true(fake_said("no pool is made: no memory"));
+		assert_int_equal(fake_logged(), 1);
+	}
+	/* the memory of the pool and the memory of its futures */
+	assert_in_range(nth, 7, 20);
+	assert_false(fake_failed());
+	ok(rpma_rt_pool_delete(&pool));
+}
+
 /* The memory of the pool is gone after the delete: no poller reads a message of
  * the pool, or of the futures of its slots, later. */
 FAKE_TEST(delete__no_message_STAYS)

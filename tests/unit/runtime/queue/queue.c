@@ -325,6 +325,22 @@ ON_WORLD(push__too_many_BUSY)
 	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 0);
 }
 
+/* The pusher counted its message, and looks when the messages that other
+ * pushers counted later were taken. */
+ON_WORLD(push__overtaken_IS_NOT_BUSY)
+{
+	struct rpma_rt_queue *queue = world->queue;
+	struct rpma_rt_completion item;
+
+	/* relaxed, both: no other thread uses the queue */
+	atomic_store_explicit(&queue->taken_seen, 3, memory_order_relaxed);
+	atomic_store_explicit(&queue->stats.messages_taken, 3,
+			      memory_order_relaxed);
+	assert_int_equal(push(queue, 7), 0);
+	assert_int_equal(rpma_rt_queue_poll(queue, &item, 1), 1);
+	assert_int_equal(item.context, 7);
+}
+
 static void pass_messages(struct stub_world *world, int count)
 {
 	struct rpma_rt_completion item;
