@@ -105,7 +105,7 @@ int rpma_rt_listener_get_port(const struct rpma_rt_listener *listener,
 int rpma_rt_listener_delete(struct rpma_rt_listener **listener_ptr);
 
 /* Ends the listener, and drains its connections as rpma_rt_conn_drain().
- * Returns 0. Thread: waits. */
+ * Returns 0. Errors: CLOSED (the runtime has stopped). Thread: waits. */
 int rpma_rt_listener_drain(struct rpma_rt_listener *listener,
 			   uint32_t timeout_ms);
 

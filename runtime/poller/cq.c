@@ -136,9 +136,11 @@ static int cq_choose_least(const struct rt_channel *channel, uint32_t room,
 static uint32_t cq_choose_size(const struct rt_channel *channel, uint32_t room,
 			       uint32_t least, uint32_t wanted)
 {
-	uint32_t useful = RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES * room;
+	uint64_t useful = (uint64_t)(RT_ROUTE_COUNT / RT_CQ_CONN_ROUTES) * room;
 
-	wanted = cq_least_of(cq_least_of(wanted, useful), channel->max_cqe);
+	if (wanted > useful)
+		wanted = (uint32_t)useful;
+	wanted = cq_least_of(wanted, channel->max_cqe);
 	return cq_most_of(least, wanted);
 }
 

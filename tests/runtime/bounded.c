@@ -539,15 +539,28 @@ static void delete__many_receives_a_few_each_round(void)
 /* usage: runtime_bounded [case] */
 int main(int argc, char *argv[])
 {
-	const char *only = argc > 1 ? argv[1] : "";
+	static const struct {
+		const char *name;
+		void (*play)(void);
+	} cases[] = {
+		{"end__many_routes_a_few_each_round",
+		 end__many_routes_a_few_each_round},
+		{"end__two_of_many_routes_once_each",
+		 end__two_of_many_routes_once_each},
+		{"deaths__many_a_few_each_round",
+		 deaths__many_a_few_each_round},
+		{"delete__many_receives_a_few_each_round",
+		 delete__many_receives_a_few_each_round},
+	};
+	bool has_played = false;
+	size_t i;
 
-	if (strstr("end__many_routes_a_few_each_round", only))
-		end__many_routes_a_few_each_round();
-	if (strstr("end__two_of_many_routes_once_each", only))
-		end__two_of_many_routes_once_each();
-	if (strstr("deaths__many_a_few_each_round", only))
-		deaths__many_a_few_each_round();
-	if (strstr("delete__many_receives_a_few_each_round", only))
-		delete__many_receives_a_few_each_round();
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (argc > 1 && strstr(cases[i].name, argv[1]) == NULL)
+			continue;
+		cases[i].play();
+		has_played = true;
+	}
+	CHECK(has_played); /* a name that no case has is a mistake */
 	return 0;
 }

@@ -398,6 +398,7 @@ int main(int argc, char **argv)
 		{"broken__others_go_on", broken__others_go_on, 1},
 		{"made__stop_meanwhile", made__stop_meanwhile, 2},
 	};
+	bool has_played = false;
 	size_t i;
 
 	CHECK(sem_init(&making, 0, 0) == 0 && sem_init(&let_pass, 0, 0) == 0);
@@ -407,7 +408,9 @@ int main(int argc, char **argv)
 		run(cases[i].play, cases[i].pollers, RPMA_RT_MODE_ADAPTIVE);
 		run(cases[i].play, cases[i].pollers, RPMA_RT_MODE_EVENT);
 		printf("%s\n", cases[i].name);
+		has_played = true;
 	}
+	CHECK(has_played); /* a name that no case has is a mistake */
 	printf("ok\n");
 	return 0;
 }

@@ -803,6 +803,7 @@ static const struct {
 int main(int argc, char **argv)
 {
 	struct scene scene = {.loop = loop_get()};
+	bool has_played = false;
 	uint64_t begin;
 	size_t i;
 
@@ -818,7 +819,9 @@ int main(int argc, char **argv)
 		begin = world_now_ms();
 		causes[i].run(&scene);
 		printf(" %lu ms\n", (unsigned long)(world_now_ms() - begin));
+		has_played = true;
 	}
+	CHECK(has_played); /* a name that no case has is a mistake */
 	printf("ok\n");
 	return 0;
 }

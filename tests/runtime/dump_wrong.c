@@ -391,12 +391,16 @@ static void wrong__busy_NOTHING(void)
 
 int main(int argc, char **argv)
 {
+	bool has_played = false;
 	int i;
 
 	for (i = 0; i < dump_cases_count; i++) {
-		if (argc < 2 || strcmp(argv[1], dump_cases[i].kind) == 0)
-			wrong__provoked_NAMED(&dump_cases[i]);
+		if (argc > 1 && strcmp(argv[1], dump_cases[i].kind) != 0)
+			continue;
+		wrong__provoked_NAMED(&dump_cases[i]);
+		has_played = true;
 	}
+	CHECK(has_played); /* a name that no case has is a mistake */
 	if (argc > 1)
 		return 0;
 	shown__every_object_NAMED();
