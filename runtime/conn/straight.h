@@ -29,9 +29,9 @@ struct straight_target {
 /* The functions of a way. wrs: the caller's work requests, of the kind
  * of the side; chain: librpma's work requests, filled in for the verb only. */
 struct straight_way {
-	/* fills the chain in and links the chain. Returns how many routes the
-	 * work requests have; 0: a work request has to be posted in another
-	 * way */
+	/* fills the chain in and links the chain, or leaves that to note().
+	 * Returns how many routes the work requests have; 0: a work request has
+	 * to be posted in another way */
 	int (*fill)(const struct rpma_rt_conn *conn, const void *wrs, int count,
 		    void *chain);
 	/* returns, with the right to post, whether all work requests may be
@@ -42,7 +42,9 @@ struct straight_way {
 	struct straight_target (*target)(const void *wrs, int index);
 	uint64_t *(*wr_id)(void *chain, int index);
 	enum rpma_rt_side side;
-	void (*note)(struct rpma_rt_conn *conn, const void *wrs, int count,
+	/* notes the work requests in the ledger. Returns false, and notes
+	 * nothing, if a work request has to be posted in another way */
+	bool (*note)(struct rpma_rt_conn *conn, const void *wrs, int count,
 		     void *chain);
 	/* returns how many work requests the device took */
 	int (*give)(struct rpma_rt_conn *conn, void *chain, int count);
@@ -85,11 +87,11 @@ STRAIGHT bool straight_post_at(struct rpma_rt_conn *conn, const void *wrs,
 		return false;
 	}
 	if (unlikely(!rt_hold_has_room(conn, side, (uint32_t)count) ||
-		     !way->is_ready(conn, way, wrs, count, routes, chain))) {
+		     !way->is_ready(conn, way, wrs, count, routes, chain) ||
+		     !way->note(conn, wrs, count, chain))) {
 		straight_leave(conn, side, seen, is_kept);
 		return false;
 	}
-	way->note(conn, wrs, count, chain);
 	taken = way->give(conn, chain, count);
 	if (unlikely(taken < count)) {
 		rt_ledger_refuse(&gate->ledger, (uint32_t)(count - taken));
@@ -113,6 +115,17 @@ STRAIGHT bool straight_post(struct rpma_rt_conn *conn, const void *wrs,
 	return likely(count <= RT_POST_CHUNK) &&
 	       likely(rt_turn_is_idle(turn, seen)) &&
 	       straight_post_at(conn, wrs, count, chain, way, seen, false);
+}
+
+/* Leaves the chain to note(), which writes it and the ledger in one pass. */
+STRAIGHT int straight_fill_later(const struct rpma_rt_conn *conn,
+				 const void *wrs, int count, void *chain)
+{
+	(void)conn;
+	(void)wrs;
+	(void)count;
+	(void)chain;
+	return 1;
 }
 
 STRAIGHT int straight_give_sends(struct rpma_rt_conn *conn, void *sends,

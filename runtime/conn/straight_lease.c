@@ -75,7 +75,7 @@ STRAIGHT int straight_fill_leases(const struct rpma_rt_conn *conn,
 	return 1;
 }
 
-STRAIGHT void straight_note_leases(struct rpma_rt_conn *conn, const void *wrs,
+STRAIGHT bool straight_note_leases(struct rpma_rt_conn *conn, const void *wrs,
 				   int count, void *sends)
 {
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_SEND_SIDE);
@@ -93,6 +93,7 @@ STRAIGHT void straight_note_leases(struct rpma_rt_conn *conn, const void *wrs,
 			chain[i].wr.send_flags = IBV_SEND_SIGNALED;
 	}
 	rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
+	return true;
 }
 
 static const struct straight_way leases_to_own = {

@@ -69,7 +69,7 @@ straight_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
 	out->wr.num_sge = 1;
 }
 
-STRAIGHT void straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs,
+STRAIGHT bool straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs,
 				  int count, void *recvs)
 {
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
@@ -82,6 +82,7 @@ STRAIGHT void straight_note_recvs(struct rpma_rt_conn *conn, const void *wrs,
 		rt_ledger_append_signaled(&pen, chain[i].wr.wr_id, IBV_WC_RECV,
 					  tick);
 	rt_ledger_end_signaled(&pen);
+	return true;
 }
 
 STRAIGHT int straight_give_recvs(struct rpma_rt_conn *conn, void *recvs,
@@ -141,43 +142,54 @@ static const struct straight_way recvs_to_routes = {
 	.side = RPMA_RT_RECV_SIDE,
 };
 
-/* Fills in a chain of receives that all name no route: of the connection's own
- * route or, has_future, of futures. */
-STRAIGHT int straight_fill_routeless(const struct rpma_rt_recv_wr *wr,
-				     int count, bool has_future, uint64_t wr_id,
-				     struct rpma_recv_wr *chain)
+/* Fills in a receive that names no route: of the connection's own route or,
+ * has_future, of a future. Returns false if the receive is not plain. */
+static inline bool straight_fill_routeless(const struct rpma_rt_recv_wr *wr,
+					   bool has_future, uint64_t wr_id,
+					   struct rpma_recv_wr *out)
 {
+	const struct rpma_mr_local_head *dst =
+		(const struct rpma_mr_local_head *)wr->dst;
 	struct straight_recv_kind kind = {.wr_id = wr_id};
-	const struct rpma_mr_local_head *dst;
+
+	/* first, because the pieces of a receive are no region */
+	if (unlikely(!straight_recv_is_plain_rest(wr, has_future) ||
+		     wr->route != NULL || dst == NULL))
+		return false;
+	kind.addr = dst->addr;
+	kind.lkey = dst->ibv_mr->lkey;
+	straight_recv_fill_plain(wr, &kind, out);
+	return true;
+}
+
+/* Fills in and notes receives of the connection's own route. */
+STRAIGHT bool straight_note_own(struct rpma_rt_conn *conn, const void *wrs,
+				int count, void *recvs)
+{
+	const uint64_t own = rt_wr_id(conn->own[RPMA_RT_RECV_SIDE].number, 0);
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
+	uint32_t tick = rt_poller_date(conn->poller);
+	const struct rpma_rt_recv_wr *wr = wrs;
+	struct rpma_recv_wr *chain = recvs;
 	int i;
 
 	for (i = 0; i < count; i++) {
-		dst = (const struct rpma_mr_local_head *)wr[i].dst;
-		/* first, because the pieces of a receive are no region */
-		if (unlikely(!straight_recv_is_plain_rest(&wr[i], has_future) ||
-			     wr[i].route != NULL || dst == NULL))
-			return 0;
-		kind.addr = dst->addr;
-		kind.lkey = dst->ibv_mr->lkey;
-		straight_recv_fill_plain(&wr[i], &kind, &chain[i]);
+		if (unlikely(!straight_fill_routeless(&wr[i], false, own,
+						      &chain[i])))
+			return false;
 		chain[i].wr.next = &chain[i + 1].wr;
+		rt_ledger_append_signaled(&pen, own | wr[i].context,
+					  IBV_WC_RECV, tick);
 	}
 	chain[count - 1].wr.next = NULL;
-	return 1;
-}
-
-STRAIGHT int straight_fill_to_own(const struct rpma_rt_conn *conn,
-				  const void *wrs, int count, void *recvs)
-{
-	return straight_fill_routeless(
-		wrs, count, false,
-		rt_wr_id(conn->own[RPMA_RT_RECV_SIDE].number, 0), recvs);
+	rt_ledger_end_signaled(&pen);
+	return true;
 }
 
 static const struct straight_way recvs_to_own = {
-	.fill = straight_fill_to_own,
+	.fill = straight_fill_later,
 	.is_ready = straight_own_ready,
-	.note = straight_note_recvs,
+	.note = straight_note_own,
 	.give = straight_give_recvs,
 	.side = RPMA_RT_RECV_SIDE,
 };
@@ -188,11 +200,21 @@ STRAIGHT int straight_fill_to_futures(const struct rpma_rt_conn *conn,
 {
 	const struct rt_futures *futures =
 		conn->side[RPMA_RT_RECV_SIDE].futures;
+	const struct rpma_rt_recv_wr *wr = wrs;
+	struct rpma_recv_wr *chain = recvs;
+	int i;
 
 	if (unlikely(futures == NULL))
 		return 0;
 	rt_future_foresee_row(futures);
-	return straight_fill_routeless(wrs, count, true, 0, recvs);
+	for (i = 0; i < count; i++) {
+		if (unlikely(!straight_fill_routeless(&wr[i], true, 0,
+						      &chain[i])))
+			return 0;
+		chain[i].wr.next = &chain[i + 1].wr;
+	}
+	chain[count - 1].wr.next = NULL;
+	return 1;
 }
 
 static const struct straight_way recvs_to_futures = {

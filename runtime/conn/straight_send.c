@@ -150,7 +150,7 @@ straight_send_fill_plain(const struct rpma_rt_wr *wr,
 }
 
 /* Notes a chain. wr: NULL if all work requests are messages. */
-STRAIGHT void straight_note_chain(struct rpma_rt_conn *conn,
+STRAIGHT bool straight_note_chain(struct rpma_rt_conn *conn,
 				  const struct rpma_rt_wr *wr, int count,
 				  struct rpma_send_wr *chain)
 {
@@ -175,12 +175,13 @@ STRAIGHT void straight_note_chain(struct rpma_rt_conn *conn,
 	}
 	if (count > 1)
 		rt_hold_end_row(conn, RPMA_RT_SEND_SIDE, &pen);
+	return true;
 }
 
-STRAIGHT void straight_note_sends(struct rpma_rt_conn *conn, const void *wrs,
+STRAIGHT bool straight_note_sends(struct rpma_rt_conn *conn, const void *wrs,
 				  int count, void *sends)
 {
-	straight_note_chain(conn, wrs, count, sends);
+	return straight_note_chain(conn, wrs, count, sends);
 }
 
 /* Fills in a chain whose work requests all go to routes, or all to futures.
@@ -281,46 +282,82 @@ STRAIGHT bool straight_is_message(const struct rpma_rt_wr *wr)
 		head == straight_message_head(0));
 }
 
+/* Fills in a work request that straight_is_message(). own: of the route, as in
+ * a wr_id. Returns false if the work request is not plain. */
+STRAIGHT bool straight_fill_message(const struct rpma_rt_wr *wr, uint64_t own,
+				    struct rpma_send_wr *out)
+{
+	const struct rpma_mr_local_head *local =
+		(const struct rpma_mr_local_head *)wr->local;
+	struct straight_send_kind kind = {.opcode = IBV_WR_SEND, .wr_id = own};
+
+	if (unlikely(local == NULL || !straight_send_is_plain_rest(wr)))
+		return false;
+	if (wr->flags == RPMA_F_COMPLETION_ON_ERROR)
+		kind.wr_id |= RT_ON_ERROR_ONLY;
+	kind.addr = local->addr;
+	kind.lkey = local->ibv_mr->lkey;
+	straight_send_fill_plain(wr, &kind, out);
+	return true;
+}
+
 /* Fills in a chain of messages, of which the first straight_is_message(). */
 STRAIGHT int straight_fill_messages(const struct rpma_rt_conn *conn,
 				    const void *wrs, int count, void *sends)
 {
 	const uint64_t own = rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
-	struct straight_send_kind kind = {.opcode = IBV_WR_SEND};
-	const struct rpma_mr_local_head *local;
 	struct rpma_send_wr *chain = sends;
 	const struct rpma_rt_wr *wr = wrs;
 	int i;
 
 	for (i = 0; i < count; i++) {
-		local = (const struct rpma_mr_local_head *)wr[i].local;
 		if (unlikely((i > 0 && !straight_is_message(&wr[i])) ||
-			     local == NULL ||
-			     !straight_send_is_plain_rest(&wr[i])))
+			     !straight_fill_message(&wr[i], own, &chain[i])))
 			return 0;
-		kind.wr_id = own;
-		if (wr[i].flags == RPMA_F_COMPLETION_ON_ERROR)
-			kind.wr_id |= RT_ON_ERROR_ONLY;
-		kind.addr = local->addr;
-		kind.lkey = local->ibv_mr->lkey;
-		straight_send_fill_plain(&wr[i], &kind, &chain[i]);
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
 	chain[count - 1].wr.next = NULL;
 	return 1;
 }
 
-STRAIGHT void straight_note_messages(struct rpma_rt_conn *conn, const void *wrs,
+STRAIGHT bool straight_note_messages(struct rpma_rt_conn *conn, const void *wrs,
 				     int count, void *sends)
 {
 	(void)wrs;
-	straight_note_chain(conn, NULL, count, sends);
+	return straight_note_chain(conn, NULL, count, sends);
 }
 
 static const struct straight_way messages_to_own = {
 	.fill = straight_fill_messages,
 	.is_ready = straight_own_ready,
 	.note = straight_note_messages,
+	.give = straight_give_sends,
+	.side = RPMA_RT_SEND_SIDE,
+};
+
+/* Fills in and notes a message alone, of which straight_is_message(). */
+STRAIGHT bool straight_note_message(struct rpma_rt_conn *conn, const void *wrs,
+				    int count, void *sends)
+{
+	const uint64_t own = rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
+	struct rpma_send_wr *out = sends;
+
+	(void)count;
+	if (unlikely(!straight_fill_message(wrs, own, out)))
+		return false;
+	out->wr.next = NULL;
+	out->wr.send_flags =
+		rt_hold_append_one(conn, RPMA_RT_SEND_SIDE, out->wr.wr_id,
+				   IBV_WC_SEND, rt_poller_date(conn->poller))
+			? IBV_SEND_SIGNALED
+			: 0;
+	return true;
+}
+
+static const struct straight_way message_to_own = {
+	.fill = straight_fill_later,
+	.is_ready = straight_own_ready,
+	.note = straight_note_message,
 	.give = straight_give_sends,
 	.side = RPMA_RT_SEND_SIDE,
 };
@@ -333,8 +370,8 @@ straight_post_message(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 {
 	struct rpma_send_wr out;
 
-	return likely(straight_post_at(conn, wr, 1, &out, &messages_to_own,
-				       seen, true))
+	return likely(straight_post_at(conn, wr, 1, &out, &message_to_own, seen,
+				       true))
 		       ? 1
 		       : rt_post_send_any(conn, wr, 1);
 }
