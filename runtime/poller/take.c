@@ -20,7 +20,7 @@
 
 /* rounds between two reads of the clock: the thread may do other work between
  * waits */
-#define TAKES_PER_TICK 64
+#define TAKES_PER_TICK 8
 
 /* Returns whether the completions of a round may go to the caller, who consumes
  * from the lane: nothing in the lane goes first, and the round has no unusual
