@@ -134,7 +134,8 @@ static inline bool rt_future_is_held_here(const struct rpma_rt_future *future,
 
 static inline bool rt_future_is_held(const struct rpma_rt_future *future)
 {
-	return likely(future != NULL) &&
+	/* the process last: an empty handle needs no look */
+	return likely(future != NULL && future->opaque[0] != 0) &&
 	       rt_future_is_held_here(future, rt_future_here());
 }
 
