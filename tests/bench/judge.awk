@@ -3,9 +3,10 @@
 #
 # Judges one figure: reads pairs of runs, "value unit value unit", or "value
 # unit" where there is no baseline, and prints the line of tests/bench/run.
-# README.md has the rule. Exit status: 0 ok or without a target, 1 MISS, 2 what
-# is no figure, with the reason on stderr, 3 undecided. Variables: name, target, against (1: the baseline is another
-# build), lost_file ("percent distance" of each pair), busy_above (percent).
+# README.md has the rule. Exit status: 0 ok or without a target, 1 MISS, 2 no
+# figure, with the reason on stderr, 3 undecided. Variables: name, target,
+# against (1: the baseline is another build), lost_file ("percent distance" of
+# each pair), busy_above (percent).
 
 function sort(array, n,   i, j, value) {
 	for (i = 2; i <= n; i++) {

@@ -9,14 +9,6 @@
 
 #include "shard/shard.h"
 
-static void hear_message(struct rpma_rt_shard *shard,
-			 const struct rpma_rt_shard_message *message, void *arg)
-{
-	(void)shard;
-	(void)message;
-	(void)arg;
-}
-
 /* Another run, inside of one. */
 static void run_again(struct rpma_rt_shard *shard,
 		      const struct rpma_rt_completion *item, void *arg)
@@ -35,10 +27,9 @@ static void hear_timer(struct rpma_rt_shard *shard, struct rpma_rt_timer *timer)
 
 static struct rpma_rt_shards_cfg shards_cfg(void)
 {
-	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+	struct rpma_rt_shards_cfg cfg = fake_shards_cfg();
 
 	cfg.item_fn = run_again;
-	cfg.message_fn = hear_message;
 	return cfg;
 }
 

@@ -92,38 +92,13 @@ static int new_pool(struct fake *f, struct rpma_rt_conn *conn)
 	return ret;
 }
 
-static void hear_item(struct rpma_rt_shard *shard,
-		      const struct rpma_rt_completion *item, void *arg)
-{
-	(void)shard;
-	(void)item;
-	(void)arg;
-}
-
-static void hear_message(struct rpma_rt_shard *shard,
-			 const struct rpma_rt_shard_message *message, void *arg)
-{
-	(void)shard;
-	(void)message;
-	(void)arg;
-}
-
-static struct rpma_rt_shards_cfg shards_cfg(void)
-{
-	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
-
-	cfg.item_fn = hear_item;
-	cfg.message_fn = hear_message;
-	return cfg;
-}
-
 /* a runtime for shards, and a shard that has sent nothing to shards 1 and 2 */
 static struct rpma_rt *manual;
 static struct rpma_rt_shard *sender;
 
 static int new_shards(struct fake *f, struct rpma_rt_conn *conn)
 {
-	const struct rpma_rt_shards_cfg cfg = shards_cfg();
+	const struct rpma_rt_shards_cfg cfg = fake_shards_cfg();
 	struct rpma_rt_shards *shards = NULL;
 	int ret = rpma_rt_shards_new(manual, &cfg, &shards);
 
@@ -270,7 +245,7 @@ void no_memory(void **state)
 
 void no_resources_for_shards(void **state)
 {
-	const struct rpma_rt_shards_cfg cfg = shards_cfg();
+	const struct rpma_rt_shards_cfg cfg = fake_shards_cfg();
 	struct rpma_rt_cfg rt_cfg = RPMA_RT_CFG_INIT;
 	struct rpma_rt_shards *shards = NULL;
 	struct fake *f = *state;

@@ -19,7 +19,6 @@
 #define SRQ	((struct rpma_rt_srq_cfg)RPMA_RT_SRQ_CFG_INIT)
 #define CONN	((struct rpma_rt_conn_cfg)RPMA_RT_CONN_CFG_INIT)
 #define POOL	((struct rpma_rt_pool_cfg)RPMA_RT_POOL_CFG_INIT)
-#define SHARDS	((struct rpma_rt_shards_cfg)RPMA_RT_SHARDS_CFG_INIT)
 
 static int setup(void **state)
 {
@@ -455,37 +454,12 @@ static const struct number shards_numbers[] = {
 	NUMBER(rpma_rt_shards_cfg, spin_us, 0, 1000000),
 };
 
-static void hear_item(struct rpma_rt_shard *shard,
-		      const struct rpma_rt_completion *item, void *arg)
-{
-	(void)shard;
-	(void)item;
-	(void)arg;
-}
-
-static void hear_message(struct rpma_rt_shard *shard,
-			 const struct rpma_rt_shard_message *message, void *arg)
-{
-	(void)shard;
-	(void)message;
-	(void)arg;
-}
-
-static struct rpma_rt_shards_cfg given_shards(void)
-{
-	struct rpma_rt_shards_cfg given = SHARDS;
-
-	given.item_fn = hear_item;
-	given.message_fn = hear_message;
-	return given;
-}
-
-RANGE_FN(read_shards, rpma_rt_shards_cfg, given_shards(),
+RANGE_FN(read_shards, rpma_rt_shards_cfg, fake_shards_cfg(),
 	 rt_cfg_read_shards(&given, 1, &cfg))
 
 TEST_WITH(read_shards__ranges, setup, teardown)
 {
-	struct rpma_rt_shards_cfg given = given_shards();
+	struct rpma_rt_shards_cfg given = fake_shards_cfg();
 	struct rpma_rt_shards_cfg cfg;
 
 	RANGES(shards_numbers, read_shards);

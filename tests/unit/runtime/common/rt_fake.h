@@ -239,6 +239,10 @@ int fake_take(struct fake *f, struct rpma_rt_queue *queue);
 /* Makes a pool; sends: as in rpma_rt_pool_cfg. */
 struct rpma_rt_pool *fake_pool(struct fake *f, uint32_t count, uint32_t sends);
 
+/* Returns a configuration of shards that hear items and messages, and do
+ * nothing. */
+struct rpma_rt_shards_cfg fake_shards_cfg(void);
+
 /* Lets the listener take rt_cfg over, as in fake_request(). */
 void fake_configure(struct fake *f);
 /* A request of the other side; returns its handle, from EVENT_REQUEST. */

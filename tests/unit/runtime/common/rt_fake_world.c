@@ -225,6 +225,31 @@ struct rpma_rt_pool *fake_pool(struct fake *f, uint32_t count, uint32_t sends)
 	return pool;
 }
 
+static void hear_item(struct rpma_rt_shard *shard,
+		      const struct rpma_rt_completion *item, void *arg)
+{
+	(void)shard;
+	(void)item;
+	(void)arg;
+}
+
+static void hear_message(struct rpma_rt_shard *shard,
+			 const struct rpma_rt_shard_message *message, void *arg)
+{
+	(void)shard;
+	(void)message;
+	(void)arg;
+}
+
+struct rpma_rt_shards_cfg fake_shards_cfg(void)
+{
+	struct rpma_rt_shards_cfg cfg = RPMA_RT_SHARDS_CFG_INIT;
+
+	cfg.item_fn = hear_item;
+	cfg.message_fn = hear_message;
+	return cfg;
+}
+
 void fake_configure(struct fake *f)
 {
 	rt_conn_cfg_fini(&f->listener.cfg);
