@@ -1216,7 +1216,7 @@ class receiving : public awaitable<receiving>
 {
 public:
 	RPMA_RT_HOT explicit receiving(const ref<conn_core> &conn) noexcept
-	    : conn_(conn)
+	    : conn_(conn.another())
 	{
 	}
 	receiving(receiving &&) noexcept = default;
@@ -1238,10 +1238,11 @@ public:
 	}
 	RPMA_RT_HOT result<message> finish() noexcept
 	{
-		if (message_) [[likely]]
-			return access::make<message>(
-				std::exchange(message_, nullptr),
-				conn_->stock.take());
+		auto *const taken = std::exchange(message_, nullptr);
+
+		if (taken) [[likely]]
+			return access::make<message>(taken,
+						     conn_->stock.take());
 		return why();
 	}
 	bool succeeded() const noexcept { return message_ != nullptr; }
@@ -1407,6 +1408,9 @@ conn_core::on_messages(const rpma_rt_completion *item,
 	const void *const user = item->user;
 	slot_of_pool *const all = from.pool->slots;
 	loop_core &of = *loop;
+	/* read once: the next message of a row is handled if the message
+	 * before has made nothing ready */
+	const uint32_t changes = of.ctx.changes;
 
 	if (!of.goes_on_at_once()) [[unlikely]] {
 		give_to_reader_later(access::usual_slot_of(all, *item));
@@ -1415,7 +1419,7 @@ conn_core::on_messages(const rpma_rt_completion *item,
 	do {
 		give_to_reader(access::usual_slot_of(all, *item++));
 	} while (item != end && item->user == user && is_usual(*item) &&
-		 of.takes_next());
+		 of.ctx.changes == changes);
 	return item;
 }
 

@@ -269,12 +269,6 @@ struct loop_core : counted<loop_core> {
 	{
 		return !ctx.is_left && ctx.ready.is_empty();
 	}
-	/* Returns whether the next message of a row may be handled: all that
-	 * the message before has made ready has run. */
-	RPMA_RT_HOT bool takes_next() noexcept
-	{
-		return goes_on_at_once() && ctx.leaving.is_empty();
-	}
 	/* Called before each look at the queue. */
 	void keep_items(bool keeps) noexcept
 	{
@@ -588,6 +582,7 @@ struct loop_core : counted<loop_core> {
 	void leave() noexcept
 	{
 		ctx.is_left = true;
+		ctx.changes++;
 		if (ctx.mail && depth == 0)
 			end();
 		/* what the running coroutine completes from here on goes on:
@@ -834,7 +829,7 @@ public:
 		if (!here)
 			return put();
 		from_ = here->mail;
-		here->leaving.push_back(*this);
+		here->add_leaving(*this);
 		return true;
 	}
 	void leave() noexcept

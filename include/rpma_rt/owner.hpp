@@ -59,7 +59,7 @@ template <typename T> class ref
 public:
 	ref() = default;
 	/* Takes the reference that the caller has. */
-	static ref adopt(T *object) noexcept
+	RPMA_RT_HOT static ref adopt(T *object) noexcept
 	{
 		ref r;
 		r.object_ = object;
@@ -88,6 +88,12 @@ public:
 	T *operator->() const noexcept { return object_; }
 	T &operator*() const noexcept { return *object_; }
 	T *get() const noexcept { return object_; }
+	/* Returns another reference to the object. REQUIRES: an object */
+	RPMA_RT_HOT ref another() const noexcept
+	{
+		object_->get();
+		return adopt(object_);
+	}
 	/* Leaves the reference to the caller. */
 	T *release() noexcept { return std::exchange(object_, nullptr); }
 	explicit operator bool() const noexcept { return object_ != nullptr; }
@@ -397,7 +403,8 @@ class pool_stock
 {
 public:
 	pool_stock() = default;
-	explicit pool_stock(ref<pool_core> of) noexcept : pool_(std::move(of))
+	explicit pool_stock(ref<pool_core> of) noexcept
+	    : pool_(std::move(of)), raw_(pool_ ? pool_->raw : nullptr)
 	{
 	}
 	pool_stock(const pool_stock &) = delete;
@@ -405,39 +412,37 @@ public:
 	~pool_stock()
 	{
 		if (count_ > 0)
-			pool_->put(count_);
+			pool_->put(static_cast<uint32_t>(count_));
 	}
 	RPMA_RT_HOT ref<pool_core> take() noexcept
 	{
-		if (count_ == 0) [[unlikely]]
+		if (--count_ < 0) [[unlikely]]
 			refill();
-		count_--;
 		return ref<pool_core>::adopt(pool_.get());
 	}
 	/* Takes references to the pool. */
 	void put(uint32_t count) noexcept
 	{
-		count_ += count;
+		count_ += static_cast<int32_t>(count);
 		if (count_ <= 4 * EACH)
 			return;
-		pool_->put(count_ - 2 * EACH);
+		pool_->put(static_cast<uint32_t>(count_ - 2 * EACH));
 		count_ = 2 * EACH;
 	}
 	/* Returns the pool, or nullptr. */
-	const rpma_rt_pool *pool() const noexcept
-	{
-		return pool_ ? pool_->raw : nullptr;
-	}
+	const rpma_rt_pool *pool() const noexcept { return raw_; }
 
 private:
-	static constexpr uint32_t EACH = 64;
+	static constexpr int32_t EACH = 64;
+	/* Called when a reference was taken that was not in stock. */
 	RPMA_RT_COLD void refill() noexcept
 	{
 		pool_->get(EACH);
-		count_ = EACH;
+		count_ += EACH;
 	}
 	ref<pool_core> pool_;
-	uint32_t count_ = 0;
+	const rpma_rt_pool *raw_ = nullptr;
+	int32_t count_ = 0; /* below 0 only inside of take() */
 };
 
 struct srq_core : shared<srq_core> {

@@ -126,8 +126,21 @@ struct context {
 	/* The loop was destroyed by a coroutine that runs. Only coroutines that
 	 * await this coroutine go on. */
 	bool is_left = false;
+	/* changes with each coroutine that becomes ready or is to leave while
+	 * coroutines run, and with is_left */
+	uint32_t changes = 0;
 	std::shared_ptr<mailbox> mail; /* names the loop, also a dead loop */
 
+	void add_ready(link &element) noexcept
+	{
+		changes++;
+		ready.push_back(element);
+	}
+	void add_leaving(link &element) noexcept
+	{
+		changes++;
+		leaving.push_back(element);
+	}
 	bool is_idle() noexcept
 	{
 		return ready.is_empty() && leaving.is_empty();
@@ -178,7 +191,7 @@ public:
 	void complete() noexcept
 	{
 		if (here)
-			here->ready.push_back(*this);
+			here->add_ready(*this);
 		else
 			go_on();
 	}
