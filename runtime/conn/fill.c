@@ -74,18 +74,20 @@ static bool fill_post(struct rpma_rt_conn *conn, const uint64_t *numbers,
 	const uint64_t stride = pool->stride;
 	_Atomic uint64_t *const leases = pool->leases;
 	struct ibv_sge first;
+	uint64_t number;
 	uint64_t wr_id;
 	uint32_t taken;
 	uint32_t i;
 
 	rt_wr_fill_piece(pool->mr, 0, pool->slot_size, &first);
 	for (i = 0; i < n; i++) {
-		wr_id = rt_pool_begin_lease(leases, of_pool, numbers[i]);
+		number = numbers[i];
+		wr_id = rt_pool_begin_lease(leases, of_pool, number);
 		chain[i].wr.wr_id = wr_id;
 		chain[i].wr.next = &chain[i + 1].wr;
 		chain[i].wr.sg_list = &chain[i].sge;
 		chain[i].wr.num_sge = 1;
-		chain[i].sge.addr = first.addr + (numbers[i] - 1) * stride;
+		chain[i].sge.addr = first.addr + (number - 1) * stride;
 		chain[i].sge.length = first.length;
 		chain[i].sge.lkey = first.lkey;
 		/* each receive has a completion */

@@ -179,6 +179,31 @@ static inline void rt_ledger_append(struct rt_ledger_pen *pen, uint64_t wr_id,
 	}
 }
 
+/* Appends unsignaled entries with the same wr_id, at most count, as long as the
+ * next entry may be unsignaled. Returns their number. REQUIRES: room */
+static inline int rt_ledger_append_silent(struct rt_ledger_pen *pen,
+					  uint64_t wr_id, uint8_t opcode,
+					  int count, uint32_t tick)
+{
+	const uint32_t n = (uint32_t)count < pen->may_be_silent
+				   ? (uint32_t)count
+				   : pen->may_be_silent;
+	const uint32_t end = pen->tail + n;
+	uint32_t tail = pen->tail;
+
+	assert(end - pen->ledger->head <= pen->ledger->depth);
+	if (n == 0)
+		return 0;
+	do {
+		rt_ledger_write(&pen->entries[tail++ & pen->mask], wr_id,
+				opcode, false, tick);
+	} while (tail != end);
+	pen->tail = end;
+	pen->may_be_silent -= n;
+	pen->in_group = true;
+	return (int)n;
+}
+
 /* Appends an unsignaled entry, without a pen. Returns false, and appends
  * nothing, if the next work request has to be signaled. REQUIRES: room */
 static inline bool rt_ledger_append_unsignaled(struct rt_ledger *ledger,

@@ -24,8 +24,9 @@ struct straight_row {
 };
 
 /* Returns whether only the program holds the lease, and the bytes of the lease
- * are in the slot. */
+ * are in the slot. words: pool->leases */
 static inline bool straight_is_sole(const struct rpma_rt_pool *pool,
+				    const _Atomic uint64_t *words,
 				    const struct rpma_rt_lease *lease)
 {
 	/* relaxed: the program holds the lease, so no other thread makes a work
@@ -34,7 +35,7 @@ static inline bool straight_is_sole(const struct rpma_rt_pool *pool,
 	       likely(lease->slot < pool->count) &&
 	       likely(rt_pool_is_in_slot(pool, lease->slot, lease->offset,
 					 lease->len)) &&
-	       likely(atomic_load_explicit(&pool->leases[lease->slot],
+	       likely(atomic_load_explicit(&words[lease->slot],
 					   memory_order_relaxed) ==
 		      rt_pool_word_of(lease->generation));
 }
@@ -53,10 +54,12 @@ STRAIGHT int straight_fill_leases(const struct rpma_rt_conn *conn,
 		(const struct rpma_mr_local_head *)pool->mr;
 	const uint32_t lkey = mr->ibv_mr->lkey;
 	const uint64_t addr = mr->addr;
+	/* read once: the stores below may not change this word */
+	const _Atomic uint64_t *const words = pool->leases;
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (unlikely(!straight_is_sole(pool, leases[i])))
+		if (unlikely(!straight_is_sole(pool, words, leases[i])))
 			return 0;
 		chain[i].wr.wr_id = wr_id;
 		chain[i].wr.next = &chain[i + 1].wr;
@@ -83,11 +86,9 @@ STRAIGHT bool straight_note_leases(struct rpma_rt_conn *conn, const void *wrs,
 	const struct straight_row *row = wrs;
 	struct rpma_send_wr *chain = sends;
 	const int silent = row->is_silent ? count : count - 1;
-	int i = 0;
+	int i = rt_ledger_append_silent(&pen, chain[0].wr.wr_id, IBV_WC_SEND,
+					silent, tick);
 
-	for (; i < silent && !rt_ledger_must_signal(&pen); i++)
-		rt_ledger_append(&pen, chain[0].wr.wr_id, IBV_WC_SEND, false,
-				 tick);
 	for (; i < count; i++) {
 		if (rt_hold_append(&pen, chain[i].wr.wr_id, IBV_WC_SEND, tick))
 			chain[i].wr.send_flags = IBV_SEND_SIGNALED;

@@ -52,13 +52,6 @@ static uint64_t pool_free_word(uint32_t generation)
 	       << RT_POOL_LEASE_SHIFT;
 }
 
-/* Returns pool_free_word() of a slot that only the program holds. */
-static uint64_t pool_freed_word(uint64_t word)
-{
-	return (word + (UINT64_C(1) << RT_POOL_LEASE_SHIFT)) &
-	       (uint64_t)RT_POOL_GEN_MASK << RT_POOL_LEASE_SHIFT;
-}
-
 /* --------------------------------------------------------------- taking --- */
 
 static inline __attribute__((always_inline)) uint32_t
@@ -686,8 +679,9 @@ pool_join_group(struct given_back *group,
 	_Atomic uint64_t *const words = pool->leases;
 	_Atomic uint32_t *const next = pool->next;
 	const struct rpma_rt_lease *lease;
-	uint64_t word;
 	const struct rpma_rt_lease *const *at;
+	uint32_t generation;
+	uint64_t word;
 	size_t slot;
 
 	for (at = leases; at != leases + count; at++) {
@@ -700,10 +694,11 @@ pool_join_group(struct given_back *group,
 		/* acquire [POOL-3]: as in let_go(). Only the program holds the
 		 * slot, so no other thread changes the word */
 		word = atomic_load_explicit(&words[slot], memory_order_acquire);
-		if (unlikely(word != rt_pool_word_of(lease->generation)))
+		generation = lease->generation;
+		if (unlikely(word != rt_pool_word_of(generation)))
 			break;
 		/* relaxed, both: published by the push [POOL-1] */
-		atomic_store_explicit(&words[slot], pool_freed_word(word),
+		atomic_store_explicit(&words[slot], pool_free_word(generation),
 				      memory_order_relaxed);
 		atomic_store_explicit(&next[slot], first, memory_order_relaxed);
 		first = (uint32_t)slot + 1;
