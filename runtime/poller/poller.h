@@ -210,14 +210,9 @@ static inline void rt_poller_time_out(struct rt_poller *poller)
 	rt_poller_disturb(poller);
 }
 
-/* Adds to a statistic: a plain add, because only the poller writes. relaxed: a
- * statistic, which orders nothing */
-#define RT_STAT_ADD(poller, name, n)                                       \
-	atomic_store_explicit(&(poller)->stats.name,                       \
-			      atomic_load_explicit(&(poller)->stats.name,  \
-						   memory_order_relaxed) + \
-				      (uint64_t)(n),                       \
-			      memory_order_relaxed)
+/* Adds to a statistic, which only the poller writes. */
+#define RT_STAT_ADD(poller, name, n) \
+	rt_stat_add(&(poller)->stats.name, (uint64_t)(n))
 
 /* Disable and restore cancellation, around functions of the program that a
  * round calls: a thread that is cancelled inside would leave the poller

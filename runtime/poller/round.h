@@ -125,6 +125,9 @@ rt_round_usual_route(const struct rt_cq *cq, const struct ibv_wc *wc,
 	    wc->status != IBV_WC_SUCCESS || wc->wr_id & RT_ON_ERROR_ONLY)
 		return NULL;
 	*marks = rt_side_marks(entry->side);
+	/* first, so that nothing else asks for the usual marks again */
+	if (likely(*marks == RT_SIDE_HEALTHY))
+		return entry;
 	return *marks & RT_SIDE_HEALTHY ? entry : NULL;
 }
 

@@ -356,9 +356,9 @@ bool rt_lane_take_eased_poller(struct rt_lane *lane);
 /* Answers waiters, up to max, after the fence that followed; returns their
  * number. */
 uint32_t rt_lane_answer_poller(struct rt_lane *lane, uint32_t max);
-/* Returns whether waiters may be left, and no new backlog has begun. */
 /* Returns whether the next retry empties the spill. */
 bool rt_lane_is_emptying_poller(struct rt_lane *lane);
+/* Returns whether waiters may be left, and no new backlog has begun. */
 bool rt_lane_is_answering_poller(const struct rt_lane *lane);
 
 /* Wakes the consumer if the consumer sleeps, and returns whether it slept.
