@@ -150,10 +150,11 @@ static inline uint64_t rt_post_name_future(struct rt_future *slot,
 					   struct rpma_rt_future *future,
 					   uint64_t here)
 {
-	uint64_t cookie = rt_future_begin(slot, context);
+	uint32_t generation;
+	uint64_t cookie = rt_future_begin(slot, context, &generation);
 
-	rt_future_name(future, slot, here);
-	return number | cookie;
+	rt_future_name_use(future, slot, here | generation);
+	return number + cookie; /* no bit is in both */
 }
 
 /* Gives back the slot of a future whose work request was not posted. */

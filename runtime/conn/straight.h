@@ -35,15 +35,16 @@ struct straight_way {
 	int (*fill)(const struct rpma_rt_conn *conn, const void *wrs, int count,
 		    void *chain);
 	/* returns, with the right to post, whether all work requests may be
-	 * posted now. Takes all futures, or no future */
+	 * posted now */
 	bool (*is_ready)(const struct rpma_rt_conn *conn,
 			 const struct straight_way *way, const void *wrs,
 			 int count, int routes, void *chain);
 	struct straight_target (*target)(const void *wrs, int index);
 	uint64_t *(*wr_id)(void *chain, int index);
 	enum rpma_rt_side side;
-	/* notes the work requests in the ledger. Returns false, and notes
-	 * nothing, if a work request has to be posted in another way */
+	/* takes the futures, and notes the work requests in the ledger. Returns
+	 * false, and takes and notes nothing, if a work request has to be
+	 * posted in another way */
 	bool (*note)(struct rpma_rt_conn *conn, const void *wrs, int count,
 		     void *chain);
 	/* returns how many work requests the device took */
@@ -169,12 +170,27 @@ STRAIGHT bool straight_routes_ready(const struct rpma_rt_conn *conn,
 	return true;
 }
 
-/* Takes the slots of the futures of the call, and puts the wr_ids into the
- * chain. */
+/* Returns whether the consumer of what futures do not take is not behind. */
 STRAIGHT bool straight_futures_ready(const struct rpma_rt_conn *conn,
 				     const struct straight_way *way,
 				     const void *wrs, int count, int routes,
 				     void *chain)
+{
+	(void)wrs;
+	(void)count;
+	(void)routes;
+	(void)chain;
+	return likely(!rt_post_is_behind(&conn->own[way->side]));
+}
+
+/* Takes the slots of the futures of the call, and puts the wr_ids into the
+ * chain. pen: notes receives at once; NULL: the caller notes sends. Returns
+ * false, and leaves no future taken, if there are too few slots: then what the
+ * pen has noted does not count. */
+STRAIGHT bool straight_name_futures(struct rpma_rt_conn *conn,
+				    const struct straight_way *way,
+				    const void *wrs, int count, void *chain,
+				    struct rt_ledger_pen *pen, uint32_t tick)
 {
 	struct rt_futures *futures = conn->side[way->side].futures;
 	const uint64_t number = rt_wr_id(futures->number, 0);
@@ -183,19 +199,21 @@ STRAIGHT bool straight_futures_ready(const struct rpma_rt_conn *conn,
 	struct rt_future *row = NULL;
 	struct rt_future *slot;
 	uint32_t n = 1;
+	uint64_t wr_id;
 	int end;
 	int i;
 
-	(void)routes;
-	if (unlikely(rt_post_is_behind(&conn->own[way->side])))
-		return false;
 	for (i = 0; i < count && n > 0;) {
 		n = rt_future_take_row(futures, (uint32_t)(count - i), &row);
 		slot = row;
 		for (end = i + (int)n; i < end; i++) {
 			to = way->target(wrs, i);
-			*way->wr_id(chain, i) = rt_post_name_future(
-				slot++, number, to.context, to.future, here);
+			wr_id = rt_post_name_future(slot++, number, to.context,
+						    to.future, here);
+			*way->wr_id(chain, i) = wr_id;
+			if (pen != NULL)
+				rt_ledger_append_signaled(pen, wr_id,
+							  IBV_WC_RECV, tick);
 		}
 	}
 	if (likely(i == count))

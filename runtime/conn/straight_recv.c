@@ -54,14 +54,13 @@ static inline bool straight_recv_is_plain_rest(const struct rpma_rt_recv_wr *wr,
 	return likely(special == 0) && (!has_future || wr->future != NULL);
 }
 
-/* Fills in a receive with a single piece, for the verb alone: fields that only
- * librpma uses are not touched. */
+/* Fills in a receive with a single piece, but for the wr_id, for the verb
+ * alone: fields that only librpma uses are not touched. */
 static inline void
 straight_recv_fill_plain(const struct rpma_rt_recv_wr *wr,
 			 const struct straight_recv_kind *kind,
 			 struct rpma_recv_wr *out)
 {
-	out->wr.wr_id = kind->wr_id | wr->context;
 	out->sge.addr = kind->addr + wr->offset;
 	out->sge.length = (uint32_t)wr->len;
 	out->sge.lkey = kind->lkey;
@@ -113,6 +112,7 @@ STRAIGHT int straight_fill_recvs(const struct rpma_rt_conn *conn,
 				return 0;
 		}
 		straight_recv_fill_plain(&wr[i], &kind, &chain[i]);
+		chain[i].wr.wr_id = kind.wr_id | wr[i].context;
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
 	chain[count - 1].wr.next = NULL;
@@ -138,19 +138,19 @@ static const struct straight_way recvs_to_routes = {
 	.note = straight_note_recvs,
 	.give = straight_give_recvs,
 	.target = straight_recv_target,
-	.wr_id = straight_recv_wr_id,
 	.side = RPMA_RT_RECV_SIDE,
 };
 
-/* Fills in a receive that names no route: of the connection's own route or,
- * has_future, of a future. Returns false if the receive is not plain. */
+/* Fills in a receive that names no route, but for the wr_id: of the
+ * connection's own route or, has_future, of a future. Returns false if the
+ * receive is not plain. */
 static inline bool straight_fill_routeless(const struct rpma_rt_recv_wr *wr,
-					   bool has_future, uint64_t wr_id,
+					   bool has_future,
 					   struct rpma_recv_wr *out)
 {
 	const struct rpma_mr_local_head *dst =
 		(const struct rpma_mr_local_head *)wr->dst;
-	struct straight_recv_kind kind = {.wr_id = wr_id};
+	struct straight_recv_kind kind = {.dst = NULL};
 
 	/* first, because the pieces of a receive are no region */
 	if (unlikely(!straight_recv_is_plain_rest(wr, has_future) ||
@@ -171,15 +171,17 @@ STRAIGHT bool straight_note_own(struct rpma_rt_conn *conn, const void *wrs,
 	uint32_t tick = rt_poller_date(conn->poller);
 	const struct rpma_rt_recv_wr *wr = wrs;
 	struct rpma_recv_wr *chain = recvs;
+	uint64_t wr_id;
 	int i;
 
 	for (i = 0; i < count; i++) {
-		if (unlikely(!straight_fill_routeless(&wr[i], false, own,
-						      &chain[i])))
+		if (unlikely(
+			    !straight_fill_routeless(&wr[i], false, &chain[i])))
 			return false;
+		wr_id = own | wr[i].context;
+		chain[i].wr.wr_id = wr_id;
 		chain[i].wr.next = &chain[i + 1].wr;
-		rt_ledger_append_signaled(&pen, own | wr[i].context,
-					  IBV_WC_RECV, tick);
+		rt_ledger_append_signaled(&pen, wr_id, IBV_WC_RECV, tick);
 	}
 	chain[count - 1].wr.next = NULL;
 	rt_ledger_end_signaled(&pen);
@@ -194,7 +196,7 @@ static const struct straight_way recvs_to_own = {
 	.side = RPMA_RT_RECV_SIDE,
 };
 
-/* is_ready() writes the wr_ids. */
+/* note() writes the wr_ids. */
 STRAIGHT int straight_fill_to_futures(const struct rpma_rt_conn *conn,
 				      const void *wrs, int count, void *recvs)
 {
@@ -208,8 +210,7 @@ STRAIGHT int straight_fill_to_futures(const struct rpma_rt_conn *conn,
 		return 0;
 	rt_future_foresee_row(futures);
 	for (i = 0; i < count; i++) {
-		if (unlikely(!straight_fill_routeless(&wr[i], true, 0,
-						      &chain[i])))
+		if (unlikely(!straight_fill_routeless(&wr[i], true, &chain[i])))
 			return 0;
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
@@ -217,13 +218,30 @@ STRAIGHT int straight_fill_to_futures(const struct rpma_rt_conn *conn,
 	return 1;
 }
 
+STRAIGHT bool straight_note_recv_futures(struct rpma_rt_conn *conn,
+					 const void *wrs, int count,
+					 void *recvs)
+{
+	static const struct straight_way way = {
+		.target = straight_recv_target,
+		.wr_id = straight_recv_wr_id,
+		.side = RPMA_RT_RECV_SIDE,
+	};
+	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
+	uint32_t tick = rt_poller_date(conn->poller);
+
+	if (unlikely(!straight_name_futures(conn, &way, wrs, count, recvs, &pen,
+					    tick)))
+		return false;
+	rt_ledger_end_signaled(&pen);
+	return true;
+}
+
 static const struct straight_way recvs_to_futures = {
 	.fill = straight_fill_to_futures,
 	.is_ready = straight_futures_ready,
-	.note = straight_note_recvs,
+	.note = straight_note_recv_futures,
 	.give = straight_give_recvs,
-	.target = straight_recv_target,
-	.wr_id = straight_recv_wr_id,
 	.side = RPMA_RT_RECV_SIDE,
 };
 

@@ -122,8 +122,9 @@ static inline bool straight_send_is_plain_rest(const struct rpma_rt_wr *wr)
 	return likely(special == 0);
 }
 
-/* Fills in a plain work request, for the verb alone: fields that only librpma
- * uses are not touched. Returns false if the far region is missing. */
+/* Fills in a plain work request, but for the wr_id, for the verb alone: fields
+ * that only librpma uses are not touched. Returns false if the far region is
+ * missing. */
 static inline bool
 straight_send_fill_plain(const struct rpma_rt_wr *wr,
 			 const struct straight_send_kind *kind,
@@ -131,7 +132,6 @@ straight_send_fill_plain(const struct rpma_rt_wr *wr,
 {
 	const struct rpma_mr_remote_head *remote;
 
-	out->wr.wr_id = kind->wr_id | wr->context;
 	out->sge.addr = kind->addr + wr->local_offset;
 	out->sge.length = (uint32_t)wr->len;
 	out->sge.lkey = kind->lkey;
@@ -206,6 +206,7 @@ STRAIGHT int straight_fill_sends(const struct rpma_rt_conn *conn,
 			     !straight_send_fill_plain(&wr[i], &kind,
 						       &chain[i])))
 			return 0;
+		chain[i].wr.wr_id = kind.wr_id | wr[i].context;
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
 	chain[count - 1].wr.next = NULL;
@@ -236,7 +237,6 @@ static const struct straight_way sends_to_routes = {
 	.note = straight_note_sends,
 	.give = straight_give_sends,
 	.target = straight_send_target,
-	.wr_id = straight_send_wr_id,
 	.side = RPMA_RT_SEND_SIDE,
 };
 
@@ -252,13 +252,26 @@ STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn,
 	return straight_fill_sends(conn, wrs, count, true, sends);
 }
 
+STRAIGHT bool straight_note_send_futures(struct rpma_rt_conn *conn,
+					 const void *wrs, int count,
+					 void *sends)
+{
+	static const struct straight_way way = {
+		.target = straight_send_target,
+		.wr_id = straight_send_wr_id,
+		.side = RPMA_RT_SEND_SIDE,
+	};
+
+	return likely(straight_name_futures(conn, &way, wrs, count, sends, NULL,
+					    0)) &&
+	       straight_note_chain(conn, wrs, count, sends);
+}
+
 static const struct straight_way sends_to_futures = {
 	.fill = straight_sends_to_futures,
 	.is_ready = straight_futures_ready,
-	.note = straight_note_sends,
+	.note = straight_note_send_futures,
 	.give = straight_give_sends,
-	.target = straight_send_target,
-	.wr_id = straight_send_wr_id,
 	.side = RPMA_RT_SEND_SIDE,
 };
 
@@ -282,23 +295,32 @@ STRAIGHT bool straight_is_message(const struct rpma_rt_wr *wr)
 		head == straight_message_head(0));
 }
 
-/* Fills in a work request that straight_is_message(). own: of the route, as in
- * a wr_id. Returns false if the work request is not plain. */
-STRAIGHT bool straight_fill_message(const struct rpma_rt_wr *wr, uint64_t own,
+/* Returns whether a work request that straight_is_message() is plain. */
+STRAIGHT bool straight_is_plain_message(const struct rpma_rt_wr *wr)
+{
+	return likely(wr->local != NULL) && straight_send_is_plain_rest(wr);
+}
+
+/* Returns the wr_id of a message. own: of the route, as in a wr_id. */
+STRAIGHT uint64_t straight_message_id(const struct rpma_rt_wr *wr, uint64_t own)
+{
+	return own | wr->context |
+	       (wr->flags == RPMA_F_COMPLETION_ON_ERROR ? RT_ON_ERROR_ONLY : 0);
+}
+
+/* Fills in a message that straight_is_plain_message(), but for the wr_id. */
+STRAIGHT void straight_fill_message(const struct rpma_rt_wr *wr,
 				    struct rpma_send_wr *out)
 {
 	const struct rpma_mr_local_head *local =
 		(const struct rpma_mr_local_head *)wr->local;
-	struct straight_send_kind kind = {.opcode = IBV_WR_SEND, .wr_id = own};
+	const struct straight_send_kind kind = {
+		.opcode = IBV_WR_SEND,
+		.addr = local->addr,
+		.lkey = local->ibv_mr->lkey,
+	};
 
-	if (unlikely(local == NULL || !straight_send_is_plain_rest(wr)))
-		return false;
-	if (wr->flags == RPMA_F_COMPLETION_ON_ERROR)
-		kind.wr_id |= RT_ON_ERROR_ONLY;
-	kind.addr = local->addr;
-	kind.lkey = local->ibv_mr->lkey;
 	straight_send_fill_plain(wr, &kind, out);
-	return true;
 }
 
 /* Fills in a chain of messages, of which the first straight_is_message(). */
@@ -312,8 +334,10 @@ STRAIGHT int straight_fill_messages(const struct rpma_rt_conn *conn,
 
 	for (i = 0; i < count; i++) {
 		if (unlikely((i > 0 && !straight_is_message(&wr[i])) ||
-			     !straight_fill_message(&wr[i], own, &chain[i])))
+			     !straight_is_plain_message(&wr[i])))
 			return 0;
+		chain[i].wr.wr_id = straight_message_id(&wr[i], own);
+		straight_fill_message(&wr[i], &chain[i]);
 		chain[i].wr.next = &chain[i + 1].wr;
 	}
 	chain[count - 1].wr.next = NULL;
@@ -340,17 +364,24 @@ STRAIGHT bool straight_note_message(struct rpma_rt_conn *conn, const void *wrs,
 				    int count, void *sends)
 {
 	const uint64_t own = rt_wr_id(conn->own[RPMA_RT_SEND_SIDE].number, 0);
+	const struct rpma_rt_wr *wr = wrs;
 	struct rpma_send_wr *out = sends;
+	uint64_t wr_id;
+	uint32_t tick;
 
 	(void)count;
-	if (unlikely(!straight_fill_message(wrs, own, out)))
+	if (unlikely(!straight_is_plain_message(wr)))
 		return false;
+	/* between the date and the rest: no register is saved for the wr_id */
+	tick = rt_poller_date(conn->poller);
+	wr_id = straight_message_id(wr, own);
+	out->wr.wr_id = wr_id;
+	out->wr.send_flags = rt_hold_append_one(conn, RPMA_RT_SEND_SIDE, wr_id,
+						IBV_WC_SEND, tick)
+				     ? IBV_SEND_SIGNALED
+				     : 0;
 	out->wr.next = NULL;
-	out->wr.send_flags =
-		rt_hold_append_one(conn, RPMA_RT_SEND_SIDE, out->wr.wr_id,
-				   IBV_WC_SEND, rt_poller_date(conn->poller))
-			? IBV_SEND_SIGNALED
-			: 0;
+	straight_fill_message(wr, out);
 	return true;
 }
 

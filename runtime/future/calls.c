@@ -226,12 +226,14 @@ future_take_any(struct rpma_rt_future *future, struct rpma_rt_completion *cmpl)
 	return true;
 }
 
-/* Returns whether the result is there, and the poller is through with the slot:
- * nothing but the result was asked. */
+/* Returns whether the result is there, and only the holder has the slot:
+ * nothing but the result was asked, nobody has read the result, and the slot is
+ * off the line. */
 static inline bool future_is_only_done(const struct rt_future *slot)
 {
+	/* acquire [FUTURE-10]: as in rt_future_set_free() */
 	return rt_future_state(slot) == RT_FUTURE_DONE &&
-	       !(slot->mine & ~RT_FUTURE_READ) && future_has_no_then(slot);
+	       likely(rt_load_unseen(&slot->extras, memory_order_acquire) == 0);
 }
 
 /* Not inlined: a take that is right saves no registers for this function. */
@@ -273,7 +275,7 @@ int rpma_rt_futures_take(struct rpma_rt_future *futures, int count,
 		}
 		cmpls[n] = slot->result;
 		futures[n] = (struct rpma_rt_future){{0, 0}};
-		rt_future_free_holder(slot);
+		rt_future_set_free_at(slot, rt_future_end_generation(slot));
 	}
 	return n;
 }

@@ -160,12 +160,20 @@ static inline int rt_future_read(struct rt_future *slot,
 	return 1;
 }
 
-/* Makes the handle of a slot that the caller took. here: rt_future_here() */
+/* Makes the handle of a slot that the caller took. use: rt_future_use() */
+static inline void rt_future_name_use(struct rpma_rt_future *future,
+				      const struct rt_future *slot,
+				      uint64_t use)
+{
+	future->opaque[0] = (uint64_t)(uintptr_t)slot;
+	future->opaque[1] = use;
+}
+
+/* Makes the handle. here: rt_future_here() */
 static inline void rt_future_name(struct rpma_rt_future *future,
 				  const struct rt_future *slot, uint64_t here)
 {
-	future->opaque[0] = (uint64_t)(uintptr_t)slot;
-	future->opaque[1] = rt_future_use(slot, here);
+	rt_future_name_use(future, slot, rt_future_use(slot, here));
 }
 
 /* Takes a place where a thread waits, with an empty list. Places are never

@@ -22,7 +22,7 @@
 static inline bool future_is_free(const struct rt_future *slot, bool is_odd)
 {
 	/* acquire [FUTURE-3]: pairs with the release in
-	 * rt_future_set_free_now() */
+	 * rt_future_set_free_at() */
 	return rt_load_unseen(&slot->state, memory_order_acquire) ==
 	       RT_FUTURE_FREE + is_odd;
 }
@@ -128,9 +128,10 @@ uint32_t rt_future_take_row(struct rt_futures *futures, uint32_t most,
 struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context)
 {
 	struct rt_future *slot = NULL;
+	uint32_t generation;
 
 	if (rt_future_take_row(futures, 1, &slot) > 0)
-		rt_future_begin(slot, context);
+		rt_future_begin(slot, context, &generation);
 	return slot;
 }
 
@@ -314,6 +315,8 @@ static void future_add_complete(struct rt_poller *poller,
 				struct rt_future *slot)
 {
 	poller->futures.complete[poller->futures.count] = slot;
+	if (unlikely(slot->told & RT_FUTURE_DETACHED))
+		poller->futures.has_detached = true;
 	rt_future_add_batch(&poller->futures, slot->of, 1);
 	rt_deliver_touch_number(poller, RT_ROUTE_FUTURES);
 }
@@ -510,16 +513,22 @@ rt_future_ask_poller(struct rt_poller *poller, struct rt_future *slot,
 
 /* ------------------------------------------------------- a batch's end --- */
 
+static inline void future_publish_as(struct rt_future *slot,
+				     enum rt_future_state state)
+{
+	/* release [FUTURE-2]: pairs with the acquire in rt_future_state(); the
+	 * holder may give the slot back from here on */
+	atomic_store_explicit(&slot->state, (uint8_t)state,
+			      memory_order_release);
+}
+
 static void future_publish_slot(struct rt_future *slot)
 {
 	enum rt_future_state state = slot->told & RT_FUTURE_DETACHED
 					     ? RT_FUTURE_ENDED
 					     : RT_FUTURE_DONE;
 
-	/* release [FUTURE-2]: pairs with the acquire in rt_future_state(); the
-	 * holder may give the slot back from here on */
-	atomic_store_explicit(&slot->state, (uint8_t)state,
-			      memory_order_release);
+	future_publish_as(slot, state);
 }
 
 static bool future_has_sleepers(const struct rt_futures *futures)
@@ -564,11 +573,19 @@ static void future_wake(struct rt_future *slot)
 
 static void future_publish(void *arg)
 {
-	const struct rt_poller *poller = arg;
+	struct rt_poller *poller = arg;
+	struct rt_future_batch *batch = &poller->futures;
+	const uint32_t count = batch->count;
 	uint32_t i;
 
-	for (i = 0; i < poller->futures.count; i++)
-		future_publish_slot(poller->futures.complete[i]);
+	if (likely(!batch->has_detached)) {
+		for (i = 0; i < count; i++)
+			future_publish_as(batch->complete[i], RT_FUTURE_DONE);
+		return;
+	}
+	batch->has_detached = false;
+	for (i = 0; i < count; i++)
+		future_publish_slot(batch->complete[i]);
 }
 
 /* Wakes the holders that wait for slots of the batch. */

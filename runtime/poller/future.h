@@ -104,10 +104,6 @@ struct rt_future {
 	uint32_t next;
 	_Atomic uint8_t state; /* enum rt_future_state */
 	_Atomic uint8_t asked; /* bits of enum rt_future_ask */
-	_Atomic uint8_t claim; /* enum rt_future_claim */
-	/* bits of enum rt_future_mine; written by the holder */
-	uint8_t mine;
-	_Atomic uint8_t line; /* enum rt_future_line */
 	/* bits of enum rt_future_ask that the poller has taken; written by the
 	 * poller */
 	uint8_t told;
@@ -115,7 +111,21 @@ struct rt_future {
 	 * program asks for: the index of what the future waits for, or
 	 * RT_FUTURE_KEEPER */
 	uint8_t tag;
+	union {
+		struct {
+			_Atomic uint8_t claim; /* enum rt_future_claim */
+			/* bits of enum rt_future_mine; written by the holder */
+			uint8_t mine;
+			_Atomic uint8_t line; /* enum rt_future_line */
+			uint8_t unused;
+		};
+		/* all of these; 0: nothing but the result was asked, the holder
+		 * has not read the result, and the slot is off the line */
+		_Atomic uint32_t extras;
+	};
 };
+_Static_assert(RT_FUTURE_NONE == 0 && RT_FUTURE_OFF_LINE == 0,
+	       "rt_future.extras");
 _Static_assert(sizeof(struct rt_future) == RT_CACHE_LINE, "a line each");
 
 /* a place where a thread that waits for futures sleeps; from a lot of places,
@@ -264,6 +274,7 @@ struct rt_future_batch {
 	uint32_t count;
 	uint32_t runs_count;
 	uint32_t calls_count;
+	bool has_detached; /* some slot is detached: ENDED, not DONE */
 	struct rt_future *complete[RT_FUTURE_BATCH];
 	/* runs of complete slots of the same block, with the index of the first
 	 * slot: once the results are published, the holders own the slots'
@@ -308,7 +319,8 @@ rt_future_waited(const struct rt_future *slot)
 static inline uint64_t rt_future_cookie_of(const struct rt_future *slot,
 					   uint8_t tag)
 {
-	return (uint64_t)(uintptr_t)slot | (tag & (RT_CACHE_LINE - 1));
+	/* added, and not put in by "or", which costs two instructions more */
+	return (uint64_t)(uintptr_t)slot + (tag & (RT_CACHE_LINE - 1));
 }
 
 /* Returns the lower bits of the wr_id of a slot that is out, see rt_wr_id(). */
@@ -355,8 +367,9 @@ struct rt_future *rt_future_take(struct rt_futures *futures, uint64_t context);
 bool rt_future_has_free(const struct rt_futures *futures);
 
 /* Begins the use of a slot that the caller has taken: the slot is out from here
- * on. Returns rt_future_cookie(). */
-static inline uint64_t rt_future_begin(struct rt_future *slot, uint64_t context)
+ * on. Returns rt_future_cookie(), and in *generation that of the use. */
+static inline uint64_t rt_future_begin(struct rt_future *slot, uint64_t context,
+				       uint32_t *generation)
 {
 	uint8_t tag = slot->tag + 1;
 
@@ -365,19 +378,17 @@ static inline uint64_t rt_future_begin(struct rt_future *slot, uint64_t context)
 	 * thread has the slot */
 	assert(atomic_load_explicit(&slot->asked, memory_order_relaxed) == 0);
 	slot->result.context = context;
-	slot->mine = 0;
 	slot->told = 0;
 	slot->tag = tag;
 	/* relaxed: the release below orders the store; the holder gets the slot
-	 * from this thread */
-	atomic_store_explicit(&slot->claim, RT_FUTURE_NONE,
-			      memory_order_relaxed);
+	 * from this thread. A free slot is off the line already */
+	atomic_store_explicit(&slot->extras, 0, memory_order_relaxed);
 	/* relaxed, both: the release below orders the store */
-	atomic_store_explicit(
-		&slot->generation,
+	*generation =
 		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
-			1,
-		memory_order_relaxed);
+		1;
+	atomic_store_explicit(&slot->generation, *generation,
+			      memory_order_relaxed);
 	/* release [FUTURE-1]: pairs with the acquire in
 	 * rt_future_is_expected() */
 	rt_store_unseen(&slot->state, RT_FUTURE_OUT, memory_order_release);
@@ -460,16 +471,32 @@ static inline bool rt_future_is_message(const struct rt_future *slot)
 /* Takes the work request back, so that it is not posted any more. Returns false
  * if the work request was posted, or does not stand in line. */
 bool rt_future_take_post_back(struct rt_future *slot);
-/* Invalidates the handles that name the slot. */
-static inline void rt_future_end_generation(struct rt_future *slot)
+/* Invalidates the handles that name the slot. Returns the generation, which has
+ * counted begin and end of each use. */
+static inline uint32_t rt_future_end_generation(struct rt_future *slot)
 {
 	/* relaxed, both: the release that follows in the caller orders the
 	 * store */
-	atomic_store_explicit(
-		&slot->generation,
+	const uint32_t generation =
 		atomic_load_explicit(&slot->generation, memory_order_relaxed) +
-			1,
-		memory_order_relaxed);
+		1;
+
+	atomic_store_explicit(&slot->generation, generation,
+			      memory_order_relaxed);
+	return generation;
+}
+
+/* Frees a slot that is off the line. generation: what
+ * rt_future_end_generation() returned. */
+static inline void rt_future_set_free_at(struct rt_future *slot,
+					 uint32_t generation)
+{
+	rt_future_poison(slot);
+	/* release [FUTURE-3]: pairs with the acquire in future_is_free(),
+	 * future.c; the last access of this thread to the slot */
+	rt_store_unseen(&slot->state,
+			(uint8_t)(RT_FUTURE_FREE + generation / 2 % 2),
+			memory_order_release);
 }
 
 /* Frees the slot. REQUIRES: the slot is off the line, and
@@ -477,16 +504,9 @@ static inline void rt_future_end_generation(struct rt_future *slot)
 static inline void rt_future_set_free_now(struct rt_future *slot)
 {
 	/* relaxed: written by this thread, or before this thread got the
-	 * slot. The generation has counted begin and end of each use */
-	uint32_t uses =
-		atomic_load_explicit(&slot->generation, memory_order_relaxed) /
-		2;
-
-	rt_future_poison(slot);
-	/* release [FUTURE-3]: pairs with the acquire in future_is_free(),
-	 * future.c; the last access of this thread to the slot */
-	rt_store_unseen(&slot->state, (uint8_t)(RT_FUTURE_FREE + uses % 2),
-			memory_order_release);
+	 * slot */
+	rt_future_set_free_at(slot, atomic_load_explicit(&slot->generation,
+							 memory_order_relaxed));
 }
 
 /* Frees a slot whose work request may stand in line: the second of the line and
@@ -537,10 +557,12 @@ static inline struct rt_future *rt_future_of_cookie(uint64_t cookie)
 
 static inline void rt_future_prefetch(uint64_t cookie)
 {
-	__builtin_prefetch(rt_future_of_cookie(cookie), 1);
+	/* the tag is smaller than a line */
+	__builtin_prefetch((const void *)(uintptr_t)cookie, 1);
 }
 
-/* Returns whether the slot is out, and with this wr_id. */
+/* Returns whether the slot, which is rt_future_of_cookie(), is out, and with
+ * this wr_id. */
 static inline bool rt_future_is_expected(const struct rt_future *slot,
 					 uint64_t cookie)
 {
@@ -548,7 +570,7 @@ static inline bool rt_future_is_expected(const struct rt_future *slot,
 	 * words of the poster are visible */
 	return rt_load_unseen(&slot->state, memory_order_acquire) ==
 		       RT_FUTURE_OUT &&
-	       rt_future_cookie(slot) == cookie &&
+	       ((slot->tag ^ cookie) & (RT_CACHE_LINE - 1)) == 0 &&
 	       !(slot->told & RT_FUTURE_FILLED);
 }
 

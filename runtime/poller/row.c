@@ -24,18 +24,31 @@ static inline struct row row_begin(const struct rt_route_entry *entry,
 			    rt_round_item(entry, wc)};
 }
 
-/* Makes the item of a completion. Returns false if the completion is not of the
- * row, and the item is not to be used. */
-static inline bool row_item(struct row *row, const struct ibv_wc *wc)
+/* Takes the context of the item from a completion. Returns false if the
+ * completion is not of the row. */
+static inline bool row_has(struct row *row, const struct ibv_wc *wc)
 {
 	row->item.context = wc->wr_id ^ row->of;
-	if (row->item.context > RT_COOKIE_MASK ||
-	    wc->qp_num != row->item.qp_num || wc->status != IBV_WC_SUCCESS)
-		return false;
+	return row->item.context <= RT_COOKIE_MASK &&
+	       wc->qp_num == row->item.qp_num && wc->status == IBV_WC_SUCCESS;
+}
+
+/* Makes the rest of the item of a completion that the row has. */
+static inline void row_fill(struct row *row, const struct ibv_wc *wc)
+{
 	row->item.byte_len = wc->byte_len;
 	row->item.imm = wc->imm_data;
 	row->item.opcode = (uint8_t)wc->opcode;
 	row->item.flags = rt_round_flags(row->entry, wc);
+}
+
+/* Makes the item of a completion. Returns false if the completion is not of the
+ * row, and the item is not to be used. */
+static inline bool row_item(struct row *row, const struct ibv_wc *wc)
+{
+	if (!row_has(row, wc))
+		return false;
+	row_fill(row, wc);
 	return true;
 }
 
@@ -81,7 +94,7 @@ const struct ibv_wc *rt_row_to_futures(struct rt_poller *poller,
 
 	if (end - wc > RT_FUTURE_BATCH - (int)batch->count)
 		end = wc + (RT_FUTURE_BATCH - batch->count);
-	for (; wc < end && row_item(&row, wc); wc++) {
+	for (; wc < end && row_has(&row, wc); wc++) {
 		slot = rt_future_of_cookie(row.item.context);
 		/* the address of another route, or of an earlier poll, may be
 		 * prefetched as well */
@@ -89,6 +102,7 @@ const struct ibv_wc *rt_row_to_futures(struct rt_poller *poller,
 		if (unlikely(!rt_future_is_expected(slot, row.item.context) ||
 			     slot->told != 0))
 			break;
+		row_fill(&row, wc);
 		rt_future_fill(slot, row.item);
 		*to++ = slot;
 	}

@@ -815,6 +815,7 @@ FAKE_TEST(wait__runs_its_poller_BEFORE_SLEEPING)
 static uint32_t take_all_rows(struct rt_futures *block, bool *is_taken)
 {
 	struct rt_future *first = NULL;
+	uint32_t generation;
 	uint32_t total = 0;
 	uint32_t n;
 	uint32_t i;
@@ -823,7 +824,7 @@ static uint32_t take_all_rows(struct rt_futures *block, bool *is_taken)
 		for (i = 0; i < n; i++) {
 			assert_false(is_taken[first - block->slots + i]);
 			is_taken[first - block->slots + i] = true;
-			rt_future_begin(&first[i], i);
+			rt_future_begin(&first[i], i, &generation);
 		}
 		total += n;
 	}
