@@ -69,13 +69,13 @@ struct ibv_cq *bare_cq(const struct bare *bare, uint32_t size)
 }
 
 static void make_qp(struct bare *bare, struct rdma_cm_id *id, struct ibv_cq *cq,
-		    uint32_t depth)
+		    uint32_t sends, uint32_t recvs)
 {
 	struct ibv_qp_init_attr attr = {.send_cq = cq,
 					.recv_cq = cq,
 					.qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = depth,
-						.max_recv_wr = depth,
+					.cap = {.max_send_wr = sends,
+						.max_recv_wr = recvs,
 						.max_send_sge = 1,
 						.max_recv_sge = 1}};
 
@@ -83,7 +83,7 @@ static void make_qp(struct bare *bare, struct rdma_cm_id *id, struct ibv_cq *cq,
 }
 
 void bare_connect(struct bare *bare, struct ibv_cq *const cqs[2],
-		  uint32_t depth, struct rdma_cm_id *ids[2])
+		  uint32_t sends, uint32_t recvs, struct rdma_cm_id *ids[2])
 {
 	struct rdma_conn_param param = {.responder_resources = 1,
 					.initiator_depth = 1,
@@ -98,10 +98,10 @@ void bare_connect(struct bare *bare, struct ibv_cq *const cqs[2],
 	event(bare, RDMA_CM_EVENT_ADDR_RESOLVED);
 	must(rdma_resolve_route(ids[0], TIMEOUT_MS), "rdma_resolve_route");
 	event(bare, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	make_qp(bare, ids[0], cqs[0], depth);
+	make_qp(bare, ids[0], cqs[0], sends, recvs);
 	must(rdma_connect(ids[0], &param), "rdma_connect");
 	ids[1] = event(bare, RDMA_CM_EVENT_CONNECT_REQUEST);
-	make_qp(bare, ids[1], cqs[1], depth);
+	make_qp(bare, ids[1], cqs[1], sends, recvs);
 	must(rdma_accept(ids[1], &param), "rdma_accept");
 	event(bare, RDMA_CM_EVENT_ESTABLISHED);
 	event(bare, RDMA_CM_EVENT_ESTABLISHED);

@@ -25,8 +25,8 @@ void bare_open(struct bare *bare);
 /* Returns a CQ, without a channel. */
 struct ibv_cq *bare_cq(const struct bare *bare, uint32_t size);
 /* Connects: the client's end, then the server's, each with one CQ for both of
- * its queues, of depth work requests. */
+ * its queues, of so many sends and receives. */
 void bare_connect(struct bare *bare, struct ibv_cq *const cqs[2],
-		  uint32_t depth, struct rdma_cm_id *ids[2]);
+		  uint32_t sends, uint32_t recvs, struct rdma_cm_id *ids[2]);
 
 #endif /* BENCH_BARE_H */

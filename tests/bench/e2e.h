@@ -223,6 +223,13 @@ static inline uint32_t e2e_spare(const struct e2e *e2e)
 	return e2e->depth < E2E_RECVS ? E2E_RECVS : 0;
 }
 
+/* Returns how many receives an end posts at most: a queue of just as many stays
+ * in a near cache. */
+static inline uint32_t e2e_recvs(const struct e2e *e2e)
+{
+	return e2e->depth + e2e_spare(e2e);
+}
+
 /* Returns how many sends the completion of a signaled send frees. With few
  * messages out the queues of many sends cost no memory that counts. */
 static inline uint32_t e2e_sends_a_signal(const struct e2e *e2e)

@@ -170,7 +170,7 @@ static void open_bare(struct e2e *e2e)
 		for (side = 0; side < 2; side++)
 			cqs[side] =
 				((struct chains *)ends[side].thread->form)->cq;
-		bare_connect(&bare, cqs, sq_size, ids);
+		bare_connect(&bare, cqs, sq_size, e2e_recvs(e2e), ids);
 		for (side = 0; side < 2; side++) {
 			ends[side].handle = ids[side]->qp;
 			post_bare(&ends[side]);

@@ -56,25 +56,36 @@ rt::task<void> serve(rt::connection &conn)
 	}
 }
 
+/* Writes a message; *begin: when, of a message that is timed. */
+void fill(std::byte *to, uint64_t number, uint64_t id, uint64_t *begin)
+{
+	e2e_fill(to, number, id);
+	if (number % E2E_EACH == 0)
+		*begin = bench_now_ns();
+}
+
 rt::task<void> ask(half &h, rt::connection &conn, uint64_t id, uint64_t number,
 		   uint64_t step)
 {
-	rt::lease bytes = must(h.pool.take());
+	auto first = must(h.pool.take());
 	uint64_t begin = 0;
 
-	for (;; number += step) {
-		bytes.resize(E2E_SIZE);
-		e2e_fill(bytes.data(), number, id);
-		if (number % E2E_EACH == 0)
-			begin = bench_now_ns();
-		auto sent = co_await conn.give(std::move(bytes));
-		CHECK(sent);
-		bytes = must(co_await conn.receive());
-		CHECK(bytes.size() == E2E_SIZE);
-		e2e_check(bytes.data(), number, id);
+	fill(first.resize(E2E_SIZE).data(), number, id, &begin);
+	auto given = co_await conn.give(std::move(first));
+
+	CHECK(given);
+	for (;;) {
+		auto answer = must(co_await conn.receive());
+
+		e2e_check(answer.data(), number, id);
 		h.thread->messages++;
 		if (number % E2E_EACH == 0)
 			e2e_time(h.thread, begin);
+		number += step;
+		fill(answer.data(), number, id, &begin);
+		auto sent = co_await conn.give(std::move(answer));
+
+		CHECK(sent);
 	}
 }
 

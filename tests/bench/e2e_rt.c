@@ -57,7 +57,7 @@ void e2e_rt_open(struct e2e *e2e, enum rpma_rt_mode mode)
 	e2e_rt.cfg.peer = e2e_rt.world.peer;
 	e2e_rt.cfg.queue = e2e_rt.setup;
 	e2e_rt.cfg.sq_size = room;
-	e2e_rt.cfg.rq_size = room;
+	e2e_rt.cfg.rq_size = e2e_recvs(e2e);
 }
 
 void e2e_rt_queues(struct e2e *e2e)

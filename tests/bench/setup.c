@@ -79,7 +79,7 @@ static void bare_once(void)
 {
 	struct rdma_cm_id *ids[2];
 
-	bare_connect(&bare, cqs, DEPTH, ids);
+	bare_connect(&bare, cqs, DEPTH, DEPTH, ids);
 }
 
 /* ----------------------------------------------------------------- both --- */
