@@ -377,7 +377,7 @@ static void report(struct bench *bench)
 		     "us");
 	bench_report("longest", at_least_floor(longest / 1e3), "us");
 	bench_report("median", busy_percentile(&bench->busy, 0.5), "us");
-	bench_report("writes", (double)bench->busy.posted, "");
+	bench_report("writes", (double)bench->busy.posted, "count");
 }
 
 int main(int argc, char **argv)

@@ -61,7 +61,7 @@ static void measure(struct bench *bench, double seconds)
 	bench_report("up", (double)bench->up_ns / 1e9, "s");
 	bench_report("quiet", quiet, "us");
 	bench_report("p99", p99, "us");
-	bench_report("ratio", p99 / quiet, "");
+	bench_report("ratio", p99 / quiet, "x");
 }
 
 int main(int argc, char **argv)

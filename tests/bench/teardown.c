@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	bench_report(args.words[0], busy_percentile(&bench.busy, 0.99), "us");
 	bench_report("median", busy_percentile(&bench.busy, 0.5), "us");
 	bench_report("longest", busy_percentile(&bench.busy, 0.99999), "us");
-	bench_report("writes", (double)bench.busy.posted, "");
+	bench_report("writes", (double)bench.busy.posted, "count");
 	busy_close(&bench.busy);
 	stage_close(&bench.stage);
 	return 0;

@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 	measure(&bench, args.seconds);
 	bench_report("p99", steady_percentile(&bench.steady, 0, 0.99), "us");
 	bench_report("median", steady_percentile(&bench.steady, 0, 0.5), "us");
-	bench_report("lives", (double)bench.lives, "");
+	bench_report("lives", (double)bench.lives, "count");
 	close_all(&bench);
 	return 0;
 }
