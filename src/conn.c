@@ -371,16 +371,33 @@ int rpma__conn_open(struct rpma_conn *conn)
 	return rpma__flush_new(conn->peer, conn->id->qp, &conn->flush);
 }
 
+/* Returns whether a refusal has failed, with the error, because the peer has
+ * given up and waits for no answer: without words it fails, too. */
+static bool conn_peer_has_given_up(const struct rpma_conn *conn,
+				   const struct rpma__refusal *refusal, int err)
+{
+	if (err != EINVAL)
+		return false;
+	return refusal->len == 0 ||
+	       (rdma_reject(conn->id, NULL, 0) != 0 && errno == EINVAL);
+}
+
 static int conn_refuse_peer(struct rpma_conn *conn,
 			    const struct rpma__refusal *refusal)
 {
-	if (refusal == NULL)
+	int err;
+
+	if (refusal == NULL ||
+	    !rdma_reject(conn->id, refusal->ptr, refusal->len))
 		return 0;
-	if (rdma_reject(conn->id, refusal->ptr, refusal->len)) {
-		RPMA_LOG_CALL("rdma_reject", -1);
-		return RPMA_E_PROVIDER;
+	err = errno;
+	if (conn_peer_has_given_up(conn, refusal, err)) {
+		RPMA_LOG_INFO("no refusal: the peer has given up");
+		return 0;
 	}
-	return 0;
+	errno = err;
+	RPMA_LOG_CALL("rdma_reject", -1);
+	return RPMA_E_PROVIDER;
 }
 
 static int conn_destroy_id(struct rpma_conn *conn)

@@ -61,6 +61,27 @@ TEST(next_event__request_rejected_BRINGS_WHY)
 	ok(rpma_ep_shutdown(&ep));
 }
 
+/* A peer that has given up before the answer is no failure of the answer. */
+TEST(req_delete_and_reject__peer_has_given_up_DONE)
+{
+	struct rpma_conn_req *req = NULL;
+	struct rpma_conn *conn = NULL;
+	struct rpma_ep *ep;
+	char port[8];
+	int i;
+
+	ep = pair_listen(port);
+	for (i = 0; i < 3; i++) {
+		connect_to(port, &conn);
+		ok(rpma_ep_next_conn_req(ep, NULL, &req));
+		ok(rpma_conn_delete(&conn));
+		ok(i == 0   ? rpma_conn_req_delete(&req)
+		   : i == 1 ? rpma_conn_req_reject(&req, NULL)
+			    : rpma_conn_req_reject(&req, &words));
+	}
+	ok(rpma_ep_shutdown(&ep));
+}
+
 TEST(next_event__nobody_listens_BRINGS_WHY)
 {
 	struct rpma_conn *conn = NULL;

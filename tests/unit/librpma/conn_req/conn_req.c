@@ -505,6 +505,37 @@ MOCK_TEST(delete__passive_FIRST_ERROR_ALL_GONE)
 	world_end();
 }
 
+MOCK_TEST(delete__passive_peer_has_given_up_DONE)
+{
+	struct rpma_conn_req *req;
+
+	cfg = NULL;
+	world_peer();
+	req = take();
+	mock_fail("reject", 1, EINVAL);
+	ok(rpma_conn_req_delete(&req));
+	assert_null(req);
+	expect_trace(UNMADE "reject destroy_id destroy_evch");
+	world_end();
+}
+
+/* The words are too many for the device: the peer is refused without words. */
+MOCK_TEST(reject__words_fail_REFUSED_WITHOUT)
+{
+	struct rpma_conn_req *req;
+
+	cfg = NULL;
+	world_peer();
+	req = take();
+	mock_fail("reject", 1, EINVAL);
+	pdata.len = 5;
+	assert_int_equal(rpma_conn_req_reject(&req, &pdata), RPMA_E_PROVIDER);
+	pdata.len = 6;
+	assert_null(req);
+	expect_trace(UNMADE "reject(hello) reject destroy_id destroy_evch");
+	world_end();
+}
+
 MOCK_TEST(reject__SAYS_WHY)
 {
 	struct rpma_conn_private_data nothing = {0};
