@@ -150,7 +150,7 @@ static inline bool straight_fill_routeless(const struct rpma_rt_recv_wr *wr,
 {
 	const struct rpma_mr_local_head *dst =
 		(const struct rpma_mr_local_head *)wr->dst;
-	struct straight_recv_kind kind = {.dst = NULL};
+	struct straight_recv_kind kind = {.dst = wr->dst};
 
 	/* first, because the pieces of a receive are no region */
 	if (unlikely(!straight_recv_is_plain_rest(wr, has_future) ||
@@ -218,20 +218,17 @@ STRAIGHT int straight_fill_to_futures(const struct rpma_rt_conn *conn,
 	return 1;
 }
 
+static const struct straight_way recvs_to_futures; /* below */
+
 STRAIGHT bool straight_note_recv_futures(struct rpma_rt_conn *conn,
 					 const void *wrs, int count,
 					 void *recvs)
 {
-	static const struct straight_way way = {
-		.target = straight_recv_target,
-		.wr_id = straight_recv_wr_id,
-		.side = RPMA_RT_RECV_SIDE,
-	};
 	struct rt_ledger_pen pen = rt_hold_begin_row(conn, RPMA_RT_RECV_SIDE);
 	uint32_t tick = rt_poller_date(conn->poller);
 
-	if (unlikely(!straight_name_futures(conn, &way, wrs, count, recvs, &pen,
-					    tick)))
+	if (unlikely(!straight_name_futures(conn, &recvs_to_futures, wrs, count,
+					    recvs, &pen, tick)))
 		return false;
 	rt_ledger_end_signaled(&pen);
 	return true;
@@ -242,6 +239,8 @@ static const struct straight_way recvs_to_futures = {
 	.is_ready = straight_futures_ready,
 	.note = straight_note_recv_futures,
 	.give = straight_give_recvs,
+	.target = straight_recv_target,
+	.wr_id = straight_recv_wr_id,
 	.side = RPMA_RT_RECV_SIDE,
 };
 

@@ -252,18 +252,14 @@ STRAIGHT int straight_sends_to_futures(const struct rpma_rt_conn *conn,
 	return straight_fill_sends(conn, wrs, count, true, sends);
 }
 
+static const struct straight_way sends_to_futures; /* below */
+
 STRAIGHT bool straight_note_send_futures(struct rpma_rt_conn *conn,
 					 const void *wrs, int count,
 					 void *sends)
 {
-	static const struct straight_way way = {
-		.target = straight_send_target,
-		.wr_id = straight_send_wr_id,
-		.side = RPMA_RT_SEND_SIDE,
-	};
-
-	return likely(straight_name_futures(conn, &way, wrs, count, sends, NULL,
-					    0)) &&
+	return likely(straight_name_futures(conn, &sends_to_futures, wrs, count,
+					    sends, NULL, 0)) &&
 	       straight_note_chain(conn, wrs, count, sends);
 }
 
@@ -272,6 +268,8 @@ static const struct straight_way sends_to_futures = {
 	.is_ready = straight_futures_ready,
 	.note = straight_note_send_futures,
 	.give = straight_give_sends,
+	.target = straight_send_target,
+	.wr_id = straight_send_wr_id,
 	.side = RPMA_RT_SEND_SIDE,
 };
 
