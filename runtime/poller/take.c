@@ -2,128 +2,28 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * take.c -- a consumer who owns the poller runs a round: completions go
- * straight to the caller, and not through the lane. rpma_rt_queue_wait() begins
- * so, and rpma_rt_poller_take() is such a round. doc/protocols/manual.md.
+ * take.c -- the calls that take in a round of their own, see take.h:
+ * rpma_rt_queue_wait() begins so, and rpma_rt_poller_take() is such a round.
  */
 
-#include "base/clock.h"
+#include "poller/take.h"
+
 #include "base/context.h"
-#include "base/lang.h"
 #include "base/log.h"
-#include "base/owner.h"
 #include "base/runtime.h"
-#include "base/stats.h"
-#include "poller/poller.h"
-#include "poller/round.h"
-#include "queue/take.h"
 
-/* rounds between two reads of the clock: the thread may do other work between
- * waits */
-#define TAKES_PER_TICK 8
-
-/* Returns whether the completions of a round may go to the caller, who consumes
- * from the lane: nothing in the lane goes first, and the round has no unusual
- * beginning. Inside. */
-static inline bool take_may(const struct rt_poller *poller,
-			    const struct rt_lane *lane)
+/* Here, and not in the header: a round that calls no function keeps no register
+ * for this one. */
+int rt_take_in_hand(struct rpma_rt_queue *queue, struct rt_owned *filler,
+		    struct rt_side *side, struct rpma_rt_completion *cmpl,
+		    int max, int n)
 {
-	/* relaxed: the caller is the consumer, who alone writes the head. A
-	 * lane that spills has no place */
-	return likely(!poller->armed) &&
-	       likely(lane->tail_next ==
-			      atomic_load_explicit(&lane->head,
-						   memory_order_relaxed) &&
-		      rt_lane_has_place_poller(lane));
-}
-
-/* Returns the poller of the thread that fills the queue. */
-static inline struct rt_poller *take_poller(struct rt_owned *filler)
-{
-	return RT_FROM(struct rt_poller, owned, filler);
-}
-
-/* Runs, or ends, a round in which functions may be called:
- * rt_round_take_rest(). Not inlined: a round that calls no function keeps no
- * register for this one. */
-__attribute__((noinline)) static int
-take_in_hand(struct rpma_rt_queue *queue, struct rt_owned *filler,
-	     struct rt_side *side, struct rpma_rt_completion *cmpl, int max,
-	     int n)
-{
-	struct rt_poller *poller = take_poller(filler);
+	struct rt_poller *poller = rt_take_poller(filler);
 	int count;
 
 	rt_queue_set_in_hand(queue, true);
 	count = rt_round_take_rest(poller, side, queue->lanes[0], cmpl, max, n);
 	rt_queue_set_in_hand(queue, false);
-	return count;
-}
-
-/* Runs a round as rt_round_run() does. The usual completions of routes to the
- * queue's lane go to cmpl, and not into the lane, as long as the round has
- * written nothing to the lane. Returns their number, at most max, or an
- * RT_TAKE_*. A round of a single CQ without a completion, or with a single
- * usual one, calls no function if nothing else is to do. */
-__attribute__((always_inline)) static inline int
-take_round(struct rpma_rt_queue *queue, struct rt_owned *filler,
-	   struct rpma_rt_completion *cmpl, int max)
-{
-	struct rt_poller *poller = take_poller(filler);
-	const struct rt_route_entry *entry = NULL;
-	struct rt_cq *cq = poller->single;
-	struct rt_side *side;
-	uint8_t marks = 0;
-	int n = 0;
-
-	if (unlikely(!take_may(poller, queue->lanes[0])))
-		return RT_TAKE_NO_ROUND;
-	if (rt_owner_count_turn(&poller->owned) % TAKES_PER_TICK == 0)
-		rt_poller_set_tick_ms(poller, rt_now_ms());
-	if (rt_round_has_single(poller)) {
-		n = rt_round_poll_verb(poller, cq, max);
-		if (n == 0 && likely(cds_list_empty(&cq->sweeping)) &&
-		    rt_round_is_quiet(poller)) {
-			RT_STAT_ADD(poller, empty_polls, 1);
-			return 0;
-		}
-		if (n == 1)
-			entry = rt_round_usual_route(cq, &poller->wcs[0],
-						     &marks);
-	}
-	if (entry == NULL || entry->lane != queue->lanes[0])
-		return take_in_hand(queue, filler, NULL, cmpl, max, n);
-	side = entry->side;
-	return likely(rt_round_store_one(poller, cq, entry, NULL, side, marks,
-					 cmpl) &&
-		      rt_round_is_quiet(poller))
-		       ? 1
-		       : take_in_hand(queue, filler, side, cmpl, max, n);
-}
-
-/*
- * Runs a round of the poller that fills the queue alone, for the owner of the
- * poller: the completions of the round go to the caller, without the lane, and
- * are counted as a call in *calls. Returns their number, or an RT_TAKE_*.
- */
-__attribute__((always_inline)) static inline int
-take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
-	      _Atomic uint64_t *calls, struct rpma_rt_completion *cmpl, int max)
-{
-	int count;
-
-	/* an owner that is inside already is in a function of a round */
-	if (unlikely(!rt_queue_may_pass(queue) || rt_self_is_poller() ||
-		     !rt_owner_go_in_owned(filler)))
-		return RT_TAKE_NO_ROUND;
-	count = take_round(queue, filler, cmpl, max);
-	rt_owner_go_out_owned(filler);
-	if (unlikely(count <= 0))
-		return count;
-	rt_queue_date_at(&queue->stats.last_take,
-			 rt_poller_tick(take_poller(filler)));
-	rt_stat_add(calls, 1);
-	rt_stat_add(&queue->stats.taken, (uint32_t)count);
 	return count;
 }
 
@@ -144,7 +44,7 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 	 * not in a child of a fork: rt_owner_forked() */
 	if (!rt_owner_is_only(filler))
 		return rt_queue_wait_any(queue, cmpl, max, timeout_ms);
-	count = take_straight(queue, filler, &queue->stats.waits, cmpl, max);
+	count = rt_take_straight(queue, filler, &queue->stats.waits, cmpl, max);
 	if (likely(count > 0))
 		return count;
 	if (count != RT_TAKE_NO_ROUND && timeout == 0)
@@ -196,10 +96,8 @@ int rpma_rt_poller_take(struct rpma_rt *rt, uint32_t poller,
 		return take_refuse(rt, queue, cmpl, max, busy);
 	owned = likely(poller < rt->cfg.pollers) ? &rt->pollers[poller].owned
 						 : NULL;
-	if (likely(owned != NULL && rt_queue_filler(queue) == owned &&
-		   rt_owner_is_self(owned)))
-		count = take_straight(queue, owned, &queue->stats.polls, cmpl,
-				      max);
+	if (likely(owned != NULL))
+		count = rt_take_own(queue, owned, cmpl, max);
 	if (unlikely(count == RT_TAKE_NO_ROUND))
 		return take_run_and_poll(rt, poller, queue, cmpl, max, busy);
 	*busy = count != 0;

@@ -2,9 +2,9 @@
 /* Copyright 2026, the rpma authors */
 
 /*
- * run.c -- the turns of a shard: a round of the poller, messages of other
- * shards, timers, the queue, sent messages; and how long a shard spins before a
- * sleep.
+ * run.c -- the turns of a shard: a round of the poller, whose completions go
+ * straight to a function, messages of other shards, timers, the queue, sent
+ * messages; and how long a shard spins before a sleep.
  */
 
 #define _GNU_SOURCE
@@ -24,92 +24,8 @@
 #include "base/stats.h"
 #include "base/wait.h"
 #include "poller/round.h"
+#include "poller/take.h"
 #include "queue/take.h"
-
-/* ------------------------------------------------------------------ end --- */
-
-/*
- * How shards stop: each shard goes through phases. A shard enters the next
- * phase when all other shards are in the present phase, so that every sent
- * message is delivered. doc/protocols/shard.md.
- */
-
-/* Returns the least phase of all other shards. */
-static enum rt_shard_phase
-shard_phase_of_others(const struct rpma_rt_shard *shard)
-{
-	enum rt_shard_phase least = RT_SHARD_ENDED;
-	enum rt_shard_phase phase;
-	uint32_t i;
-
-	for (i = 0; i < shard->count; i++) {
-		if (i == shard->index)
-			continue;
-		phase = rt_shard_phase_of(&shard->set->shards[i]);
-		if (phase < least)
-			least = phase;
-	}
-	return least;
-}
-
-static void shard_enter_phase(struct rpma_rt_shard *shard,
-			      enum rt_shard_phase phase)
-{
-	uint32_t i;
-
-	/* release [SHARD-5]: pairs with the acquire in rt_shard_phase_of():
-	 * messages that the shard sent before */
-	atomic_store_explicit(&shard->phase, phase, memory_order_release);
-	/* [SHARD-4]: the phase is stored before the look at `asleep`, as a
-	 * message is */
-	rt_fence_dekker();
-	for (i = 0; i < shard->count; i++) {
-		if (i != shard->index)
-			rt_shard_ring(shard, i);
-	}
-}
-
-/* Returns whether the queue lets the shard end. In a stop of the runtime the
- * queue has to be closed and empty; in any other stop the shard leaves the
- * queue to the program. */
-static bool shard_is_queue_through(const struct rpma_rt_shard *shard)
-{
-	return !shard->is_poller_over || shard->is_queue_over;
-}
-
-/* Does the steps of a stop that are due, after the turn's look at the lanes;
- * has_taken: the look found messages. Returns whether the shard has ended. */
-static bool rt_shard_end_step(struct rpma_rt_shard *shard, bool has_taken)
-{
-	enum rt_shard_phase phase = rt_shard_phase_of(shard);
-	/* the phases as they were before this turn's look at the lanes */
-	bool is_time = shard->others >= phase && !has_taken;
-
-	if (phase == RT_SHARD_RUNS) {
-		rt_shard_send_close(shard);
-		shard_enter_phase(shard, RT_SHARD_QUIET);
-	} else if (phase == RT_SHARD_QUIET && is_time) {
-		shard_enter_phase(shard, RT_SHARD_DRAINED);
-	} else if (phase == RT_SHARD_DRAINED && is_time &&
-		   shard_is_queue_through(shard)) {
-		shard_enter_phase(shard, RT_SHARD_ENDED);
-	}
-	shard->others = shard_phase_of_others(shard);
-	return rt_shard_phase_of(shard) == RT_SHARD_ENDED;
-}
-
-/* Returns whether a turn would bring the stop on. */
-static bool rt_shard_end_is_due(const struct rpma_rt_shard *shard)
-{
-	enum rt_shard_phase phase;
-
-	if (!rt_shard_is_stopping(shard->set))
-		return false;
-	phase = rt_shard_phase_of(shard);
-	if (phase == RT_SHARD_DRAINED && !shard_is_queue_through(shard))
-		return false;
-	return phase == RT_SHARD_RUNS || shard_phase_of_others(shard) >= phase;
-}
 
 /* ----------------------------------------------------------------- take --- */
 
@@ -407,6 +323,28 @@ static void shard_call_items(struct rpma_rt_shard *shard,
 
 	for (i = 0; i < count; i++)
 		item_fn(shard, &items[i], shard->arg);
+	rt_stat_add(&shard->counters.items, (uint64_t)count);
+}
+
+/*
+ * Runs a round of the poller whose completions for the queue go straight to
+ * item_fn. Returns how much was done, or RT_TAKE_NO_ROUND. Messages that were
+ * sent outside of a turn are handed over before, because a function may wait
+ * for their effect.
+ */
+__attribute__((always_inline)) static inline int
+shard_run_straight(struct rpma_rt_shard *shard)
+{
+	struct rpma_rt_completion items[RT_SHARD_BATCH];
+	int count = rt_take_own(shard->queue, &shard->poller->owned, items,
+				RT_SHARD_BATCH);
+
+	if (count <= 0)
+		return unlikely(count == RT_TAKE_OTHERS) ? 1 : count;
+	if (unlikely(shard->published != 0))
+		rt_shard_send_hand_over(shard);
+	shard_call_items(shard, items, count);
+	return count;
 }
 
 /* Takes items from the queue. Returns the number of items, or an error. */
@@ -425,7 +363,6 @@ static int shard_take_items(struct rpma_rt_shard *shard)
 		return 0;
 	}
 	shard_call_items(shard, items, count);
-	rt_stat_add(&shard->counters.items, (uint64_t)count);
 	return count;
 }
 
@@ -460,13 +397,18 @@ static inline bool shard_is_queue_idle(struct rpma_rt_shard *shard)
 	       rt_queue_poll_idle_consumer(shard->queue);
 }
 
-/* Returns whether there is anything for a turn besides the poller's round. */
-static inline bool shard_has_any(struct rpma_rt_shard *shard)
+/* Returns whether there is anything for a turn besides the poller's round.
+ * found: what shard_run_straight() returned; 0: the queue is empty. */
+static inline bool shard_has_any(struct rpma_rt_shard *shard, int found)
 {
-	return (shard->touched | shard->published | shard->wants) != 0 ||
-	       shard->timers.first != NULL || rt_shard_take_has_some(shard) ||
-	       rt_shard_may_be_stopping(shard->set) ||
-	       !shard_is_queue_idle(shard);
+	if ((shard->touched | shard->published | shard->wants) != 0 ||
+	    shard->timers.first != NULL || rt_shard_take_has_some(shard) ||
+	    rt_shard_may_be_stopping(shard->set))
+		return true;
+	if (unlikely(found != 0))
+		return !shard_is_queue_idle(shard);
+	rt_queue_count_idle(shard->queue);
+	return false;
 }
 
 /* Does the part of a turn for a stop, after the turn's look at the lanes. done
@@ -524,10 +466,15 @@ __attribute__((noinline)) static int shard_end_turn(struct rpma_rt_shard *shard,
 
 static int shard_run_turn(struct rpma_rt_shard *shard)
 {
+	int done;
+
 	/* messages sent outside of a turn. During the round the stores arrive
 	 * for which the fence would wait otherwise */
 	rt_shard_send_publish(shard);
-	return shard_end_turn(shard, run_poller(shard));
+	done = shard_run_straight(shard);
+	if (done == RT_TAKE_NO_ROUND)
+		done = run_poller(shard);
+	return shard_end_turn(shard, done);
 }
 
 /* --------------------------------------------------------- no work --- */
@@ -683,9 +630,8 @@ static int shard_enter(const struct rt_log_place *place,
 	return ret;
 }
 
-/* Enters a shard that the calling thread ran last, and the shard's poller, if
- * the thread owns the poller. Returns false if manual_run_first() has to find
- * the reason. */
+/* Enters a shard that the calling thread ran last. Returns false if run_first()
+ * has to find the reason. */
 static inline bool shard_enter_own(struct rpma_rt_shard *shard, int timeout_ms)
 {
 	uint64_t number = rt_self_known_number();
@@ -696,14 +642,9 @@ static inline bool shard_enter_own(struct rpma_rt_shard *shard, int timeout_ms)
 		     rt_context_check(shard->rt)))
 		return false;
 	/* relaxed: the former thread is the calling thread */
-	if (unlikely(!atomic_compare_exchange_strong_explicit(
-		    &shard->runner, &nobody, number, memory_order_relaxed,
-		    memory_order_relaxed)))
-		return false;
-	if (likely(rt_poller_enter_own(shard->poller)))
-		return true;
-	shard_leave(shard);
-	return false;
+	return likely(atomic_compare_exchange_strong_explicit(
+		&shard->runner, &nobody, number, memory_order_relaxed,
+		memory_order_relaxed));
 }
 
 /* Finishes a run after the first turn, which returned `ret`. Inside. */
@@ -730,17 +671,36 @@ __attribute__((noinline)) static int run_first(const struct rt_log_place *place,
 		   : shard_end_run(shard, timeout_ms, shard_run_turn(shard));
 }
 
+/* Runs a turn whose round is no usual one. Inside. Returns how much was done;
+ * RT_TAKE_NO_ROUND: the thread does not own the poller. */
+__attribute__((noinline)) static int run_round(struct rpma_rt_shard *shard)
+{
+	int done;
+
+	if (unlikely(!rt_poller_enter_own(shard->poller)))
+		return RT_TAKE_NO_ROUND;
+	done = rt_round_run_entered(shard->poller, RT_SHARD_BATCH);
+	rt_poller_leave_own(shard->poller);
+	return done;
+}
+
 int rpma_rt_shard_run(struct rpma_rt_shard *shard, int timeout_ms)
 {
+	int found;
 	int done;
 
 	if (unlikely(!shard_enter_own(shard, timeout_ms)))
 		return run_first(RT_LOG_HERE, shard, timeout_ms);
 	if (shard->touched != 0)
 		rt_shard_send_publish(shard);
-	done = rt_round_run_entered(shard->poller, RT_SHARD_BATCH);
-	rt_poller_leave_own(shard->poller);
-	if (done != 0 || shard_has_any(shard))
+	done = found = shard_run_straight(shard);
+	if (unlikely(found == RT_TAKE_NO_ROUND))
+		done = run_round(shard);
+	if (unlikely(done == RT_TAKE_NO_ROUND)) {
+		shard_leave(shard);
+		return run_first(RT_LOG_HERE, shard, timeout_ms);
+	}
+	if (shard_has_any(shard, found))
 		done = shard_end_turn(shard, done);
 	if (timeout_ms != 0)
 		return shard_end_run(shard, timeout_ms, done);

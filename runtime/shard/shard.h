@@ -339,7 +339,7 @@ static inline bool rt_shard_may_be_stopping(const struct rpma_rt_shards *set)
 static inline enum rt_shard_phase
 rt_shard_phase_of(const struct rpma_rt_shard *shard)
 {
-	/* acquire [SHARD-5]: pairs with the release in shard_enter_phase():
+	/* acquire [SHARD-5]: pairs with the release in end_enter_phase():
 	 * messages that the shard sent before are visible */
 	return (enum rt_shard_phase)atomic_load_explicit(&shard->phase,
 							 memory_order_acquire);
@@ -379,6 +379,14 @@ static inline uint64_t rt_shard_timer_next(const struct rpma_rt_shard *shard)
 	return shard->timers.first == NULL ? UINT64_MAX
 					   : shard->timers.first->key;
 }
+
+/* ------------------------------------------------------------------ end --- */
+
+/* Does the steps of a stop that are due, after the turn's look at the lanes;
+ * has_taken: the look found messages. Returns whether the shard has ended. */
+bool rt_shard_end_step(struct rpma_rt_shard *shard, bool has_taken);
+/* Returns whether a turn would bring the stop on. */
+bool rt_shard_end_is_due(const struct rpma_rt_shard *shard);
 
 /* ----------------------------------------------------------------- ring --- */
 
