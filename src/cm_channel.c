@@ -248,12 +248,37 @@ bool rpma__cm_event_is_request(const struct rpma_cm_event *event)
 	       event->type == RDMA_CM_EVENT_CONNECT_REQUEST;
 }
 
+/* Returns whether a refusal has failed, with the error, because the other side
+ * has given up: without private data it fails, too. */
+static bool cm_has_given_up(struct rdma_cm_id *id, uint8_t len, int err)
+{
+	if (err != EINVAL)
+		return false;
+	return len == 0 || (rdma_reject(id, NULL, 0) != 0 && errno == EINVAL);
+}
+
+int rpma__cm_refuse(struct rdma_cm_id *id, const void *ptr, uint8_t len)
+{
+	int err;
+
+	if (!rdma_reject(id, ptr, len))
+		return 0;
+	err = errno;
+	if (cm_has_given_up(id, len, err)) {
+		RPMA_LOG_INFO("no refusal: the peer has given up");
+		return 0;
+	}
+	errno = err;
+	RPMA_LOG_CALL("rdma_reject", -1);
+	return RPMA_E_PROVIDER;
+}
+
 int rpma_cm_event_reject(struct rpma_cm_event *event,
 			 const struct rpma_conn_private_data *pdata)
 {
 	RPMA_NOT_CANCELLED;
 	struct rdma_cm_id *id;
-	int ret = 0;
+	int ret;
 
 	if (!rpma__cm_event_is_request(event) ||
 	    !rpma__private_data_is_valid(pdata))
@@ -263,11 +288,8 @@ int rpma_cm_event_reject(struct rpma_cm_event *event,
 
 	id = event->id;
 	event->id = NULL;
-	if (rdma_reject(id, pdata ? pdata->ptr : NULL,
-			pdata ? pdata->len : 0)) {
-		RPMA_LOG_CALL("rdma_reject", -1);
-		ret = RPMA_E_PROVIDER;
-	}
+	ret = rpma__cm_refuse(id, pdata ? pdata->ptr : NULL,
+			      pdata ? pdata->len : 0);
 	if (rdma_destroy_id(id)) {
 		RPMA_LOG_CALL("rdma_destroy_id", -1);
 		ret = RPMA_E_PROVIDER;

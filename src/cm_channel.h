@@ -49,6 +49,12 @@ bool rpma__cm_event_is_valid(const struct rpma_cm_event *event);
 bool rpma__cm_event_is_request(const struct rpma_cm_event *event);
 
 /*
+ * Refuses a request, with private data. ptr NULL, len 0: without. Returns 0,
+ * also if the other side has given up and waits for no answer, or E_PROVIDER.
+ */
+int rpma__cm_refuse(struct rdma_cm_id *id, const void *ptr, uint8_t len);
+
+/*
  * Sets and gets the context of an id. The thread that takes a request over sets
  * the context while the reader of the channel may read another event of the
  * same id, from a peer that gave up. The field of librdmacm is plain, so both

@@ -371,35 +371,6 @@ int rpma__conn_open(struct rpma_conn *conn)
 	return rpma__flush_new(conn->peer, conn->id->qp, &conn->flush);
 }
 
-/* Returns whether a refusal has failed, with the error, because the peer has
- * given up and waits for no answer: without words it fails, too. */
-static bool conn_peer_has_given_up(const struct rpma_conn *conn,
-				   const struct rpma__refusal *refusal, int err)
-{
-	if (err != EINVAL)
-		return false;
-	return refusal->len == 0 ||
-	       (rdma_reject(conn->id, NULL, 0) != 0 && errno == EINVAL);
-}
-
-static int conn_refuse_peer(struct rpma_conn *conn,
-			    const struct rpma__refusal *refusal)
-{
-	int err;
-
-	if (refusal == NULL ||
-	    !rdma_reject(conn->id, refusal->ptr, refusal->len))
-		return 0;
-	err = errno;
-	if (conn_peer_has_given_up(conn, refusal, err)) {
-		RPMA_LOG_INFO("no refusal: the peer has given up");
-		return 0;
-	}
-	errno = err;
-	RPMA_LOG_CALL("rdma_reject", -1);
-	return RPMA_E_PROVIDER;
-}
-
 static int conn_destroy_id(struct rpma_conn *conn)
 {
 	if (rdma_destroy_id(conn->id)) {
@@ -420,7 +391,9 @@ int rpma__conn_delete(struct rpma_conn **conn_ptr,
 	 * buffer */
 	rpma__err_first(&ret, rpma__flush_delete(&conn->flush));
 	rpma__err_first(&ret, conn_destroy_cqs(conn));
-	rpma__err_first(&ret, conn_refuse_peer(conn, refusal));
+	if (refusal)
+		rpma__err_first(&ret, rpma__cm_refuse(conn->id, refusal->ptr,
+						      refusal->len));
 	rpma__err_first(&ret, conn_destroy_id(conn));
 	rpma__err_first(&ret, conn_destroy_channel(conn));
 	if (conn->evch)

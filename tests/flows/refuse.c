@@ -143,6 +143,20 @@ TEST(event_reject__nothing_is_made_BRINGS_WHY)
 	close_door(&door);
 }
 
+/* A client that gives up before the answer is no failure of the answer. */
+TEST(event_reject__peer_has_given_up_DONE)
+{
+	struct door door;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		open_door(&door);
+		ok(rpma_conn_delete(&door.conn));
+		ok(rpma_cm_event_reject(&door.event, i == 0 ? NULL : &words));
+		close_door(&door);
+	}
+}
+
 /* The order of acknowledging and refusing is free. */
 TEST(event_reject__acknowledged_before_WITHOUT_WORDS)
 {

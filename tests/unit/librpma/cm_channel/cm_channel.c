@@ -183,14 +183,30 @@ static int reject(void)
 MOCK_TEST(event_reject__EACH_FAILURE)
 {
 	const struct failure failures[] = {
-		{"reject", 1, EINVAL, RPMA_E_PROVIDER,
+		{"reject", 1, ENOMEM, RPMA_E_PROVIDER,
 		 "reject(full) destroy_id"},
+		/* too long for the device: refused without */
+		{"reject", 1, EINVAL, RPMA_E_PROVIDER,
+		 "reject(full) reject destroy_id"},
 		{"destroy_id", 1, EINVAL, RPMA_E_PROVIDER,
 		 "reject(full) destroy_id"},
 		{NULL, 0, 0, 0, "reject(full) destroy_id"},
 	};
 
 	EACH_FAILURE(reject, failures);
+}
+
+MOCK_TEST(event_reject__peer_has_given_up_DONE)
+{
+	struct rpma_cm_event event = {
+		.type = RDMA_CM_EVENT_CONNECT_REQUEST,
+		.id = mock_new_id(),
+	};
+
+	mock_fail("reject", 1, EINVAL);
+	ok(rpma_cm_event_reject(&event, NULL));
+	assert_null(event.id);
+	expect_trace("reject destroy_id");
 }
 
 MOCK_TEST(event_reject__arguments_INVAL)
