@@ -119,7 +119,7 @@ int rpma_rt_queue_new(struct rpma_rt *rt, const struct rpma_rt_queue_cfg *cfg,
 		return ret;
 	if (rt_context_is_stopped(rt))
 		return RT_REFUSE(RPMA_RT_E_CLOSED, "the runtime was stopped");
-	queue = aligned_alloc(RT_CACHE_LINE, sizeof(*queue));
+	queue = aligned_alloc(alignof(struct rpma_rt_queue), sizeof(*queue));
 	if (queue == NULL)
 		return RT_REFUSED(RPMA_E_NOMEM, "no queue is made");
 	memset(queue, 0, sizeof(*queue));

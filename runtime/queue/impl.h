@@ -70,6 +70,9 @@ struct rpma_rt_queue {
 	uint64_t shard; /* bit of the shard that owns the queue; 0: no shard */
 	_Atomic uint32_t lane_count; /* grows under lock */
 	_Atomic bool finished;
+	/* the gate is closed: each poll looks, and would take the line of the
+	 * gate from the pushers */
+	_Atomic bool is_closed;
 	_Atomic uint32_t joints; /* joints whose tokens may be in lanes */
 	/* in the order in which the lanes were made */
 	struct rt_lane *lanes[RPMA_RT_MAX_POLLERS];
@@ -104,15 +107,17 @@ struct rpma_rt_queue {
 	/* written by any thread, also by handlers of signals */
 	_Atomic uint32_t woken;
 
-	/* messages, and the threads inside push */
-	alignas(RT_CACHE_LINE) _Atomic uint32_t gate;
+	/* apart from the words of the pushers: the consumer polls the head */
+	alignas(RT_APART) struct rt_mpsc messages;
+
+	/* the pushers' words, and the threads inside push */
+	alignas(RT_APART) _Atomic uint32_t gate;
 	_Atomic bool is_taking;	 /* a pusher takes a message from spares */
 	_Atomic uint64_t pushed; /* number of messages ever pushed */
 	/* the last value of stats.messages_taken that a pusher read */
 	_Atomic uint64_t taken_seen;
 	/* belongs to the pusher that set is_taking */
 	struct rt_message *spares;
-	struct rt_mpsc messages;
 	struct rt_mark waits; /* dates of waiting messages, for the dump */
 	/* spare messages, on their way from the consumer to a pusher */
 	alignas(RT_CACHE_LINE) _Atomic(struct rt_message *) returned;

@@ -384,8 +384,7 @@ bool rt_queue_is_closed(const struct rpma_rt_queue *queue)
 {
 	/* relaxed: a caller that needs an order gets the order from
 	 * elsewhere */
-	return (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
-		RT_QUEUE_CLOSED) != 0;
+	return atomic_load_explicit(&queue->is_closed, memory_order_relaxed);
 }
 
 /* Closes the gate: refuses further pushes. */
@@ -395,6 +394,8 @@ static void rt_queue_close_gate(struct rpma_rt_queue *queue)
 	 * earlier writes */
 	atomic_fetch_or_explicit(&queue->gate, RT_QUEUE_CLOSED,
 				 memory_order_release);
+	/* release: behind the gate, at which a consumer looks next */
+	atomic_store_explicit(&queue->is_closed, true, memory_order_release);
 }
 
 int rt_queue_check_of(const struct rpma_rt_queue *queue,
@@ -449,8 +450,9 @@ uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
 #define SPARES_SHOWN 32
 #define SPARES_MOST  1024 /* most spare messages of a queue */
 
+/* in a line of the cache, which goes from CPU to CPU */
 struct rt_message {
-	struct cds_wfcq_node node;
+	alignas(RT_CACHE_LINE) struct cds_wfcq_node node;
 	struct rpma_rt_completion item;
 	struct rt_message *next; /* next spare message */
 	/* in the first spare message: number of spare messages in the list */
@@ -655,7 +657,7 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 				 queue->id, queue->name);
 	msg = push_take_spare(queue);
 	if (msg == NULL)
-		msg = malloc(sizeof(*msg));
+		msg = aligned_alloc(alignof(struct rt_message), sizeof(*msg));
 	if (msg == NULL) {
 		push_leave_gate(queue);
 		return RT_REFUSED(RPMA_E_NOMEM, "the message is not pushed");

@@ -283,8 +283,7 @@ static inline bool rt_queue_is_idle(const struct rpma_rt_queue *queue)
 				     memory_order_relaxed) &&
 	       rt_keep_is_free(&queue->alone) &&
 	       rt_mpsc_is_empty_owner(&queue->messages) &&
-	       (atomic_load_explicit(&queue->gate, memory_order_relaxed) &
-		RT_QUEUE_CLOSED) == 0;
+	       !atomic_load_explicit(&queue->is_closed, memory_order_relaxed);
 }
 
 /* Does a poll without items. Returns false if there may be something to take:
