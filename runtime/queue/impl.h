@@ -116,8 +116,10 @@ struct rpma_rt_queue {
 	_Atomic uint64_t pushed; /* number of messages ever pushed */
 	/* the last value of stats.messages_taken that a pusher read */
 	_Atomic uint64_t taken_seen;
-	/* belongs to the pusher that set is_taking */
+	/* belong to the pusher that set is_taking */
 	struct rt_message *spares;
+	struct rt_message_block *blocks; /* every block of the queue */
+	uint32_t block_count;
 	struct rt_mark waits; /* dates of waiting messages, for the dump */
 	/* spare messages, on their way from the consumer to a pusher */
 	alignas(RT_CACHE_LINE) _Atomic(struct rt_message *) returned;

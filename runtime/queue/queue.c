@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/context.h"
+#include "base/lang.h"
 #include "base/log.h"
 #include "base/owner.h"
 #include "base/runtime.h"
@@ -447,16 +448,24 @@ uint32_t rt_queue_id(const struct rpma_rt_queue *queue)
  */
 
 /* spare messages that a consumer shows to pushers at a time */
-#define SPARES_SHOWN 32
-#define SPARES_MOST  1024 /* most spare messages of a queue */
+#define SPARES_SHOWN   32
+#define BLOCK_MESSAGES 16
+#define BLOCKS_MOST    64 /* of a queue */
 
-/* in a line of the cache, which goes from CPU to CPU */
 struct rt_message {
-	alignas(RT_CACHE_LINE) struct cds_wfcq_node node;
+	struct cds_wfcq_node node;
 	struct rpma_rt_completion item;
 	struct rt_message *next; /* next spare message */
-	/* in the first spare message: number of spare messages in the list */
-	uint32_t count;
+	bool is_single; /* of no block: freed when the content was copied */
+};
+
+/* Messages that stay with the queue, each in a line of the cache, which goes
+ * from CPU to CPU. */
+struct rt_message_block {
+	struct rt_message_block *next;
+	struct {
+		alignas(RT_CACHE_LINE) struct rt_message message;
+	} lines[BLOCK_MESSAGES];
 };
 
 static void push_leave_gate(struct rpma_rt_queue *queue)
@@ -505,6 +514,13 @@ static bool push_is_full(struct rpma_rt_queue *queue, uint64_t pushed)
 	return (int64_t)(pushed - taken) >= RPMA_RT_MAX_MESSAGES;
 }
 
+/* Takes a message that is not pushed out of the count. */
+static void push_uncount_message(struct rpma_rt_queue *queue)
+{
+	/* relaxed: a count */
+	atomic_fetch_sub_explicit(&queue->pushed, 1, memory_order_relaxed);
+}
+
 /* Counts a message that is about to be pushed; returns false if the queue is
  * full. A message counts as pushed before it counts as taken, so there are
  * never too many messages, and a few less while other pushes are refused. */
@@ -522,21 +538,35 @@ static bool push_count_message(struct rpma_rt_queue *queue)
 			(uint32_t)rt_stat_read(&queue->stats.messages_taken));
 	if (!push_is_full(queue, before))
 		return true;
-	/* relaxed: a count */
-	atomic_fetch_sub_explicit(&queue->pushed, 1, memory_order_relaxed);
+	push_uncount_message(queue);
 	return false;
 }
 
 /* --------------------------------------------------------------- spares --- */
 
-static void push_free_chain(struct rt_message *msg)
+/* Makes a block of spare messages. Called by the pusher that set is_taking.
+ * NULL: the queue has as many as it may have, or there is no memory. */
+__attribute__((cold)) static struct rt_message *
+push_make_block(struct rpma_rt_queue *queue)
 {
-	struct rt_message *next;
+	struct rt_message_block *block;
+	struct rt_message *msg = NULL;
+	int i;
 
-	for (; msg != NULL; msg = next) {
-		next = msg->next;
-		free(msg);
+	if (queue->block_count == BLOCKS_MOST)
+		return NULL;
+	block = aligned_alloc(alignof(struct rt_message_block), sizeof(*block));
+	if (block == NULL)
+		return NULL;
+	for (i = BLOCK_MESSAGES - 1; i >= 0; i--) {
+		block->lines[i].message.next = msg;
+		block->lines[i].message.is_single = false;
+		msg = &block->lines[i].message;
 	}
+	block->next = queue->blocks;
+	queue->blocks = block;
+	queue->block_count++;
+	return msg;
 }
 
 /* Takes a spare message. Called by a pusher, inside the gate. NULL: there is no
@@ -557,6 +587,8 @@ static struct rt_message *push_take_spare(struct rpma_rt_queue *queue)
 						memory_order_relaxed) != NULL)
 		msg = atomic_exchange_explicit(&queue->returned, NULL,
 					       memory_order_acquire);
+	if (msg == NULL)
+		msg = push_make_block(queue);
 	if (msg != NULL)
 		queue->spares = msg->next;
 	/* release [QUEUE-3]: pairs with the acquire of the next pusher above */
@@ -564,36 +596,41 @@ static struct rt_message *push_take_spare(struct rpma_rt_queue *queue)
 	return msg;
 }
 
-/* Shows the copied messages to pushers, or frees the messages if the pushers
- * have enough spare messages. Called by the consumer. */
+/* Returns a message of no block. NULL: no memory. */
+static struct rt_message *push_new_single(void)
+{
+	struct rt_message *msg = malloc(sizeof(*msg));
+
+	if (msg != NULL)
+		msg->is_single = true;
+	return msg;
+}
+
+/* Shows the copied messages to pushers. Called by the consumer. */
 static void push_show_spares(struct rpma_rt_queue *queue,
 			     struct rt_message *last)
 {
-	struct rt_message *first = queue->copied;
-	/* acquire: pairs with the release below by an earlier consumer: count
-	 * and links */
-	struct rt_message *old = atomic_exchange_explicit(
-		&queue->returned, NULL, memory_order_acquire);
-
-	first->count = queue->copied_count + (old != NULL ? old->count : 0);
-	last->next = old;
-	if (first->count > SPARES_MOST) {
-		last->next = NULL;
-		push_free_chain(first);
-		first = old;
-	}
+	/* acquire: pairs with the release below by an earlier consumer: the
+	 * links */
+	last->next = atomic_exchange_explicit(&queue->returned, NULL,
+					      memory_order_acquire);
 	/* release [QUEUE-3]: pairs with the acquire in push_take_spare(): the
 	 * content was copied. Only the consumer stores a value other than
 	 * NULL */
-	atomic_store_explicit(&queue->returned, first, memory_order_release);
+	atomic_store_explicit(&queue->returned, queue->copied,
+			      memory_order_release);
 	queue->copied = NULL;
 	queue->copied_count = 0;
 }
 
-/* Keeps a message as a spare message. Called by the consumer, which has copied
- * the content. */
+/* Keeps a message of a block as a spare message. Called by the consumer, which
+ * has copied the content. */
 static void push_give_spare(struct rpma_rt_queue *queue, struct rt_message *msg)
 {
+	if (unlikely(msg->is_single)) {
+		free(msg);
+		return;
+	}
 	msg->next = queue->copied;
 	queue->copied = msg;
 	if (++queue->copied_count < SPARES_SHOWN)
@@ -626,15 +663,21 @@ uint32_t rt_queue_take_messages_consumer(struct rpma_rt_queue *queue,
 
 void rt_queue_free_messages(struct rpma_rt_queue *queue)
 {
+	struct rt_message_block *block;
+	struct rt_message_block *next;
 	struct cds_wfcq_node *node;
+	struct rt_message *msg;
 
-	while ((node = rt_mpsc_pop_owner(&queue->messages)) != NULL)
-		free(caa_container_of(node, struct rt_message, node));
-	push_free_chain(queue->copied);
-	push_free_chain(queue->spares);
-	/* relaxed: no pusher is inside, and no pusher comes */
-	push_free_chain(
-		atomic_load_explicit(&queue->returned, memory_order_relaxed));
+	while ((node = rt_mpsc_pop_owner(&queue->messages)) != NULL) {
+		msg = caa_container_of(node, struct rt_message, node);
+		if (msg->is_single)
+			free(msg);
+	}
+	/* no pusher is inside, and no pusher comes */
+	for (block = queue->blocks; block != NULL; block = next) {
+		next = block->next;
+		free(block);
+	}
 }
 
 /* --------------------------------------------------------------- public --- */
@@ -655,10 +698,18 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 				 "queue %u (%s) is closed: the message is not "
 				 "pushed",
 				 queue->id, queue->name);
+	if (!push_count_message(queue)) {
+		push_leave_gate(queue);
+		return RT_REFUSE(RPMA_RT_E_BUSY,
+				 "queue %u (%s) has as many messages as it "
+				 "holds: poll it; the message is not pushed",
+				 queue->id, queue->name);
+	}
 	msg = push_take_spare(queue);
 	if (msg == NULL)
-		msg = aligned_alloc(alignof(struct rt_message), sizeof(*msg));
+		msg = push_new_single();
 	if (msg == NULL) {
+		push_uncount_message(queue);
 		push_leave_gate(queue);
 		return RT_REFUSED(RPMA_E_NOMEM, "the message is not pushed");
 	}
@@ -669,14 +720,6 @@ int rpma_rt_queue_push(struct rpma_rt_queue *queue,
 		.imm = item->imm,
 		.kind = RPMA_RT_MESSAGE,
 	};
-	if (!push_count_message(queue)) {
-		push_leave_gate(queue);
-		free(msg);
-		return RT_REFUSE(RPMA_RT_E_BUSY,
-				 "queue %u (%s) has as many messages as it "
-				 "holds: poll it; the message is not pushed",
-				 queue->id, queue->name);
-	}
 	rt_mpsc_push_mt(&queue->messages, &msg->node);
 	rt_queue_ring(queue);
 	push_leave_gate(queue);

@@ -38,7 +38,7 @@ static int push(struct rpma_rt_queue *queue, uint64_t context)
 	return rpma_rt_queue_push(queue, &item);
 }
 
-static int fail_next; /* the next allocation fails */
+static int fail_next; /* so many allocations fail */
 
 void *__real_malloc(size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
@@ -49,11 +49,10 @@ static int allocations;
 
 static int is_failing(void)
 {
-	int failing = fail_next;
+	int failing = fail_next > 0;
 
 	allocations++;
-
-	fail_next = 0;
+	fail_next -= failing;
 	return failing;
 }
 
@@ -281,9 +280,15 @@ ON_WORLD(poll__any_number_anywhere_in_the_ring_IN_ORDER)
 
 ON_WORLD(push__no_memory_NOMEM)
 {
-	fail_next = 1;
+	/* no memory for several messages, and for a message */
+	fail_next = 2;
 	assert_int_equal(push(world->queue, 1), RPMA_E_NOMEM);
 	assert_int_equal(stub_poll(world, 1), 0);
+	/* for a message there is */
+	fail_next = 1;
+	assert_int_equal(push(world->queue, 2), 0);
+	assert_int_equal(stub_poll(world, 1), 1);
+	assert_int_equal(world->taken[0].context, 2);
 }
 
 /* The consumer had its CPU alone; the thread that it waits for has come to the
@@ -369,6 +374,11 @@ ON_WORLD(push__steady_ALLOCATES_NOTHING)
 			pass_messages(world, bursts[i]);
 		assert_int_equal(allocations, 0);
 	}
+	/* more than are kept */
+	pass_messages(world, 3000);
+	allocations = 0;
+	pass_messages(world, 900);
+	assert_int_equal(allocations, 0);
 }
 
 /* Held messages stay, invisible; pushers of other queues see nothing of the
