@@ -326,12 +326,16 @@ static void shard_call_items(struct rpma_rt_shard *shard,
 	rt_stat_add(&shard->counters.items, (uint64_t)count);
 }
 
-/*
- * Runs a round of the poller whose completions for the queue go straight to
- * item_fn. Returns how much was done, or RT_TAKE_NO_ROUND. Messages that were
- * sent outside of a turn are handed over before, because a function may wait
- * for their effect.
- */
+/* Hands messages over that were sent outside of a turn: before any function of
+ * the turn, which may wait for their effect. */
+static inline void shard_hand_over_early(struct rpma_rt_shard *shard)
+{
+	if (unlikely(shard->published != 0))
+		rt_shard_send_hand_over(shard);
+}
+
+/* Runs a round of the poller whose completions for the queue go straight to
+ * item_fn. Returns how much was done, or RT_TAKE_NO_ROUND. */
 __attribute__((always_inline)) static inline int
 shard_run_straight(struct rpma_rt_shard *shard)
 {
@@ -341,8 +345,7 @@ shard_run_straight(struct rpma_rt_shard *shard)
 
 	if (count <= 0)
 		return unlikely(count == RT_TAKE_OTHERS) ? 1 : count;
-	if (unlikely(shard->published != 0))
-		rt_shard_send_hand_over(shard);
+	shard_hand_over_early(shard);
 	shard_call_items(shard, items, count);
 	return count;
 }
@@ -450,10 +453,7 @@ __attribute__((noinline)) static int shard_end_turn(struct rpma_rt_shard *shard,
 	bool has_taken = false;
 	int called = 0;
 
-	/* messages sent outside of a turn are handed over before a function may
-	 * wait for their effect */
-	if (shard->published != 0)
-		rt_shard_send_hand_over(shard);
+	shard_hand_over_early(shard);
 	if (likely(done >= 0))
 		called = shard_call_all(shard, &has_taken);
 	rt_shard_send_hand_over(shard);
@@ -693,7 +693,8 @@ int rpma_rt_shard_run(struct rpma_rt_shard *shard, int timeout_ms)
 		return run_first(RT_LOG_HERE, shard, timeout_ms);
 	if (shard->touched != 0)
 		rt_shard_send_publish(shard);
-	done = found = shard_run_straight(shard);
+	found = shard_run_straight(shard);
+	done = found;
 	if (unlikely(found == RT_TAKE_NO_ROUND))
 		done = run_round(shard);
 	if (unlikely(done == RT_TAKE_NO_ROUND)) {
