@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <unistd.h>
@@ -342,10 +343,24 @@ static void wait__cq_may_be_claimed(struct stage *s, uint32_t *seed)
 
 /* -------------------------------------------------------- manual mode --- */
 
+/* of a function that a round calls, also after the test */
+static _Atomic enum { NOT_CALLED, CALLED, ASKED } stage;
+
+/* Stays in the function until the thread is cancelled. */
 static void call(const struct rpma_rt_completion *item, void *arg)
 {
+	unsigned int is = NOT_CALLED;
+
 	(void)item;
 	(void)arg;
+	/* relaxed, all accesses of the stage: each is a step on the way, and
+	 * orders nothing */
+	if (!atomic_compare_exchange_strong_explicit(&stage, &is, CALLED,
+						     memory_order_relaxed,
+						     memory_order_relaxed))
+		return;
+	while (atomic_load_explicit(&stage, memory_order_relaxed) == CALLED)
+		sched_yield();
 	pthread_testcancel(); /* as any write of a program */
 }
 
@@ -359,9 +374,9 @@ static void *run(void *arg)
 }
 
 /* The poller of a thread cancelled in a function is free for any thread. */
-static void run__in_a_function_the_poller_is_free(struct stage *s,
-						  uint32_t *seed)
+static void run__in_a_function_the_poller_is_free(struct stage *s)
 {
+	void *result;
 	struct rpma_rt_route *route;
 	struct rpma_rt_wr wr;
 	struct world_pair pair;
@@ -372,15 +387,24 @@ static void run__in_a_function_the_poller_is_free(struct stage *s,
 					 NULL, &route));
 	MUST(rpma_rt_poller_release(s->world.rt, 0));
 	for (int i = 0; i < ROUNDS; i++) {
-		pthread_t thread = start(run, s->world.rt);
+		pthread_t thread;
 
+		/* relaxed: see call() */
+		atomic_store_explicit(&stage, NOT_CALLED, memory_order_relaxed);
+		thread = start(run, s->world.rt);
 		rpma_rt_prep_write(&wr, s->remote, 0, s->mr, 64, 64,
 				   RPMA_F_COMPLETION_ALWAYS, 0);
 		wr.route = route;
-		for (int n = 0; n < DEPTH / 2; n++)
-			(void)!rpma_rt_post_send(pair.active, &wr, 1);
-		drift(seed);
-		cancel(thread);
+		MUST_ANSWER(1, rpma_rt_post_send(pair.active, &wr, 1));
+		/* relaxed: see call() */
+		while (atomic_load_explicit(&stage, memory_order_relaxed) ==
+		       NOT_CALLED)
+			sched_yield();
+		CHECK(pthread_cancel(thread) == 0);
+		/* relaxed: see call() */
+		atomic_store_explicit(&stage, ASKED, memory_order_relaxed);
+		CHECK(pthread_join(thread, &result) == 0);
+		CHECK(result == PTHREAD_CANCELED);
 		/* the cancelled thread is inside no more */
 		CHECK(rpma_rt_poller_run(s->world.rt, 0, 64) >= 0);
 	}
@@ -420,7 +444,7 @@ int main(int argc, char **argv)
 	post__others_post_and_are_refused(&s, &seed);
 	end(&s);
 	stage_open(&s, &manual);
-	run__in_a_function_the_poller_is_free(&s, &seed);
+	run__in_a_function_the_poller_is_free(&s);
 	end(&s);
 	printf("ok\n");
 	return 0;
