@@ -119,7 +119,7 @@ void rt_answer_poller(struct rt_side *side, struct rt_poller *poller,
 		rt_owing_look_poller(side);
 	/* the side has no other poster */
 	if (rt_side_wants(side, RT_WANT_POOL)) {
-		rt_fill_poller(conn);
+		rt_fill_answer_poller(conn);
 		return;
 	}
 	/* the line goes first */

@@ -378,10 +378,13 @@ struct rpma_rt_conn {
 	 * the send gate opens */
 	/* read by posters with the right, while the side is open */
 	struct ibv_qp *qp;
-	_Atomic uint32_t reached; /* bits of enum rt_reached */
+	_Atomic uint16_t reached; /* bits of enum rt_reached */
 	enum rt_receives receives : 8;
 	bool verb_is_plain; /* immutable: see base/wr.h */
 	uint16_t max_sge;   /* most pieces of a work request */
+	/* the next post to the send side fills the receive queue first, see
+	 * fill.h. Written inside the poller */
+	_Atomic bool fill_deferred;
 	/* the connection's own routes */
 	struct rpma_rt_route own[2];
 

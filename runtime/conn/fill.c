@@ -22,6 +22,9 @@
 #include "poller/source.h"
 #include "queue/lane.h"
 
+/* batches that are filled at once, after a fill was deferred in vain */
+#define FILL_UNDEFERRED 64
+
 /* how a fill ended */
 enum fill_end {
 	FILL_DONE,    /* the receive queue is full, or will be filled later */
@@ -204,6 +207,17 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 	return end;
 }
 
+/* Ends the deferral of a fill, if the fill is deferred. */
+static void fill_end_deferral(struct rpma_rt_conn *conn)
+{
+	if (!rt_fill_is_deferred(conn))
+		return;
+	/* relaxed: see rt_fill_is_deferred() */
+	atomic_store_explicit(&conn->fill_deferred, false,
+			      memory_order_relaxed);
+	rt_schedule_cancel(conn->poller, &conn->from.fed->again);
+}
+
 void rt_fill_poller(struct rpma_rt_conn *conn)
 {
 	struct rt_feed *feed = &conn->from.fed->feed;
@@ -211,6 +225,7 @@ void rt_fill_poller(struct rpma_rt_conn *conn)
 	enum fill_end end;
 	uint32_t out = 0;
 
+	fill_end_deferral(conn);
 	do {
 		end = fill_once(conn, &out);
 	} while (!rt_feed_end_poller(feed, end == FILL_EMPTY &&
@@ -225,6 +240,86 @@ void rt_fill_poller(struct rpma_rt_conn *conn)
 	rt_conn_tell_control(conn, RT_CTL_REFUSED);
 }
 
+/* Returns how many receives are out, as far as the poller has counted. */
+static inline uint32_t fill_counted_out(const struct rpma_rt_conn *conn)
+{
+	return conn->gate[RPMA_RT_RECV_SIDE].ledger.tail -
+	       conn->side[RPMA_RT_RECV_SIDE].count;
+}
+
+/* Returns whether the fill would post a single receive, or none: deferring
+ * costs more than that. */
+static inline bool fill_is_single(const struct rpma_rt_conn *conn)
+{
+	return fill_counted_out(conn) + 1 >= conn->from.fed->feed.share;
+}
+
+/* Returns whether the receive queue can do without the receives of a fill until
+ * the consumer posts. A size that the program has set is for all messages that
+ * the consumer has not answered; any other queue grows with the messages that
+ * come before an answer. */
+static inline bool fill_can_wait(const struct rpma_rt_conn *conn)
+{
+	const struct rt_feed *feed = &conn->from.fed->feed;
+
+	return rt_feed_is_set(feed) ||
+	       (!feed->is_short && fill_counted_out(conn) > feed->share / 2);
+}
+
+/* Returns whether the messages are for the consumer who runs the round, and the
+ * consumer is the only thread that posts to the send side. */
+static inline bool fill_is_for_poster(const struct rpma_rt_conn *conn)
+{
+	return rt_route_lane(&conn->own[RPMA_RT_RECV_SIDE]) ==
+		       conn->poller->taking &&
+	       rt_turn_is_kept_here(&conn->gate[RPMA_RT_SEND_SIDE].turn);
+}
+
+/* Returns whether the fill is not deferred because a former fill was overdue,
+ * or waits for a further attempt in the next round. */
+static inline bool fill_is_at_once(struct rt_conn_fed *fed)
+{
+	if (fed->undeferred == 0)
+		return !cds_list_empty(&fed->again.link);
+	fed->undeferred--;
+	return true;
+}
+
+void rt_fill_answer_poller(struct rpma_rt_conn *conn)
+{
+	struct rt_conn_fed *fed = conn->from.fed;
+
+	if (conn->poller->taking == NULL || fill_is_single(conn) ||
+	    !fill_is_for_poster(conn) || !fill_can_wait(conn)) {
+		rt_fill_poller(conn);
+		return;
+	}
+	if (rt_fill_is_deferred(conn))
+		return;
+	if (fill_is_at_once(fed)) {
+		rt_fill_poller(conn);
+		return;
+	}
+	/* relaxed: see rt_fill_is_deferred() */
+	atomic_store_explicit(&conn->fill_deferred, true, memory_order_relaxed);
+	rt_schedule_defer(conn->poller, &fed->again);
+}
+
+void rt_fill_deferred(struct rpma_rt_conn *conn)
+{
+	/* not NULL in a function of another poller of the thread */
+	struct rt_poller *caller = rt_self_poller();
+
+	if (rt_context_check(conn->rt) ||
+	    !rt_owner_enter_own(&conn->poller->owned))
+		return;
+	rt_self_set_poller(conn->poller);
+	if (rt_fill_is_deferred(conn))
+		rt_fill_poller(conn);
+	rt_self_set_poller(caller);
+	rt_owner_leave_own(&conn->poller->owned);
+}
+
 static void fill_hungry(struct rt_feed *feed)
 {
 	rt_fill_poller(RT_FROM(struct rt_conn_fed, feed, feed)->conn);
@@ -232,8 +327,11 @@ static void fill_hungry(struct rt_feed *feed)
 
 static int fill_again(struct rt_task *task, struct rt_poller *poller)
 {
-	(void)poller;
-	rt_fill_poller(RT_FROM(struct rt_conn_fed, again, task)->conn);
+	struct rt_conn_fed *fed = RT_FROM(struct rt_conn_fed, again, task);
+
+	if (rt_fill_is_deferred(fed->conn) && poller->schedule.is_overdue)
+		fed->undeferred = FILL_UNDEFERRED;
+	rt_fill_poller(fed->conn);
 	return 1;
 }
 
@@ -278,6 +376,9 @@ void rt_fill_end_poller(struct rpma_rt_conn *conn)
 	if (rt_conn_fed(conn) == NULL || !conn->from.fed->is_fed)
 		return;
 	conn->from.fed->is_fed = false;
+	/* relaxed: see rt_fill_is_deferred() */
+	atomic_store_explicit(&conn->fill_deferred, false,
+			      memory_order_relaxed);
 	rt_schedule_cancel(conn->poller, &conn->from.fed->again);
 	rt_feed_end_poller(&conn->from.fed->feed, false);
 }

@@ -23,8 +23,12 @@ struct rt_conn_fed {
 	struct rt_futures *messages; /* NULL: the connection has a queue */
 	uint32_t base;		     /* as of rt_feed_init(); immutable */
 	struct rt_feed feed;
+	/* in the schedule's list of deferred tasks, too */
 	struct rt_task again;
 	bool is_fed;
+	/* batches whose fill is not deferred, since no post followed the last
+	 * fill that was deferred */
+	uint8_t undeferred;
 };
 
 /* Makes the struct while the record is made; pool NULL: does nothing. base:
@@ -64,6 +68,21 @@ void rt_fill_begin_poller(struct rpma_rt_conn *conn);
 /* Fills the receive queue, after receives have retired or a backlog has
  * eased. */
 void rt_fill_poller(struct rpma_rt_conn *conn);
+/* Fills the receive queue, or defers the fill, at the end of a batch that took
+ * receives. doc/protocols/pool.md. */
+void rt_fill_answer_poller(struct rpma_rt_conn *conn);
+
+/* Returns whether the calling thread, which is about to post to the send side,
+ * calls rt_fill_deferred() first. */
+static inline bool rt_fill_is_deferred(const struct rpma_rt_conn *conn)
+{
+	/* relaxed: written by the thread that owns the poller, which is the
+	 * calling thread; any other thread leaves the fill to the poller */
+	return atomic_load_explicit(&conn->fill_deferred, memory_order_relaxed);
+}
+/* Runs a deferred fill, if the calling thread owns the poller and is outside.
+ * Any thread. */
+__attribute__((noinline)) void rt_fill_deferred(struct rpma_rt_conn *conn);
 /* Ends the filling: the connection dies. */
 void rt_fill_end_poller(struct rpma_rt_conn *conn);
 

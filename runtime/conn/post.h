@@ -17,6 +17,7 @@
 #include "base/lang.h"
 #include "base/log.h"
 #include "conn/conn.h"
+#include "conn/fill.h"
 #include "conn/hold.h"
 #include "conn/route.h"
 #include "future/future.h"
@@ -48,7 +49,7 @@ static inline bool rt_post_has_some(const struct rpma_rt_conn *conn,
 }
 
 /* Checks that the runtime was made in this process, and that the side may be
- * posted to. */
+ * posted to. Before a send, runs a deferred fill. */
 static inline int rt_post_check(struct rpma_rt_conn *conn,
 				enum rpma_rt_side which)
 {
@@ -57,6 +58,8 @@ static inline int rt_post_check(struct rpma_rt_conn *conn,
 	if (which == RPMA_RT_RECV_SIDE &&
 	    __builtin_expect(conn->receives != RT_RECEIVES_OWN, 0))
 		return rt_post_refuse_recv(conn);
+	if (which == RPMA_RT_SEND_SIDE && unlikely(rt_fill_is_deferred(conn)))
+		rt_fill_deferred(conn);
 	/* relaxed: a later set_queue() leaves ROUTE_CLOSED; the program orders
 	 * post and set_queue() */
 	if (__builtin_expect(!(atomic_load_explicit(&conn->reached,
@@ -77,6 +80,7 @@ static inline bool rt_post_is_checked(const struct rpma_rt_conn *conn,
 	return !rt_context_check(conn->rt) &&
 	       (which != RPMA_RT_RECV_SIDE ||
 		conn->receives == RT_RECEIVES_OWN) &&
+	       (which != RPMA_RT_SEND_SIDE || !rt_fill_is_deferred(conn)) &&
 	       (atomic_load_explicit(&conn->reached, memory_order_relaxed) &
 		RT_REACHED_POST);
 }

@@ -494,7 +494,8 @@ int rpma_rt_post_send(struct rpma_rt_conn *conn, const struct rpma_rt_wr *wr,
 		seen = rt_turn_look(turn);
 		/* kept: for a thread that has posted often, in this process */
 		if (likely(rt_turn_is_kept_idle(turn, seen)) &&
-		    likely(straight_is_message(wr)))
+		    likely(straight_is_message(wr)) &&
+		    likely(!rt_fill_is_deferred(conn)))
 			return straight_post_message(conn, wr, seen);
 	}
 	if (unlikely(count <= 0) ||

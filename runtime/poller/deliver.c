@@ -47,11 +47,10 @@ static void rt_callback_add(struct rt_poller *poller,
 static void rt_callback_run(struct rt_poller *poller)
 {
 	struct rt_callbacks *calls = &poller->calls;
-	int cancel = rt_poller_disable_cancel(poller);
+	int cancel = rt_poller_begin_functions(poller);
 	uint32_t i;
 
 	assert(calls->running == NULL);
-	rt_callback_date(calls);
 	for (i = 0; i < calls->count; i++) {
 		calls->running = calls->due[i].callback;
 		rt_callback_show(calls, calls->running);
@@ -60,7 +59,7 @@ static void rt_callback_run(struct rt_poller *poller)
 	rt_callback_show(calls, NULL);
 	calls->running = NULL;
 	calls->count = 0;
-	rt_poller_restore_cancel(poller, cancel);
+	rt_poller_end_functions(poller, cancel);
 }
 
 /* -------------------------------------------------------------- deliver --- */

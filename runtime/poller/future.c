@@ -617,15 +617,14 @@ static void future_answer(void *arg)
 	batch->runs_count = 0;
 	if (likely(batch->calls_count == 0))
 		return;
-	cancel = rt_poller_disable_cancel(poller);
-	rt_callback_date(&poller->calls);
+	cancel = rt_poller_begin_functions(poller);
 	rt_callback_show(&poller->calls, batch);
 	for (i = 0; i < batch->calls_count; i++)
 		batch->calls[i].then.fn(&batch->calls[i].item,
 					batch->calls[i].then.arg);
 	rt_callback_show(&poller->calls, NULL);
 	batch->calls_count = 0;
-	rt_poller_restore_cancel(poller, cancel);
+	rt_poller_end_functions(poller, cancel);
 }
 
 void rt_future_ask_ended(struct rt_future *slot, uint32_t asked)

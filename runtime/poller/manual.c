@@ -218,6 +218,8 @@ int rpma_rt_poller_release(struct rpma_rt *rt, uint32_t poller)
 	if (ret)
 		return ret;
 	rt_left_out_ring_poller(&p->left_out);
+	/* the caller's posts cannot do so any more */
+	rt_schedule_run_deferred(p);
 	p->runner = 0;
 	rt_owner_release(&p->owned);
 	rt_poller_leave(p);

@@ -116,9 +116,9 @@ struct rt_poller {
 	 * the CQ is not rt_round_is_usual(). See rt_cqs_*() */
 	alignas(RT_CACHE_LINE) struct rt_cq *single;
 	struct rt_cq *awake;
-	/* nothing spills, no CQ has to be let go, no task is ready or timed,
-	 * and the back-stop woke nobody. Cleared by rt_poller_disturb(), set by
-	 * a round that has looked at all of them */
+	/* nothing spills, no CQ has to be let go, no task is ready, timed or
+	 * deferred, and the back-stop woke nobody. Cleared by
+	 * rt_poller_disturb(), set by a round that has looked at all of them */
 	bool quiet;
 	bool armed; /* the bell is prepared */
 	struct rt_cq **cqs;
@@ -133,6 +133,9 @@ struct rt_poller {
 	struct rt_side *touched_sides;
 	struct rt_reserved *touched_numbers;
 	struct rt_lane *spilling;
+	/* the lane of the consumer who runs the round, and comes back for
+	 * deferred tasks; NULL: the round is of another kind */
+	const struct rt_lane *taking;
 	/* in manual mode, numbers of threads. runner: the last thread to run or
 	 * arm the poller, 0 in a round that a wait runs. armed_by: the last
 	 * thread to arm the poller, which may sleep on epfd */
@@ -214,17 +217,27 @@ static inline void rt_poller_time_out(struct rt_poller *poller)
 #define RT_STAT_ADD(poller, name, n) \
 	rt_stat_add(&(poller)->stats.name, (uint64_t)(n))
 
-/* Disable and restore cancellation, around functions of the program that a
- * round calls: a thread that is cancelled inside would leave the poller
- * entered. The poller's own thread cannot be cancelled, because the program
- * does not know the thread. */
-static inline int rt_poller_disable_cancel(const struct rt_poller *poller)
+/* Begins functions that a round calls. Returns what rt_poller_end_functions()
+ * takes. Disables cancellation: a thread that is cancelled inside would leave
+ * the poller entered. The poller's own thread cannot be cancelled, because the
+ * program does not know the thread. */
+static inline int rt_poller_begin_own_functions(struct rt_poller *poller)
 {
+	rt_callback_date(&poller->calls);
 	return poller->threaded ? 0 : rt_cancel_disable();
 }
 
-static inline void rt_poller_restore_cancel(const struct rt_poller *poller,
-					    int before)
+/* Begins functions of the program that a round calls. Runs deferred tasks: a
+ * function that posts cannot do so, because the poller is entered. */
+static inline int rt_poller_begin_functions(struct rt_poller *poller)
+{
+	if (unlikely(rt_schedule_has_deferred(&poller->schedule)))
+		rt_schedule_run_deferred(poller);
+	return rt_poller_begin_own_functions(poller);
+}
+
+static inline void rt_poller_end_functions(const struct rt_poller *poller,
+					   int before)
 {
 	if (!poller->threaded)
 		rt_cancel_restore(&before);

@@ -477,8 +477,12 @@ __attribute__((noinline)) static int round_do_others(struct rt_poller *poller,
 						RT_SCHEDULE_UNITS);
 	if (unlikely(poller->leaving != NULL))
 		done += rt_channel_let_go(poller);
-	if (unlikely(!rt_schedule_is_empty(&poller->schedule)))
+	if (unlikely(rt_schedule_has_tasks(&poller->schedule)))
 		done += rt_schedule_run(poller, done == 0);
+	if (poller->taking != NULL)
+		rt_schedule_run_overdue(poller, done == 0);
+	else
+		rt_schedule_run_deferred(poller);
 	if (rt_deliver_is_due(poller))
 		rt_deliver_flush(poller);
 	poller->quiet = rt_round_find_quiet(poller);

@@ -178,7 +178,9 @@ rt_round_store_one(struct rt_poller *poller, struct rt_cq *cq,
 static inline bool rt_round_find_quiet(const struct rt_poller *poller)
 {
 	return poller->spilling == NULL && poller->leaving == NULL &&
-	       !poller->timed_out && rt_schedule_is_empty(&poller->schedule);
+	       !poller->timed_out &&
+	       !rt_schedule_has_tasks(&poller->schedule) &&
+	       !rt_schedule_has_deferred(&poller->schedule);
 }
 
 /* Returns whether there is nothing to look for but completions. */

@@ -17,6 +17,7 @@ void rt_schedule_init(struct rt_poller *poller)
 {
 	poller->schedule = (struct rt_schedule){0};
 	CDS_INIT_LIST_HEAD(&poller->schedule.ready);
+	CDS_INIT_LIST_HEAD(&poller->schedule.deferred);
 }
 
 void rt_schedule_cancel(struct rt_poller *poller, struct rt_task *task)
@@ -59,6 +60,63 @@ void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list)
 {
 	cds_list_del(&task->link);
 	cds_list_add_tail(&task->link, list);
+}
+
+/* Returns the number of the round. */
+static uint32_t schedule_round_of(const struct rt_poller *poller)
+{
+	/* relaxed: written by the thread inside */
+	return atomic_load_explicit(&poller->owned.turns, memory_order_relaxed);
+}
+
+void rt_schedule_defer(struct rt_poller *poller, struct rt_task *task)
+{
+	task->deferred_at = schedule_round_of(poller);
+	rt_schedule_wait(task, &poller->schedule.deferred);
+	rt_poller_disturb(poller);
+}
+
+static void schedule_run_first_deferred(struct rt_poller *poller)
+{
+	struct rt_task *task = cds_list_first_entry(&poller->schedule.deferred,
+						    struct rt_task, link);
+
+	cds_list_del_init(&task->link);
+	task->run(task, poller);
+}
+
+void rt_schedule_run_deferred(struct rt_poller *poller)
+{
+	/* no task defers itself again, so the loop ends */
+	while (rt_schedule_has_deferred(&poller->schedule))
+		schedule_run_first_deferred(poller);
+}
+
+static bool schedule_is_overdue(const struct rt_poller *poller)
+{
+	const struct rt_schedule *schedule = &poller->schedule;
+	const struct rt_task *first =
+		cds_list_first_entry(&schedule->deferred, struct rt_task, link);
+
+	return schedule->idle_rounds >= 2 ||
+	       schedule_round_of(poller) - first->deferred_at >=
+		       RT_SCHEDULE_DEFER_ROUNDS;
+}
+
+void rt_schedule_run_overdue(struct rt_poller *poller, bool is_idle)
+{
+	struct rt_schedule *schedule = &poller->schedule;
+
+	int i;
+
+	schedule->idle_rounds = is_idle ? schedule->idle_rounds + 1 : 0;
+	schedule->is_overdue = true;
+	for (i = 0;
+	     i < RT_SCHEDULE_UNITS && rt_schedule_has_deferred(schedule) &&
+	     schedule_is_overdue(poller);
+	     i++)
+		schedule_run_first_deferred(poller);
+	schedule->is_overdue = false;
 }
 
 /* Makes tasks ready whose deadline has passed, as many as a round can run. */

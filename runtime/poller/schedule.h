@@ -3,10 +3,11 @@
 
 /*
  * schedule.h -- the work of a poller besides completions: ready tasks, in the
- * order in which they became ready, and tasks with a deadline. A round runs
- * RT_SCHEDULE_UNITS of work and leaves further tasks to the next rounds, so
- * that thousands of dying connections make no round long. Runs on the poller.
- * doc/protocols/connection.md.
+ * order in which they became ready, tasks with a deadline, and deferred tasks.
+ * A round runs RT_SCHEDULE_UNITS of work and leaves further tasks to the next
+ * rounds, so that thousands of dying connections make no round long; but all
+ * deferred tasks where no later round would do. Runs on the poller.
+ * doc/protocols/connection.md; deferred tasks: pool.md.
  */
 
 #ifndef RT_POLLER_SCHEDULE_H
@@ -24,6 +25,8 @@ struct rt_poller;
 /* units of work in a round, and the most in a single run of a task. A unit is
  * an item written or a route closed; each run counts as a unit at least */
 #define RT_SCHEDULE_UNITS 64
+/* most rounds for which a task is deferred */
+#define RT_SCHEDULE_DEFER_ROUNDS 16
 
 /* a task; a member of the object that the task works for. A task waits in a
  * list, in the heap of deadlines, or in both (the first to come runs the task),
@@ -39,6 +42,8 @@ struct rt_task {
 		/* of a task in a CQ's list, which is in no heap: see
 		 * rt_cq.sweeping */
 		uint64_t until_taken;
+		/* of a deferred task, which is in no heap: the round */
+		uint32_t deferred_at;
 	};
 };
 
@@ -47,6 +52,11 @@ struct rt_schedule {
 	struct cds_list_head ready;
 	struct rt_heap timed;
 	uint32_t rounds; /* counted to read the clock now and then */
+	/* deferred tasks, the task that was deferred first in front */
+	struct cds_list_head deferred;
+	uint32_t idle_rounds; /* in a row */
+	/* the deferred tasks that run were deferred for too long */
+	bool is_overdue;
 };
 
 static inline void rt_task_init(struct rt_task *task,
@@ -62,11 +72,15 @@ static inline bool rt_schedule_has_ready(const struct rt_schedule *schedule)
 	return schedule->ready.next != &schedule->ready;
 }
 
-/* Returns whether no task is ready and no task has a deadline. */
-static inline bool rt_schedule_is_empty(const struct rt_schedule *schedule)
+/* Returns whether a task is ready or has a deadline. */
+static inline bool rt_schedule_has_tasks(const struct rt_schedule *schedule)
 {
-	return !rt_schedule_has_ready(schedule) &&
-	       schedule->timed.first == NULL;
+	return rt_schedule_has_ready(schedule) || schedule->timed.first != NULL;
+}
+
+static inline bool rt_schedule_has_deferred(const struct rt_schedule *schedule)
+{
+	return schedule->deferred.next != &schedule->deferred;
 }
 
 void rt_schedule_init(struct rt_poller *poller);
@@ -85,6 +99,16 @@ void rt_schedule_at(struct rt_poller *poller, struct rt_task *task,
 /* Puts the task into the list, to wait there also, until rt_schedule_ready() or
  * _ready_all(). */
 void rt_schedule_wait(struct rt_task *task, struct cds_list_head *list);
+/* Defers the task: an owner that has use for the task cancels the task, and
+ * does the work. */
+void rt_schedule_defer(struct rt_poller *poller, struct rt_task *task);
+/* Runs all deferred tasks. */
+void rt_schedule_run_deferred(struct rt_poller *poller);
+/* Ends a round that leaves deferred tasks alone, but for overdue tasks: all
+ * tasks from the second idle round in a row on, or else the tasks that were
+ * deferred for RT_SCHEDULE_DEFER_ROUNDS rounds; RT_SCHEDULE_UNITS tasks in a
+ * round. */
+void rt_schedule_run_overdue(struct rt_poller *poller, bool is_idle);
 /* Cancels the task: it does not run. */
 void rt_schedule_cancel(struct rt_poller *poller, struct rt_task *task);
 

@@ -27,6 +27,19 @@ int rt_take_in_hand(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	return count;
 }
 
+int rt_take_in_loop(struct rpma_rt_queue *queue, struct rt_owned *filler,
+		    struct rt_side *side, struct rpma_rt_completion *cmpl,
+		    int max, int n)
+{
+	struct rt_poller *poller = rt_take_poller(filler);
+	int count;
+
+	poller->taking = queue->lanes[0];
+	count = rt_take_in_hand(queue, filler, side, cmpl, max, n);
+	poller->taking = NULL;
+	return count;
+}
+
 int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 		       struct rpma_rt_completion *cmpl, int max, int timeout_ms)
 {
@@ -44,7 +57,8 @@ int rpma_rt_queue_wait(struct rpma_rt_queue *queue,
 	 * not in a child of a fork: rt_owner_forked() */
 	if (!rt_owner_is_only(filler))
 		return rt_queue_wait_any(queue, cmpl, max, timeout_ms);
-	count = rt_take_straight(queue, filler, &queue->stats.waits, cmpl, max);
+	count = rt_take_straight(queue, filler, false, &queue->stats.waits,
+				 cmpl, max);
 	if (likely(count > 0))
 		return count;
 	if (count != RT_TAKE_NO_ROUND && timeout == 0)

@@ -48,16 +48,26 @@ static inline struct rt_poller *rt_take_poller(struct rt_owned *filler)
 int rt_take_in_hand(struct rpma_rt_queue *queue, struct rt_owned *filler,
 		    struct rt_side *side, struct rpma_rt_completion *cmpl,
 		    int max, int n);
+/* Does rt_take_in_hand() for a consumer that runs a loop: tasks may be
+ * deferred. */
+int rt_take_in_loop(struct rpma_rt_queue *queue, struct rt_owned *filler,
+		    struct rt_side *side, struct rpma_rt_completion *cmpl,
+		    int max, int n);
 
 /* Runs a round as rt_round_run() does. The usual completions of routes to the
  * queue's lane go to cmpl, and not into the lane, as long as the round has
- * written nothing to the lane. Returns their number, at most max, or an
- * RT_TAKE_*. A round of a single CQ without a completion, or with a single
- * usual one, calls no function if nothing else is to do. */
+ * written nothing to the lane. is_loop: the consumer runs a loop. Returns their
+ * number, at most max, or an RT_TAKE_*. A round of a single CQ without a
+ * completion, or with a single usual one, calls no function if nothing else is
+ * to do. */
 __attribute__((always_inline)) static inline int
 rt_take_round(struct rpma_rt_queue *queue, struct rt_owned *filler,
-	      struct rpma_rt_completion *cmpl, int max)
+	      bool is_loop, struct rpma_rt_completion *cmpl, int max)
 {
+	int (*const in_hand)(struct rpma_rt_queue *queue,
+			     struct rt_owned *filler, struct rt_side *side,
+			     struct rpma_rt_completion *cmpl, int max, int n) =
+		is_loop ? rt_take_in_loop : rt_take_in_hand;
 	struct rt_poller *poller = rt_take_poller(filler);
 	const struct rt_route_entry *entry = NULL;
 	struct rt_cq *cq = poller->single;
@@ -81,24 +91,25 @@ rt_take_round(struct rpma_rt_queue *queue, struct rt_owned *filler,
 						     &marks);
 	}
 	if (entry == NULL || entry->lane != queue->lanes[0])
-		return rt_take_in_hand(queue, filler, NULL, cmpl, max, n);
+		return in_hand(queue, filler, NULL, cmpl, max, n);
 	side = entry->side;
 	return likely(rt_round_store_one(poller, cq, entry, NULL, side, marks,
 					 cmpl) &&
 		      rt_round_is_quiet(poller))
 		       ? 1
-		       : rt_take_in_hand(queue, filler, side, cmpl, max, n);
+		       : in_hand(queue, filler, side, cmpl, max, n);
 }
 
 /*
  * Runs a round of the poller that fills the queue alone, for the owner of the
  * poller: the completions of the round go to the caller, without the lane, and
- * are counted as a call in *calls. Returns their number, or an RT_TAKE_*.
+ * are counted as a call in *calls. is_loop: the consumer runs a loop. Returns
+ * their number, or an RT_TAKE_*.
  */
 __attribute__((always_inline)) static inline int
 rt_take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
-		 _Atomic uint64_t *calls, struct rpma_rt_completion *cmpl,
-		 int max)
+		 bool is_loop, _Atomic uint64_t *calls,
+		 struct rpma_rt_completion *cmpl, int max)
 {
 	int count;
 
@@ -106,7 +117,7 @@ rt_take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	if (unlikely(!rt_queue_may_pass(queue) || rt_self_is_poller() ||
 		     !rt_owner_go_in_owned(filler)))
 		return RT_TAKE_NO_ROUND;
-	count = rt_take_round(queue, filler, cmpl, max);
+	count = rt_take_round(queue, filler, is_loop, cmpl, max);
 	rt_owner_go_out_owned(filler);
 	if (unlikely(count <= 0))
 		return count;
@@ -117,8 +128,9 @@ rt_take_straight(struct rpma_rt_queue *queue, struct rt_owned *filler,
 	return count;
 }
 
-/* Runs such a round where the poller is the calling thread's, and fills the
- * queue alone. Counts as a poll of the queue. Returns as rt_take_straight(). */
+/* Runs such a round for a loop, where the poller is the calling thread's, and
+ * fills the queue alone. Counts as a poll of the queue. Returns as
+ * rt_take_straight(). */
 __attribute__((always_inline)) static inline int
 rt_take_own(struct rpma_rt_queue *queue, struct rt_owned *owned,
 	    struct rpma_rt_completion *cmpl, int max)
@@ -126,7 +138,8 @@ rt_take_own(struct rpma_rt_queue *queue, struct rt_owned *owned,
 	if (unlikely(rt_queue_filler(queue) != owned ||
 		     !rt_owner_is_self(owned)))
 		return RT_TAKE_NO_ROUND;
-	return rt_take_straight(queue, owned, &queue->stats.polls, cmpl, max);
+	return rt_take_straight(queue, owned, true, &queue->stats.polls, cmpl,
+				max);
 }
 
 #endif /* RT_POLLER_TAKE_H */

@@ -39,6 +39,7 @@ struct rt_feed {
 	uint32_t base;
 	uint32_t share; /* receives that the queue may have now, 1 or more */
 	bool was_full;	/* the last fill has posted the whole share */
+	bool is_short;	/* the pool had too few slots for a larger share */
 	bool is_hungry;
 };
 
@@ -95,6 +96,12 @@ bool rt_feed_end_poller(struct rt_feed *feed, bool is_hungry);
  * given back would else be posted again by the same busy queue, before the
  * message to the hungry queues is run. */
 bool rt_feed_leaves_slots(const struct rt_feed *feed, bool is_low);
+/* Returns whether the queue has the share that the program has set: the share
+ * does not change. */
+static inline bool rt_feed_is_set(const struct rt_feed *feed)
+{
+	return feed->share == feed->base && feed->base == feed->size;
+}
 /* Returns whether so few receives are out that the queue is low. */
 static inline bool rt_feed_is_low(const struct rt_feed *feed, uint32_t out)
 {

@@ -215,8 +215,9 @@ static void feed_set_share(struct rt_feed *feed, uint32_t shares,
 }
 
 /* Gives a queue twice its share, if the pool has the slots: a half of the pool
- * is for messages that the program holds, and for queues that come later. */
-static void feed_grow(struct rt_feed *feed, uint32_t shares)
+ * is for messages that the program holds, and for queues that come later.
+ * Returns false if the pool has too few slots. */
+static bool feed_grow(struct rt_feed *feed, uint32_t shares)
 {
 	const uint32_t receives = feed->feeder->pool->receives;
 	uint32_t share = 2 * feed->share;
@@ -229,8 +230,10 @@ static void feed_grow(struct rt_feed *feed, uint32_t shares)
 		if (share > feed->base)
 			share = feed->base;
 	}
-	if (shares + (share - feed->share) <= most)
-		feed_set_share(feed, shares, share);
+	if (shares + (share - feed->share) > most)
+		return false;
+	feed_set_share(feed, shares, share);
+	return true;
 }
 
 void rt_feed_begin(struct rt_feed *feed, uint32_t out)
@@ -238,17 +241,19 @@ void rt_feed_begin(struct rt_feed *feed, uint32_t out)
 	const struct rpma_rt_pool *pool = feed->feeder->pool;
 	uint32_t shares;
 
-	if (likely(feed->share == feed->base && feed->base == feed->size))
+	if (likely(rt_feed_is_set(feed)))
 		return;
 	/* relaxed: a sum that orders nothing */
 	shares = atomic_load_explicit(&pool->shares, memory_order_relaxed);
-	if (feed->share > feed->base && shares > pool->receives / 2)
+	if (feed->share > feed->base && shares > pool->receives / 2) {
 		feed_set_share(feed, shares,
 			       feed->share / 2 > feed->base ? feed->share / 2
 							    : feed->base);
-	else if (feed->share < feed->size && feed->was_full &&
-		 out <= feed->share / 2)
-		feed_grow(feed, shares);
+		feed->is_short = true;
+	} else if (feed->share < feed->size && feed->was_full &&
+		   out <= feed->share / 2) {
+		feed->is_short = !feed_grow(feed, shares);
+	}
 	feed->was_full = false;
 }
 

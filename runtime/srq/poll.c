@@ -268,12 +268,15 @@ static void srq_poll_refill_if_due(struct rpma_rt_srq *srq)
 	if (room == 0) /* another poster was faster, or messages are listed */
 		return;
 	srq->refilling = true;
-	cancel = rt_poller_disable_cancel(srq->poller);
-	rt_callback_date(&srq->poller->calls);
+	/* a fill from the pool is no function of the program, and has its place
+	 * among the fills of the pool */
+	cancel = srq->cfg.pool != NULL
+			 ? rt_poller_begin_own_functions(srq->poller)
+			 : rt_poller_begin_functions(srq->poller);
 	rt_callback_show(&srq->poller->calls, srq);
 	srq->cfg.refill(srq, room, srq->cfg.refill_arg);
 	rt_callback_show(&srq->poller->calls, NULL);
-	rt_poller_restore_cancel(srq->poller, cancel);
+	rt_poller_end_functions(srq->poller, cancel);
 	srq->refilling = false;
 	if (srq->refill_refused)
 		srq_poll_date_again(srq);

@@ -7,8 +7,9 @@
  * threads that give leases back. The accesses that matter are seq_cst, so there
  * are no store buffers; a take reads the successors one by one.
  *
- * Each poller gets N messages: the device needs a receive for each, the poller
+ * Each poller gets messages: the device needs a receive for each, the poller
  * posts as long as there are more to come, and its last slots come back too.
+ * Poller 0 is a loop's, and may defer a fill.
  *
  * Wanted: each poller gets its messages, though nobody but a giver wakes it
  * when it is hungry; no slot is taken that is not free; no message is in an
@@ -29,8 +30,12 @@
 #define SIZE 1 /* of a receive queue, all of it taken at once */
 #endif
 #ifndef N
-#define N 2 /* messages for each poller */
+#define N 2 /* messages for poller 0 */
 #endif
+#ifndef N1
+#define N1 N /* for poller 1 */
+#endif
+#define COUNT(p) ((p == 0) -> N : N1)
 #define POLLERS 2
 
 /* where a slot is; posted to poller p, or with its message: + p */
@@ -107,8 +112,9 @@ inline take(p, max)
 
 /* How many receives there is use and room for. */
 #define ROOM(p)                                                           \
-	((N - got[p] - posted[p] - came[p] < SIZE - posted[p] - came[p]) \
-	 -> (N - got[p] - posted[p] - came[p])                            \
+	((COUNT(p) - got[p] - posted[p] - came[p] <                       \
+	  SIZE - posted[p] - came[p])                                     \
+	 -> (COUNT(p) - got[p] - posted[p] - came[p])                     \
 	 :  (SIZE - posted[p] - came[p]))
 #define IS_LOW(p) (posted[p] + came[p] < SIZE && ROOM(p) > 0)
 
@@ -191,12 +197,23 @@ proctype poller(byte p)
 	byte head, before, to, at, k, n, room, s;
 	bool asked;
 	bool is_promised;
+	bool is_deferred;
 
 	fill(p);
 	do
-	:: came[p] > 0 -> deliver(p); fill(p)
+	:: came[p] > 0 ->
+		deliver(p);
+		/* the fill is deferred, by a consumer's poller, or ends the
+		 * deferral of a fill */
+		if
+		:: p == 0 -> is_deferred = true
+		:: is_deferred = false; fill(p)
+		fi
+#ifndef M_SLEEPS_BEFORE_FILL
+	:: is_deferred -> is_deferred = false; fill(p)
+#endif
 	:: atomic { msg[p] -> msg[p] = false; asked = false }; fill(p)
-	:: got[p] == N && !msg[p] -> break
+	:: got[p] == COUNT(p) && !msg[p] -> break
 	od
 }
 
@@ -224,7 +241,7 @@ proctype device()
 end:
 	do
 	:: atomic { posted[0] > 0 && sent[0] < N -> message(0) }
-	:: atomic { posted[1] > 0 && sent[1] < N -> message(1) }
+	:: atomic { posted[1] > 0 && sent[1] < N1 -> message(1) }
 	od
 }
 
