@@ -195,6 +195,10 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 	 * round */
 	if (!rt_turn_take_alone(&gate->turn, seen)) {
 		rt_hold_answer_recall(conn, RPMA_RT_RECV_SIDE, seen);
+		/* kept for a thread that ran the poller before, and that posts
+		 * here no more */
+		if ((seen & RT_TURN_KEPT) && rt_turn_let_keeper_go(&gate->turn))
+			rt_look_send(conn);
 		rt_schedule_ready(conn->poller, &conn->from.fed->again);
 		return FILL_DONE;
 	}

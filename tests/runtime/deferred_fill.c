@@ -592,6 +592,38 @@ static void poller__released_FILLS(struct fills *f)
 	MUST(rpma_rt_poller_attach(f->s.world.rt, PASSIVE));
 }
 
+static void *second_main(void *arg)
+{
+	struct fills *f = arg;
+	int i;
+
+	MUST(rpma_rt_poller_attach(f->s.world.rt, PASSIVE));
+	MUST(rpma_rt_poller_attach(f->s.world.rt, ACTIVE));
+	for (i = 0; i < 4 * DEPTH; i++)
+		ping(f);
+	CHECK(out() == DEPTH);
+	MUST(rpma_rt_poller_release(f->s.world.rt, PASSIVE));
+	MUST(rpma_rt_poller_release(f->s.world.rt, ACTIVE));
+	return NULL;
+}
+
+/* The rights to post sends and receives are kept for the first thread, when a
+ * second thread takes the pollers over. */
+static void pollers__of_another_thread_FILL(struct fills *f)
+{
+	pthread_t second;
+	int i;
+
+	for (i = 0; i < LONE; i++)
+		ping(f);
+	MUST(rpma_rt_poller_release(f->s.world.rt, PASSIVE));
+	MUST(rpma_rt_poller_release(f->s.world.rt, ACTIVE));
+	CHECK(!pthread_create(&second, NULL, second_main, f));
+	CHECK(!pthread_join(second, NULL));
+	MUST(rpma_rt_poller_attach(f->s.world.rt, PASSIVE));
+	MUST(rpma_rt_poller_attach(f->s.world.rt, ACTIVE));
+}
+
 /* Has the right to post sends kept for the calling thread, but not the right to
  * post receives: the dump ends both. */
 static void keep_sends_only(struct fills *f)
@@ -742,6 +774,7 @@ int main(void)
 		drain__begins_WITH_A_FULL_QUEUE,
 		message__of_another_queue_FILLS_EACH_ROUND,
 		poller__released_FILLS,
+		pollers__of_another_thread_FILL,
 		child__posts_LEAVES_THE_DEVICE_ALONE,
 		connection__closed_with_a_deferred_fill_GIVES_SLOTS_BACK,
 	};
