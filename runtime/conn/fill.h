@@ -23,11 +23,10 @@ struct rt_conn_fed {
 	struct rt_futures *messages; /* NULL: the connection has a queue */
 	uint32_t base;		     /* as of rt_feed_init(); immutable */
 	struct rt_feed feed;
-	/* in the schedule's list of deferred tasks, too */
-	struct rt_task again;
+	struct rt_task again; /* a fill in the next round, or a deferred fill */
 	bool is_fed;
-	/* batches whose fill is not deferred, since no post followed the last
-	 * fill that was deferred */
+	/* batches whose fill is not deferred, because the last deferred fill
+	 * was overdue */
 	uint8_t undeferred;
 };
 

@@ -106,7 +106,6 @@ static bool schedule_is_overdue(const struct rt_poller *poller)
 void rt_schedule_run_overdue(struct rt_poller *poller, bool is_idle)
 {
 	struct rt_schedule *schedule = &poller->schedule;
-
 	int i;
 
 	schedule->idle_rounds = is_idle ? schedule->idle_rounds + 1 : 0;
