@@ -18,8 +18,8 @@
 #include "base/log.h"
 #include "base/runtime.h"
 #include "cm/cm.h"
-#include "conn/fill.h"
 #include "conn/cfg.h"
+#include "conn/fill.h"
 #include "conn/hold.h"
 #include "conn/resolve.h"
 #include "pool/pool.h"
@@ -200,8 +200,7 @@ int rpma_rt_conn_drain(struct rpma_rt_conn *conn, uint32_t timeout_ms)
 	if (ret)
 		return ret;
 	/* a drained side is not filled any more */
-	if (rt_fill_is_deferred(conn))
-		rt_fill_deferred(conn);
+	rt_fill_before_send(conn);
 	rt_conn_set_drain_ms(conn, timeout_ms);
 	rt_conn_set_closing(conn);
 	for (i = 0; i < 2; i++) {

@@ -211,11 +211,9 @@ static enum fill_end fill_once(struct rpma_rt_conn *conn, uint32_t *out)
 	return end;
 }
 
-/* Ends the deferral of a fill, if the fill is deferred. */
-static void fill_end_deferral(struct rpma_rt_conn *conn)
+/* Cancels the task of the fill, deferred or ready. */
+static void fill_cancel_again(struct rpma_rt_conn *conn)
 {
-	if (!rt_fill_is_deferred(conn))
-		return;
 	/* relaxed: see rt_fill_is_deferred() */
 	atomic_store_explicit(&conn->fill_deferred, false,
 			      memory_order_relaxed);
@@ -229,7 +227,8 @@ void rt_fill_poller(struct rpma_rt_conn *conn)
 	enum fill_end end;
 	uint32_t out = 0;
 
-	fill_end_deferral(conn);
+	if (rt_fill_is_deferred(conn))
+		fill_cancel_again(conn);
 	do {
 		end = fill_once(conn, &out);
 	} while (!rt_feed_end_poller(feed, end == FILL_EMPTY &&
@@ -292,18 +291,16 @@ static inline bool fill_is_at_once(struct rt_conn_fed *fed)
 void rt_fill_answer_poller(struct rpma_rt_conn *conn)
 {
 	struct rt_conn_fed *fed = conn->from.fed;
+	const bool is_deferred = rt_fill_is_deferred(conn);
 
 	if (conn->poller->taking == NULL || fill_is_single(conn) ||
-	    !fill_is_for_poster(conn) || !fill_can_wait(conn)) {
+	    !fill_is_for_poster(conn) || !fill_can_wait(conn) ||
+	    (!is_deferred && fill_is_at_once(fed))) {
 		rt_fill_poller(conn);
 		return;
 	}
-	if (rt_fill_is_deferred(conn))
+	if (is_deferred)
 		return;
-	if (fill_is_at_once(fed)) {
-		rt_fill_poller(conn);
-		return;
-	}
 	/* relaxed: see rt_fill_is_deferred() */
 	atomic_store_explicit(&conn->fill_deferred, true, memory_order_relaxed);
 	rt_schedule_defer(conn->poller, &fed->again);
@@ -380,9 +377,6 @@ void rt_fill_end_poller(struct rpma_rt_conn *conn)
 	if (rt_conn_fed(conn) == NULL || !conn->from.fed->is_fed)
 		return;
 	conn->from.fed->is_fed = false;
-	/* relaxed: see rt_fill_is_deferred() */
-	atomic_store_explicit(&conn->fill_deferred, false,
-			      memory_order_relaxed);
-	rt_schedule_cancel(conn->poller, &conn->from.fed->again);
+	fill_cancel_again(conn);
 	rt_feed_end_poller(&conn->from.fed->feed, false);
 }

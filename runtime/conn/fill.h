@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/lang.h"
 #include "conn/conn.h"
 #include "pool/feed.h"
 #include "poller/schedule.h"
@@ -71,8 +72,7 @@ void rt_fill_poller(struct rpma_rt_conn *conn);
  * receives. doc/protocols/pool.md. */
 void rt_fill_answer_poller(struct rpma_rt_conn *conn);
 
-/* Returns whether the calling thread, which is about to post to the send side,
- * calls rt_fill_deferred() first. */
+/* Returns whether a fill is deferred to the next post. Any thread. */
 static inline bool rt_fill_is_deferred(const struct rpma_rt_conn *conn)
 {
 	/* relaxed: written by the thread that owns the poller, which is the
@@ -81,7 +81,14 @@ static inline bool rt_fill_is_deferred(const struct rpma_rt_conn *conn)
 }
 /* Runs a deferred fill, if the calling thread owns the poller and is outside.
  * Any thread. */
-__attribute__((noinline)) void rt_fill_deferred(struct rpma_rt_conn *conn);
+void rt_fill_deferred(struct rpma_rt_conn *conn);
+/* Runs a deferred fill before the calling thread posts to the send side, or
+ * drains the connection. Any thread. */
+static inline void rt_fill_before_send(struct rpma_rt_conn *conn)
+{
+	if (unlikely(rt_fill_is_deferred(conn)))
+		rt_fill_deferred(conn);
+}
 /* Ends the filling: the connection dies. */
 void rt_fill_end_poller(struct rpma_rt_conn *conn);
 

@@ -58,8 +58,8 @@ static inline int rt_post_check(struct rpma_rt_conn *conn,
 	if (which == RPMA_RT_RECV_SIDE &&
 	    __builtin_expect(conn->receives != RT_RECEIVES_OWN, 0))
 		return rt_post_refuse_recv(conn);
-	if (which == RPMA_RT_SEND_SIDE && unlikely(rt_fill_is_deferred(conn)))
-		rt_fill_deferred(conn);
+	if (which == RPMA_RT_SEND_SIDE)
+		rt_fill_before_send(conn);
 	/* relaxed: a later set_queue() leaves ROUTE_CLOSED; the program orders
 	 * post and set_queue() */
 	if (__builtin_expect(!(atomic_load_explicit(&conn->reached,

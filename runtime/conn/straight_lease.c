@@ -213,8 +213,8 @@ int rpma_rt_post_leases(struct rpma_rt_conn *conn,
 				 "completes, RPMA_F_COMPLETION_ALWAYS or "
 				 "RPMA_F_COMPLETION_ON_ERROR",
 				 flags);
-	if (likely(conn != NULL) && unlikely(rt_fill_is_deferred(conn)))
-		rt_fill_deferred(conn);
+	if (likely(conn != NULL))
+		rt_fill_before_send(conn);
 	if (likely(conn != NULL && leases != NULL) && likely(count > 0) &&
 	    likely(rt_post_is_checked(conn, RPMA_RT_SEND_SIDE)) &&
 	    likely(leases[0] != NULL && leases[0]->pool != NULL) &&

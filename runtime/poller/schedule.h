@@ -42,7 +42,8 @@ struct rt_task {
 		/* of a task in a CQ's list, which is in no heap: see
 		 * rt_cq.sweeping */
 		uint64_t until_taken;
-		/* of a deferred task, which is in no heap: the round */
+		/* the round in which a task was deferred, which is in no heap
+		 * then */
 		uint32_t deferred_at;
 	};
 };

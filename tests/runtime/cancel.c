@@ -343,7 +343,7 @@ static void wait__cq_may_be_claimed(struct stage *s, uint32_t *seed)
 
 /* -------------------------------------------------------- manual mode --- */
 
-/* of a function that a round calls, also after the test */
+/* how far call() has come; rounds behind the test call call(), too */
 static _Atomic enum { NOT_CALLED, CALLED, ASKED } stage;
 
 /* Stays in the function until the thread is cancelled. */
